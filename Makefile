@@ -1,0 +1,57 @@
+# Everything a developer runs. Every target does its own set-up; a second run is quick.
+#   make demo       a node, an engine, an answer
+#   make test       every check, as CI runs it
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.ONESHELL:
+MAKEFLAGS += --no-print-directory
+
+NODES ?= 1
+SCENARIO ?=
+export INFERENCE_CACHE ?= $(HOME)/.cache/baremetal-inference
+
+VENV := .cache/venv
+IN_VENV := source $(VENV)/bin/activate; export PYTHONPATH=.cache;
+STEP = @printf '\n\033[1m==> %s\033[0m\n'
+
+.PHONY: help setup demo demo-down lint sanity unit units molecule test test-full bench clean
+
+help: ## This list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  make \1\t/' | expand -t 20
+
+setup: ## Tools, Docker engine and test images (idempotent)
+	@tests/tools/setup all
+
+demo: setup ## A bare Debian node becomes an inference node and answers (NODES=2 for two)
+	@$(IN_VENV) tests/tools/demo up --nodes $(NODES)
+
+demo-down: ## Remove what make demo started
+	@tests/tools/demo down
+
+lint: $(VENV)/.ready ## ansible-lint, yamllint, ruff, mypy, documentation and changelog
+	@$(IN_VENV) tests/tools/lint
+
+sanity: $(VENV)/.ready ## ansible-test sanity on a copy of the collection
+	@$(IN_VENV) tests/tools/sanity
+
+unit: $(VENV)/.ready ## Unit tests on this machine's Python
+	@$(IN_VENV) pytest tests/unit
+
+units: setup ## Unit tests and syntax checks on every supported ansible-core
+	@$(IN_VENV) tests/tools/controllers
+
+molecule: setup ## Molecule scenarios on real nodes (SCENARIO=default for one)
+	@$(IN_VENV) tests/tools/scenarios $(SCENARIO)
+
+test: setup ## Every check that CI runs
+	@$(IN_VENV) tests/tools/test
+
+test-full: setup ## Everything, SCENARIO=… for one scenario
+	@$(IN_VENV) tests/tools/test --full $(SCENARIO)
+
+bench: setup ## Speed against a plain shell script, as a table and JSON
+	@$(IN_VENV) tests/tools/bench
+
+$(VENV)/.ready: requirements.txt
+	@tests/tools/setup tools

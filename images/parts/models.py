@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tiny models, trained in the engine's own image."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from . import engine
+from .tools import CACHE, IMAGES, content_hash, run, say
+
+SOURCE = IMAGES / "models"
+NAMES = ("tiny-a", "tiny-b", "tiny-broken")
+
+
+def build() -> str:
+    """Train the models into the cache, unless those of this script are there."""
+    target = CACHE / "models"
+    stamp = target / ".trained"
+    # What they were trained with; the versions in the image decide the last digits.
+    wanted = content_hash(SOURCE, IMAGES / "engine/requirements.txt")
+    if not stamp.exists() or stamp.read_text() != wanted:
+        say("training the tiny models (half a minute)")
+        train(target)
+        stamp.write_text(wanted)
+    return ", ".join(NAMES)
+
+
+def train(target: Path) -> None:
+    """Train into a scratch directory, then put the models in place."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        run(
+            *("docker", "run", "--rm", "--network", "none", "--user", "0", "--entrypoint", "python3"),
+            *("--volume", f"{SOURCE}:/source:ro", "--volume", f"{scratch}:/out", engine.NAME),
+            *("/source/train_tiny.py", "/out"),
+        )
+        target.mkdir(exist_ok=True)
+        for name in NAMES:
+            # Weights are written 0600; the engine reads them as a user of its own.
+            for file in (Path(scratch) / name).iterdir():
+                file.chmod(0o644)
+            shutil.rmtree(target / name, ignore_errors=True)
+            shutil.move(f"{scratch}/{name}", target / name)

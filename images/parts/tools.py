@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the parts share: the cache, content hashes, Docker, mmdebstrap and pip."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+IMAGES = Path(__file__).resolve().parents[1]
+CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
+"""Wheels, models and the registry's storage: shared by all checkouts of this machine."""
+
+MIRROR = os.environ.get("DEBIAN_MIRROR", "")
+"""A Debian mirror to build from; mmdebstrap's own default where empty."""
+
+
+class BuildError(Exception):
+    """A step that failed; the message says what to do."""
+
+
+def say(text: str) -> None:
+    """A line of progress."""
+    print(f"    {text}", flush=True)
+
+
+def run(*argv: str, advice: str = "", **options: object) -> str:
+    """Run a command and return its output. Raises BuildError with the command's last words and the advice."""
+    result = subprocess.run(argv, text=True, capture_output=True, **options)  # type: ignore[call-overload]
+    if result.returncode != 0:
+        words = "\n".join((result.stdout + result.stderr).strip().splitlines()[-15:])
+        raise BuildError(f"{' '.join(argv[:4])} … failed:\n{words}\n{advice}".rstrip())
+    return result.stdout.strip()
+
+
+def succeeds(*argv: str) -> bool:
+    """Whether a command ends with 0."""
+    return subprocess.run(argv, capture_output=True).returncode == 0
+
+
+def content_hash(*inputs: Path | str) -> str:
+    """Twelve hexadecimal digits over texts, files and whole directories."""
+    digest = hashlib.sha256()
+    for item in inputs:
+        files = [item] if isinstance(item, str) or item.is_file() else sorted(item.rglob("*"))
+        for file in files:
+            if isinstance(file, str):
+                digest.update(file.encode())
+            elif file.is_file() and "__pycache__" not in file.parts:
+                digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def image_exists(name: str) -> bool:
+    """Whether the Docker engine has an image."""
+    return succeeds("docker", "image", "inspect", name)
+
+
+def tag(name: str, moving: str) -> None:
+    """Give an image its moving name, for files that cannot hold a hash."""
+    run("docker", "tag", name, moving)
+
+
+def debootstrap(suite: str, packages: Iterable[str], name: str, *hooks: str) -> None:
+    """Make an image of a minimal Debian with packages. Hooks are shell commands; $1 is the root."""
+    with tempfile.TemporaryDirectory() as scratch:
+        tarball = f"{scratch}/root.tar"
+        options = [f"--customize-hook={hook}" for hook in hooks]
+        mirror = [MIRROR] if MIRROR else []
+        run(
+            *("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", *options),
+            *(suite, tarball, *mirror),
+            advice="Check the network, or name a mirror that you reach: DEBIAN_MIRROR=http://… make setup",
+        )
+        run("docker", "import", "--change", 'CMD ["bash"]', tarball, name)
+
+
+def download_wheels(requirements: Path, python: str, target: Path) -> None:
+    """Fetch the wheels that a requirements file pins, for another Python than ours. What is there is not fetched."""
+    target.mkdir(parents=True, exist_ok=True)
+    platforms = [
+        option
+        for glibc in (39, 36, 35, 34, 31, 28, 27, 26, 24, 17, 12, 5)
+        for option in ("--platform", f"manylinux_2_{glibc}_x86_64")
+    ]
+    run(
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"),
+        *("--python-version", python, "--implementation", "cp", *platforms),
+        *("--platform", "manylinux2014_x86_64", "--platform", "manylinux1_x86_64"),
+        *("--dest", str(target), "--find-links", str(target), "--requirement", str(requirements)),
+        advice="Check the network. A build of torch for the CPU comes from PyTorch's own index: set PIP_EXTRA_INDEX_URL.",
+    )
+
+
+def docker_build(context: Path, name: str, **arguments: str) -> None:
+    """Build an image from a directory with a Dockerfile, with the engine's own builder."""
+    options = [f"--build-arg={key}={value}" for key, value in arguments.items()]
+    # The legacy builder is what every engine has; it warns about itself.
+    run("docker", "build", "--quiet", *options, "--tag", name, str(context), env={**os.environ, "DOCKER_BUILDKIT": "0"})

@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Atomic writes of the node's own files. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+
+def write(path: Path, text: str, mode: int = 0o644) -> bool:
+    """Write a file so that a reader, or a power cut, finds the old or the new text and nothing between.
+
+    Returns whether anything changed: text or mode.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if path.read_text(encoding="utf-8") == text and path.stat().st_mode & 0o7777 == mode:
+            return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # mkstemp creates with 0600: a secret is never readable by others, not even for a moment.
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return True
+
+
+def write_json(path: Path, value: Any) -> bool:
+    """Write a state file."""
+    return write(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a state file; None where there is none.
+
+    Raises ValueError that names the file where it is not JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
+
+
+def link(path: Path, target: str) -> bool:
+    """Point a symbolic link at target, atomically. Returns whether it changed."""
+    with contextlib.suppress(OSError):
+        if os.readlink(path) == target:
+            return False
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with contextlib.suppress(FileNotFoundError):
+        temporary.unlink()
+    temporary.symlink_to(target)
+    os.replace(temporary, path)
+    return True

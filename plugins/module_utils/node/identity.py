@@ -1,0 +1,151 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who listens on a port: this container's engine, or somebody else. Private to the collection.
+
+Everything comes from /proc; tests hand in a directory that looks like it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+
+PROC = Path("/proc")
+
+_LISTEN = "0A"
+"""TCP_LISTEN in the kernel's include/net/tcp_states.h, as /proc/net/tcp writes it."""
+
+_COMMAND_LENGTH = 100
+"""Characters of a command line that are shown."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that holds a listening socket."""
+
+    pid: int
+    command: str
+    container_id: str = ""
+    """The id in its control group's path; in a node that is itself a container it may be the node's own."""
+
+    def __str__(self) -> str:
+        return f"pid {self.pid} ({self.command})"
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """Who listens on an address: processes of the container, and others."""
+
+    ours: bool
+    strangers: list[Process]
+    unknown: int = 0
+    """Listening sockets whose process cannot be found: outside of this PID namespace, or just gone."""
+
+
+def listening(port: int, address: str, proc: Path = PROC) -> set[int]:
+    """Inodes of the sockets that would take a connection to address and port."""
+    wanted = ip_address(address)
+    inodes: set[int] = set()
+    for name in ("tcp", "tcp6"):
+        # tcp6 is missing where IPv6 is off.
+        with contextlib.suppress(FileNotFoundError):
+            text = (proc / "net" / name).read_text(encoding="ascii")
+            inodes.update(inode for local, inode in parse_listening(text, port) if _takes(local, wanted))
+    return inodes
+
+
+def parse_listening(text: str, port: int) -> Iterator[tuple[IPv4Address | IPv6Address, int]]:
+    """Address and inode of every socket that listens on port, from the text of /proc/net/tcp or tcp6."""
+    for line in text.splitlines()[1:]:
+        columns = line.split()
+        if len(columns) < 10 or columns[3] != _LISTEN:
+            continue
+        address, _, number = columns[1].partition(":")
+        if int(number, 16) == port:
+            yield _decode(address), int(columns[9])
+
+
+def _decode(text: str) -> IPv4Address | IPv6Address:
+    """An address as /proc/net/tcp writes it: 32-bit words in the machine's byte order (little endian here)."""
+    raw = b"".join(bytes.fromhex(text[start : start + 8])[::-1] for start in range(0, len(text), 8))
+    return ip_address(raw)
+
+
+def _takes(local: IPv4Address | IPv6Address, wanted: IPv4Address | IPv6Address) -> bool:
+    """Whether a socket on local is in the way of, or answers for, an address.
+
+    A wildcard of IPv6 takes IPv4 as well, unless told otherwise; that cannot be seen here.
+    """
+    if isinstance(local, IPv6Address) and local.ipv4_mapped:
+        local = local.ipv4_mapped
+    if local.is_unspecified:
+        return isinstance(local, IPv6Address) or local.version == wanted.version
+    return wanted.is_unspecified or local == wanted
+
+
+def ownership(port: int, address: str, init_pid: int | None, proc: Path = PROC) -> Ownership:
+    """Who listens on address and port: the container whose first process is init_pid, or others.
+
+    Every socket counts: the engine sets SO_REUSEPORT, so that a second process of the same user may listen on the
+    same port and take half of the requests.
+    """
+    inodes = listening(port, address, proc)
+    if not inodes:
+        return Ownership(ours=False, strangers=[])
+    namespace = pid_namespace(init_pid, proc) if init_pid is not None else None
+    ours = False
+    strangers: list[Process] = []
+    known: set[int] = set()
+    for pid, held in holders(inodes, proc):
+        known |= held
+        if namespace is not None and pid_namespace(pid, proc) == namespace:
+            ours = True
+        else:
+            strangers.append(describe(pid, proc))
+    return Ownership(ours, strangers, unknown=len(inodes - known))
+
+
+def holders(inodes: set[int], proc: Path = PROC) -> Iterator[tuple[int, set[int]]]:
+    """The processes that hold sockets of these inodes, each with those it holds."""
+    links = {f"socket:[{inode}]": inode for inode in inodes}
+    for directory in proc.iterdir():
+        if not directory.name.isdigit():
+            continue
+        held = set()
+        # Processes come and go while we look.
+        with contextlib.suppress(OSError):
+            for descriptor in (directory / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    held.add(links.get(os.readlink(descriptor), 0))
+        held.discard(0)
+        if held:
+            yield int(directory.name), held
+
+
+def pid_namespace(pid: int, proc: Path = PROC) -> str | None:
+    """The PID namespace of a process; None where the process is gone."""
+    try:
+        return os.readlink(proc / str(pid) / "ns/pid")
+    except OSError:
+        return None
+
+
+def describe(pid: int, proc: Path = PROC) -> Process:
+    """A process as an operator wants to read it."""
+    command = container = ""
+    with contextlib.suppress(OSError):
+        raw = (proc / str(pid) / "cmdline").read_bytes()
+        command = raw.replace(b"\0", b" ").decode(errors="replace").strip()
+    if not command:
+        with contextlib.suppress(OSError):
+            command = (proc / str(pid) / "comm").read_text(encoding="utf-8", errors="replace").strip()
+    with contextlib.suppress(OSError):
+        ids = re.findall(r"[0-9a-f]{64}", (proc / str(pid) / "cgroup").read_text(encoding="utf-8"))
+        container = ids[-1] if ids else ""
+    return Process(pid, command[:_COMMAND_LENGTH] or "unknown command", container)

@@ -1,0 +1,273 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The main process of an engine's unit: starts the container, says when it serves, stays with it to its end.
+
+Private to the collection. The container's first process is watched by a pidfd and signalled through it, so that
+dockerd may stop, restart or be killed meanwhile: a healthy engine goes on, and a dead one is seen at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..release import KILL_GRACE, Release
+from . import probe
+from .docker_api import Docker, DockerError, DockerUnavailable
+from .events import Events, Job, open_pidfd
+from .identity import PROC
+from .systemd import Notifier
+
+DOCKER_TIMEOUT = 90.0
+"""Seconds to wait for a Docker engine that went away between preparation and start."""
+
+PROBE_INTERVAL = 1.0
+"""Seconds from the end of a failed probe to the next."""
+
+STATUS_INTERVAL = 5.0
+"""Seconds between two reports to systemd while the engine loads."""
+
+EXTENSION = 60
+"""Seconds by which each report extends systemd's start time-out: twelve reports may get lost or late."""
+
+KILL_TIMEOUT = 10.0
+"""Seconds until a killed engine must be gone; a process that hangs in a driver may take longer."""
+
+EXIT_CODE_TIMEOUT = 3.0
+"""Seconds in which dockerd should have noticed a death and know the exit code."""
+
+
+class EngineError(Exception):
+    """The engine cannot be started, or ended before it was ready. `code` is this process's exit code."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        self.code = code or 1
+        super().__init__(message)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A running container's first process."""
+
+    pid: int
+    pidfd: int
+
+    def send(self, number: signal.Signals) -> None:
+        """Signal it; one that is gone already is fine."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, number)
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a container ended, as far as dockerd can tell."""
+
+    code: int | None
+    out_of_memory: bool = False
+
+    def __str__(self) -> str:
+        if self.code is None:
+            return "exit code unknown: dockerd does not answer"
+        why = ": killed by the kernel because memory ran out" if self.out_of_memory else ""
+        return f"exit code {self.code}{why}"
+
+
+def attach(docker: Docker, container: str, give_up_after: float = DOCKER_TIMEOUT) -> Engine:
+    """Start a created container and get hold of its first process.
+
+    The pid is asked for again once it is held: between question and answer it may have become another process's.
+    Raises EngineError.
+    """
+    deadline = time.monotonic() + give_up_after
+    while True:
+        try:
+            docker.start(container)
+            state = _state(docker, container)
+            pidfd = open_pidfd(state["Pid"]) if state.get("Pid") else None
+            if pidfd is None:
+                # Ended between two answers; dockerd knows it in a moment.
+                ended = exit_of(docker, container)
+                raise EngineError(f"the engine ended at once ({ended})", ended.code or 1)
+            if _state(docker, container).get("Pid") == state["Pid"]:
+                return Engine(state["Pid"], pidfd)
+            os.close(pidfd)
+        except DockerError as error:
+            raise EngineError(f"Docker cannot start the container {container}: {error}") from error
+        except DockerUnavailable as error:
+            if time.monotonic() >= deadline:
+                raise EngineError(f"{error} for {give_up_after:.0f} s: systemctl status docker") from error
+        time.sleep(0.5)
+
+
+def _state(docker: Docker, container: str) -> dict[str, Any]:
+    found = docker.inspect(container)
+    if found is None:
+        raise DockerError(404, "it is gone: something else removed it")
+    state: dict[str, Any] = found["State"]
+    return state
+
+
+def exit_of(docker: Docker, container: str) -> Exit:
+    """How a container that has ended did so. Takes up to EXIT_CODE_TIMEOUT where dockerd is away."""
+    asker = Docker(docker.path, timeout=EXIT_CODE_TIMEOUT)
+    deadline = time.monotonic() + EXIT_CODE_TIMEOUT
+    while True:
+        try:
+            state = _state(asker, container)
+            if not state.get("Running"):
+                return Exit(int(state.get("ExitCode", 1)), bool(state.get("OOMKilled")))
+        except (DockerUnavailable, DockerError):
+            pass
+        if time.monotonic() >= deadline:
+            return Exit(None)
+        time.sleep(0.1)
+
+
+class Supervisor:
+    """Runs one release until it ends or is told to stop. `run` returns the process's exit code."""
+
+    def __init__(
+        self,
+        release: Release,
+        docker: Docker,
+        notifier: Notifier,
+        api_key: str = "",
+        *,
+        on_ready: Callable[[], None] = lambda: None,
+        proc: Path = PROC,
+    ) -> None:
+        self.release = release
+        self.docker = docker
+        self.notifier = notifier
+        self.target = probe.Target(release.address, release.port, release.served_names, api_key)
+        self.on_ready = on_ready
+        self.proc = proc
+        self.name = f"{release.instance} ({release.model}, release {release.number})"
+
+    def say(self, message: str) -> None:
+        """One line for the journal."""
+        print(f"{self.name}: {message}", file=sys.stderr, flush=True)
+
+    def run(self) -> int:
+        """Start, await, serve, drain."""
+        with Events() as events:
+            try:
+                engine = self._start(events)
+                if engine is None or not self._await_ready(events, engine):
+                    self.say("stopped before it was ready")
+                    return 0
+            except EngineError as error:
+                self.say(str(error))
+                self.notifier.send(STATUS=str(error))
+                return error.code
+            return self._serve(events, engine)
+
+    def _start(self, events: Events) -> Engine | None:
+        """The started engine; None where a stop came first. Raises EngineError."""
+        self.began = time.monotonic()
+        self._report("starting the container")
+        job = Job(events, lambda: attach(self.docker, self.release.container))
+        while not job.done and not events.stop:
+            events.wait(STATUS_INTERVAL)
+            self._report("waiting for dockerd to start the container")
+        if events.stop and not job.done:
+            # The container may start any moment. Give dockerd that moment; the unit's ExecStopPost removes the rest.
+            deadline = time.monotonic() + 1
+            while not job.done and time.monotonic() < deadline:
+                events.wait(0.1)
+            if not job.done:
+                return None
+        engine = job.result()
+        events.watch(engine.pidfd)
+        return engine
+
+    def _await_ready(self, events: Events, engine: Engine) -> bool:
+        """Whether the engine got ready; False where a stop came first. Raises EngineError."""
+        limit = self.release.start_timeout
+        deadline = self.began + limit
+        waiting_for = "the first probe"
+        job: Job[probe.Verdict] | None = None
+        next_probe = next_report = time.monotonic()
+        while True:
+            if events.stop:
+                self._kill(events, engine)
+                return False
+            if events.died:
+                ended = exit_of(self.docker, self.release.container)
+                after = time.monotonic() - self.began
+                raise EngineError(
+                    f"the engine ended before it was ready, after {after:.0f} s ({ended}); last probe: {waiting_for}",
+                    ended.code or 1,
+                )
+            if job is not None and job.done:
+                verdict = job.result()
+                if verdict.ready:
+                    return True
+                if verdict.message != waiting_for:
+                    self.say(verdict.message)
+                waiting_for, job, next_probe = verdict.message, None, time.monotonic() + PROBE_INTERVAL
+            now = time.monotonic()
+            if now >= deadline:
+                self._kill(events, engine)
+                raise EngineError(f"not ready after {limit} s (vllm_start_timeout): killed; last probe: {waiting_for}")
+            if job is None and now >= next_probe:
+                job = Job(events, lambda: probe.check(self.target, engine.pid, self.proc))
+            if now >= next_report:
+                self._report(waiting_for)
+                next_report = now + STATUS_INTERVAL
+            times = [deadline, next_report] + ([next_probe] if job is None else [])
+            events.wait(min(times) - now)
+
+    def _report(self, what: str) -> None:
+        """Tell systemd what is awaited and ask for more time."""
+        spent = time.monotonic() - self.began
+        status = f"loading {self.release.model}: {what} ({spent:.0f} of {self.release.start_timeout} s)"
+        self.notifier.send(STATUS=status, EXTEND_TIMEOUT_USEC=EXTENSION * 1_000_000)
+
+    def _serve(self, events: Events, engine: Engine) -> int:
+        took = time.monotonic() - self.began
+        self.say(f"ready after {took:.0f} s: answered a completion on {self.target}")
+        self.on_ready()
+        self.notifier.send(READY=1, STATUS=f"serving {self.release.model} on {self.target}")
+        since = time.monotonic()
+        while not events.stop and not events.died:
+            events.wait(None)
+        if events.died:
+            ended = exit_of(self.docker, self.release.container)
+            served = time.monotonic() - since
+            self.say(f"the engine ended by itself after serving for {served:.0f} s ({ended})")
+            return 1 if ended.code is None else ended.code
+        self._drain(events, engine)
+        return 0
+
+    def _drain(self, events: Events, engine: Engine) -> None:
+        """SIGTERM, which lets the engine finish its requests, and SIGKILL for what hangs after that."""
+        limit = self.release.drain_timeout + KILL_GRACE
+        self.notifier.send(STOPPING=1, STATUS=f"draining: running requests may take up to {limit} s")
+        self.say(f"stopping; running requests may take up to {limit} s")
+        engine.send(signal.SIGTERM)
+        deadline = time.monotonic() + limit
+        while not events.died and time.monotonic() < deadline:
+            events.wait(deadline - time.monotonic(), signals=False)
+        if events.died:
+            self.say("stopped")
+            return
+        self.say(f"still there {limit} s after SIGTERM: killed")
+        self._kill(events, engine)
+
+    def _kill(self, events: Events, engine: Engine) -> None:
+        """SIGKILL to the first process takes every process of the container's PID namespace along."""
+        engine.send(signal.SIGKILL)
+        deadline = time.monotonic() + KILL_TIMEOUT
+        while not events.died and time.monotonic() < deadline:
+            events.wait(deadline - time.monotonic(), signals=False)
+        if not events.died:
+            self.say(f"pid {engine.pid} survives SIGKILL: it hangs in the kernel, see dmesg")

@@ -1,0 +1,312 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one renderer of a release: unit, container command and environment. Private to the collection.
+
+The module engine_release and the node tool both call it, so that Ansible, recovery and rollback never disagree.
+It is pure: the same input gives the same bytes on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from .paths import Paths, container_name, journal_tag, unit_name
+from .problems import InputError, Problem
+from .registry import Instance, engine_flags
+
+SCHEMA = 1
+
+LABEL = "inference.release"
+"""Container label that holds the release's number."""
+
+KILL_GRACE = 30
+"""Seconds between the end of the engine's drain time and SIGKILL.
+
+What still runs when the engine's own drain time is over hangs until it is killed (measured with vLLM 0.32).
+"""
+
+STOP_GRACE = 60
+"""Seconds that systemd gives the supervisor beyond the drain time: KILL_GRACE, and time to clean up."""
+
+PREPARE_TIMEOUT = 120
+"""Seconds for the steps before the engine is started; the supervisor extends the time-out from then on."""
+
+START_BURST = 5
+"""Failed starts in a row before systemd gives up."""
+
+RESTART_DELAY = 2
+"""Seconds between the death of an engine and its restart."""
+
+TARGET_UNIT = """\
+# Managed by the Ansible collection baremetal.inference.
+# All engines of this node. Wanted by multi-user.target but not ordered before it: a slow load holds nothing up.
+[Unit]
+Description=LLM inference engines
+DefaultDependencies=no
+Before=shutdown.target
+Conflicts=shutdown.target
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """Where a model lies on the node."""
+
+    path: str
+    revision: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the role decides for every engine of a node. Times in seconds; sizes as Docker writes them."""
+
+    address: str = "127.0.0.1"
+    uid: int = 2000
+    gid: int = 2000
+    store_path: str = "/mnt/models"
+    cache_path: str = "/mnt/nvme/workspace/vllm_cache"
+    start_timeout: int = 1800
+    drain_timeout: int = 120
+    shm_size: str = "16g"
+    memory: str = ""
+    pids_limit: int = 16384
+    ulimits: Mapping[str, str] = field(default_factory=dict)
+    cap_add: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Release:
+    """What an instance runs. Immutable; `number` counts the releases of one instance on one node."""
+
+    instance: str
+    number: int
+    id: str
+    created: str
+    model: str
+    revision: str
+    model_path: str
+    image: str
+    address: str
+    port: int
+    served_names: list[str]
+    container: str
+    unit: str
+    engine_argv: list[str]
+    container_argv: list[str]
+    environment_keys: list[str]
+    start_timeout: int
+    drain_timeout: int
+    accelerator: str
+    gpus: list[str]
+
+    def to_json(self) -> str:
+        """The text of release.json."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """Read release.json; keys that this version does not know are left out.
+
+        Raises ValueError where it is no release of this schema.
+        """
+        data = json.loads(text)
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise ValueError(f"is not a release of schema {SCHEMA}")
+        known = {item.name for item in fields(cls)}
+        missing = known - set(data)
+        if missing:
+            raise ValueError(f"lacks {', '.join(sorted(missing))}")
+        return cls(**{key: value for key, value in data.items() if key in known})
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A release with its two files. `environment` holds secrets: it goes into a file of mode 0600 and nowhere else."""
+
+    release: Release
+    unit: str
+    environment: str
+
+
+def render(
+    instance: Instance,
+    entry: Mapping[str, Any],
+    stored: StoredModel,
+    image: str,
+    settings: Settings,
+    *,
+    number: int = 0,
+    created: str = "",
+) -> Rendered:
+    """Render a release.
+
+    The id is a hash over everything but number and time: two releases of one id run the same thing.
+    Raises InputError where a value cannot be put into an environment file.
+    """
+    environment = _environment(instance, settings)
+    served_names = list(dict.fromkeys([instance.name, instance.model]))
+    engine_argv = _engine_argv(instance, entry, stored, served_names, settings)
+
+    def numbered(value: int) -> tuple[list[str], str]:
+        container_argv = _container_argv(instance, stored, image, engine_argv, settings, value)
+        return container_argv, _unit(instance, container_argv, settings, value)
+
+    unnumbered = "\0".join([numbered(0)[1], environment, stored.revision])
+    container_argv, unit = numbered(number)
+    release = Release(
+        instance=instance.name,
+        number=number,
+        id=hashlib.sha256(unnumbered.encode()).hexdigest(),
+        created=created,
+        model=instance.model,
+        revision=stored.revision,
+        model_path=stored.path,
+        image=image,
+        address=settings.address,
+        port=instance.port,
+        served_names=served_names,
+        container=container_name(instance.name),
+        unit=unit_name(instance.name),
+        engine_argv=engine_argv,
+        container_argv=container_argv,
+        environment_keys=[line.partition("=")[0] for line in environment.splitlines()],
+        start_timeout=settings.start_timeout,
+        drain_timeout=settings.drain_timeout,
+        accelerator=instance.accelerator,
+        gpus=list(instance.gpus),
+    )
+    return Rendered(release, unit, environment)
+
+
+def _engine_argv(
+    instance: Instance, entry: Mapping[str, Any], stored: StoredModel, served_names: list[str], settings: Settings
+) -> list[str]:
+    return [
+        "serve",
+        stored.path,
+        "--served-model-name",
+        *served_names,
+        "--host",
+        settings.address,
+        "--port",
+        str(instance.port),
+        "--shutdown-timeout",
+        str(settings.drain_timeout),
+        *engine_flags(entry),
+    ]
+
+
+def _environment(instance: Instance, settings: Settings) -> str:
+    """The env file's text, as `docker --env-file` reads it: KEY=VALUE lines, values taken literally."""
+    cache = f"{settings.cache_path}/{instance.name}"
+    variables = {
+        "HF_HUB_OFFLINE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        # Set on purpose although it is the default: only an explicit value gives the engine this grace on SIGTERM.
+        "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS": "5",
+        "VLLM_ENGINE_READY_TIMEOUT_S": str(settings.start_timeout),
+        "VLLM_CACHE_ROOT": cache,
+        # The engine runs under an id that the image's passwd may not know.
+        "HOME": cache,
+        "USER": "inference",
+        **settings.environment,
+    }
+    problems = [
+        # The value may be a secret: the message never shows it.
+        Problem("vllm_environment", "must be a name and a value of one line", key)
+        for key, value in variables.items()
+        if not key or "=" in key or any(character in f"{key}{value}" for character in "\n\r\0")
+    ]
+    if problems:
+        raise InputError(problems)
+    return "".join(f"{key}={value}\n" for key, value in sorted(variables.items()))
+
+
+def _container_argv(
+    instance: Instance,
+    stored: StoredModel,
+    image: str,
+    engine_argv: Sequence[str],
+    settings: Settings,
+    number: int,
+) -> list[str]:
+    """The arguments of `docker` that create the container."""
+    cache = f"{settings.cache_path}/{instance.name}"
+    argv = [
+        "create",
+        f"--name={container_name(instance.name)}",
+        f"--label={LABEL}={number}",
+        "--init",
+        "--network=host",
+        f"--user={settings.uid}:{settings.gid}",
+        "--cap-drop=ALL",
+        *(f"--cap-add={capability}" for capability in settings.cap_add),
+        "--security-opt=no-new-privileges",
+        f"--shm-size={settings.shm_size}",
+        *([f"--memory={settings.memory}"] if settings.memory else []),
+        f"--pids-limit={settings.pids_limit}",
+        *(f"--ulimit={name}={value}" for name, value in sorted(settings.ulimits.items())),
+        *(f"--device=nvidia.com/gpu={gpu}" for gpu in instance.gpus),
+        f"--env-file={Paths().env(instance.name)}",
+        # The store's root, at the same path: links from one model to another's files resolve inside.
+        f"--mount=type=bind,source={settings.store_path},target={settings.store_path},readonly",
+    ]
+    if not stored.path.startswith(f"{settings.store_path}/"):
+        argv.append(f"--mount=type=bind,source={stored.path},target={stored.path},readonly")
+    return [
+        *argv,
+        f"--mount=type=bind,source={cache},target={cache}",
+        "--log-driver=journald",
+        f"--log-opt=tag={journal_tag(instance.name)}",
+        "--entrypoint=vllm",
+        image,
+        *engine_argv,
+    ]
+
+
+def _unit(instance: Instance, container_argv: Sequence[str], settings: Settings, number: int) -> str:
+    name = instance.name
+    create = " \\\n    ".join(systemd_quote(argument) for argument in container_argv)
+    # A start may take as long as the supervisor allows: five of the slowest must fit into the window.
+    window = START_BURST * (PREPARE_TIMEOUT + settings.start_timeout + RESTART_DELAY)
+    return f"""\
+# Managed by the Ansible collection baremetal.inference: release {number} of instance {name}.
+[Unit]
+Description=vLLM instance {name} ({instance.model})
+Wants=docker.service network-online.target
+After=docker.service network-online.target
+StartLimitBurst={START_BURST}
+StartLimitIntervalSec={window}
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStartPre=/usr/local/bin/inferctl prepare {name} --release {number}
+ExecStartPre=/usr/bin/docker {create}
+ExecStart=/usr/local/bin/inferctl supervise {name} --release {number}
+ExecStopPost=-/usr/bin/docker rm --force {container_name(name)}
+Restart=always
+RestartSec={RESTART_DELAY}
+TimeoutStartSec={PREPARE_TIMEOUT}
+TimeoutStopSec={settings.drain_timeout + STOP_GRACE}
+
+[Install]
+WantedBy=inference.target
+"""
+
+
+def systemd_quote(argument: str) -> str:
+    """An argument as systemd's Exec lines want it (systemd.service(5): quoting, specifiers, variables)."""
+    escaped = argument.replace("%", "%%").replace("$", "$$").replace("\\", "\\\\")
+    if argument and not any(character in argument for character in " \t\n\"';\\"):
+        return escaped
+    return '"' + escaped.replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t") + '"'

@@ -1,0 +1,89 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: engine_image
+short_description: Have the engine's image on a node
+version_added: 0.1.0
+description:
+  - Pulls an image by its digest unless the node has it. Needs nothing but the Docker engine on the node.
+  - Running containers are not touched.
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+options:
+  name:
+    description: The image by digest, C(REPOSITORY@sha256:…).
+    type: str
+    required: true
+attributes:
+  check_mode:
+    description: Can run in check mode and return changed status prediction without modifying the target.
+    support: full
+  diff_mode:
+    description: Returns details on what has changed.
+    support: none
+"""
+
+EXAMPLES = r"""
+- name: Pull the engine's image
+  baremetal.inference.engine_image:
+    name: registry.example.com/vllm@sha256:0f4e5c…
+"""
+
+RETURN = r"""
+id:
+  description: The image's id on the node.
+  returned: when the image is there
+  type: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+# What the registry's usual refusals mean for the operator.
+ADVICE = (
+    ("manifest unknown", "The registry has no image of that digest: correct engine_image."),
+    ("not found", "The registry has no image of that name or digest: correct engine_image."),
+    ("unauthorized", "The registry wants credentials: set docker_registry_auth."),
+    ("denied", "The registry refuses access: check the name in engine_image and docker_registry_auth."),
+    ("no basic auth credentials", "The registry wants credentials: set docker_registry_auth."),
+    ("no such host", "The node cannot resolve the registry's name: check its DNS and engine_image."),
+    ("x509", "The node does not trust the registry's certificate: set docker_registry_ca."),
+    ("server gave HTTP response", "The registry speaks plain HTTP: add it to docker_insecure_registries."),
+    ("connection refused", "Nothing answers at the registry's address: start it, or correct engine_image."),
+    ("no space left", "The disk below Docker's data-root is full: free space, or move docker_data_root."),
+)
+
+
+def advice(message: str) -> str:
+    """What to do about a registry's message."""
+    known = (text for pattern, text in ADVICE if pattern.lower() in message.lower())
+    return next(known, "Check engine_image, and whether the node reaches the registry.")
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={"name": {"type": "str", "required": True}}, supports_check_mode=True)
+    name = module.params["name"]
+    docker = module.get_bin_path("docker")
+    if docker is None:
+        if module.check_mode:
+            # A fresh node in check mode: Docker would be installed before.
+            module.exit_json(changed=True)
+        module.fail_json(msg="There is no docker on this node: run the role docker first.")
+    inspect = [docker, "image", "inspect", "--format", "{{.Id}}", name]
+    code, identity, _error = module.run_command(inspect)
+    if code == 0:
+        module.exit_json(changed=False, id=identity.strip())
+    if module.check_mode:
+        module.exit_json(changed=True)
+    code, _output, error = module.run_command([docker, "pull", "--quiet", name])
+    if code != 0:
+        module.fail_json(msg=f"The image {name} cannot be pulled: {error.strip()}\n{advice(error)}")
+    module.exit_json(changed=True, id=module.run_command(inspect)[1].strip())
+
+
+if __name__ == "__main__":
+    main()

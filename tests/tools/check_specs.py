@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every role's defaults must equal its argument specification: the same names, the same values."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import yaml
+
+ROLES = Path(__file__).parents[2] / "roles"
+
+
+def load(path: Path) -> dict:
+    return (yaml.safe_load(path.read_text()) if path.exists() else None) or {}
+
+
+def differences(role: Path) -> list[str]:
+    """What differs between defaults/main.yml and meta/argument_specs.yml of a role."""
+    defaults = load(role / "defaults/main.yml")
+    specs = load(role / "meta/argument_specs.yml").get("argument_specs", {})
+    if "main" not in specs:
+        return ["meta/argument_specs.yml has no entry point main"]
+    found = []
+    for entry, spec in specs.items():
+        if not (role / f"tasks/{entry}.yml").exists():
+            found.append(f"entry point {entry} has no tasks/{entry}.yml")
+        options = spec.get("options", {})
+        for name in sorted(set(options) - set(defaults)):
+            if not options[name].get("required"):
+                found.append(f"{entry}: {name} is in the specification, not in the defaults")
+    options = specs["main"].get("options", {})
+    for name in sorted(defaults):
+        if name not in options:
+            found.append(f"{name} is in the defaults, not in the specification")
+        elif options[name].get("default") != defaults[name]:
+            found.append(f"{name}: default {defaults[name]!r}, specified {options[name].get('default')!r}")
+    return found
+
+
+def main() -> int:
+    problems = [f"roles/{role.name}: {text}" for role in sorted(ROLES.iterdir()) for text in differences(role)]
+    print("\n".join(problems), file=sys.stderr) if problems else None
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

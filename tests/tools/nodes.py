@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes for the demo and the benchmark: containers with systemd and SSH, which to Ansible are fresh Debian machines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RELEASES = ("bookworm", "trixie")
+BOOT_SECONDS = 60
+
+# Docker's --cap-add ALL, less what a machine that is a container itself cannot hand on (SYS_RESOURCE), and less the
+# wall clock, which is the host's own.
+CAPABILITIES = ("--cap-add=ALL", "--cap-drop=SYS_RESOURCE", "--cap-drop=SYS_TIME")
+
+
+class NodeError(Exception):
+    """A node that cannot be started; the message says what to look at."""
+
+
+def run(*argv: str, check: bool = True, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command. Raises NodeError with its own words."""
+    result = subprocess.run(argv, text=True, capture_output=True, input=stdin)
+    if check and result.returncode != 0:
+        raise NodeError(f"{' '.join(argv)}: {result.stderr.strip() or result.stdout.strip()}")
+    return result
+
+
+def existing(prefix: str) -> list[str]:
+    """The nodes whose name starts with prefix, running or not."""
+    listed = run("docker", "ps", "--all", "--filter", f"name=^{prefix}", "--format", "{{.Names}}").stdout
+    return sorted(listed.split())
+
+
+def remove(name: str) -> None:
+    """Remove a node and its disk."""
+    run("docker", "rm", "--force", "--volumes", name)
+
+
+class Site:
+    """Nodes that one key reaches, with the inventory that describes them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.key = directory / "id_ed25519"
+        self.known_hosts = directory / "known_hosts"
+        self.addresses: dict[str, str] = {}
+        if not self.key.exists():
+            directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "node", "-f", str(self.key))
+
+    def start(self, name: str, release: str) -> str:
+        """Start a node, unless it runs, and let our key in. Returns its address. Raises NodeError."""
+        if name in existing(name):
+            run("docker", "start", name)
+        else:
+            self._create(name, release)
+        state = ""
+        for _ in range(BOOT_SECONDS):
+            state = run("docker", "exec", name, "systemctl", "is-system-running", check=False).stdout.strip()
+            if state in ("running", "degraded"):
+                break
+            time.sleep(1)
+        else:
+            jobs = f"docker exec {name} systemctl list-jobs"
+            raise NodeError(f"{name} does not finish its boot ({state or 'no answer'} after {BOOT_SECONDS} s): {jobs}")
+        script = "umask 077; mkdir -p /root/.ssh; cat > /root/.ssh/authorized_keys"
+        run("docker", "exec", "-i", name, "sh", "-c", script, stdin=self.key.with_suffix(".pub").read_text())
+        inspect = json.loads(run("docker", "inspect", name).stdout)[0]
+        self.addresses[name] = next(iter(inspect["NetworkSettings"]["Networks"].values()))["IPAddress"]
+        return self.addresses[name]
+
+    def _create(self, name: str, release: str) -> None:
+        # systemd 257 wants to be told that a host with cgroup v1 is meant; older ones take no notice.
+        init = ["/lib/systemd/systemd", "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"]
+        run(
+            *("docker", "run", "--detach", "--name", name, "--hostname", name, "--network", "inference"),
+            *CAPABILITIES,
+            *("--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"),
+            *("--cgroupns", "host", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup:rw"),
+            # The anonymous volume gives Docker in the node a real disk below its images.
+            *("--volume", "/var/lib/docker", "--tmpfs", "/run", "--tmpfs", "/tmp:exec", "--shm-size", "2g"),
+            f"inference-node:{release}",
+            *init,
+        )
+
+    def ssh_options(self) -> list[str]:
+        """What ssh needs to reach a node as root."""
+        return ["-i", str(self.key), "-o", f"UserKnownHostsFile={self.known_hosts}", "-o", "BatchMode=yes"]
+
+    def write_inventory(self, path: Path) -> None:
+        """The hosts file, and the nodes' host keys as their own console tells them."""
+        known = []
+        for name, address in self.addresses.items():
+            keys = run("docker", "exec", name, "sh", "-c", "cat /etc/ssh/ssh_host_*_key.pub").stdout
+            known += [" ".join([address, *line.split()[:2]]) for line in keys.splitlines()]
+        self.known_hosts.write_text("\n".join(known) + "\n")
+        hosts = {name: {"ansible_host": address} for name, address in self.addresses.items()}
+        variables = {
+            "ansible_user": "root",
+            "ansible_ssh_private_key_file": str(self.key),
+            "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.known_hosts}",
+        }
+        # JSON is YAML.
+        path.write_text(json.dumps({"inference": {"hosts": hosts, "vars": variables}}, indent=2) + "\n")
+
+
+def complete(address: str, question: str, port: int = 5005) -> dict:
+    """A chat completion of the instance main. Raises OSError."""
+    body = {"model": "main", "messages": [{"role": "user", "content": question}], "max_tokens": 20, "temperature": 0}
+    request = urllib.request.Request(
+        f"http://{address}:{port}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
+    )
+    # No proxy knows the nodes, which are on this machine.
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as response:
+        return json.load(response)

@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Small models on disk, for the tests of manifests and of the store."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+
+
+def _write_safetensors(path: Path, tensors: Mapping[str, int], fill: int = 7) -> None:
+    """A file with F32 tensors of one dimension; the values of `tensors` count elements."""
+    header = {}
+    position = 0
+    for name, count in tensors.items():
+        header[name] = {"dtype": "F32", "shape": [count], "data_offsets": [position, position + 4 * count]}
+        position += 4 * count
+    raw = json.dumps({"__metadata__": {"format": "pt"}, **header}).encode()
+    path.write_bytes(struct.pack("<Q", len(raw)) + raw + bytes([fill]) * position)
+
+
+def _write_model(root: Path, fill: int = 7) -> Path:
+    """A complete model of two shards with 4000 bytes of weights each, and a template below."""
+    (root / "templates").mkdir(parents=True)
+    (root / "config.json").write_text('{"architectures": ["LlamaForCausalLM"]}')
+    (root / "templates" / "chat [1].jinja").write_text("{{ messages }}")
+    for tensor, shard in zip("ab", SHARDS, strict=True):
+        _write_safetensors(root / shard, {tensor: 1000}, fill)
+    weight_map = dict(zip("ab", SHARDS, strict=True))
+    (root / "model.safetensors.index.json").write_text(
+        json.dumps({"metadata": {"total_size": 8000}, "weight_map": weight_map})
+    )
+    return root
+
+
+@pytest.fixture
+def write_safetensors() -> Callable[..., None]:
+    """Writes a safetensors file."""
+    return _write_safetensors
+
+
+@pytest.fixture
+def write_model() -> Callable[..., Path]:
+    """Writes the directory of a complete model."""
+    return _write_model

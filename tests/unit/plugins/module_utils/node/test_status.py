@@ -1,0 +1,173 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`inferctl`: the screen, the JSON, the exit codes and the errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, files, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import (
+    Rendered,
+    Settings,
+    StoredModel,
+    render,
+)
+
+Units = dict[str, dict[str, str]]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    """A node with the instances main, which serves release 1, and side, which has just been staged."""
+    paths = Paths(tmp_path)
+    for name, port in (("main", 5005), ("side", 5006)):
+        stage(paths, name, port, "float32")
+        files.write_json(paths.instance(name), {"schema": 1, "release": 1})
+    releases.activate(paths, "main", 1)
+    releases.commit(paths, "main", 1)
+    return paths
+
+
+def stage(paths: Paths, name: str, port: int, dtype: str) -> None:
+    instance = Instance(name=name, model="tiny-a", port=port, accelerator="nvidia", gpus=("0", "1"))
+
+    def rendered(number: int) -> Rendered:
+        stored = StoredModel("/mnt/models/tiny-a/ab12cd34ef56", "ab12cd34ef56")
+        return render(instance, {"dtype": dtype}, stored, "image", Settings(), number=number)
+
+    releases.stage(paths, name, rendered(0).release.id, rendered)
+
+
+SERVING = {
+    "LoadState": "loaded",
+    "ActiveState": "active",
+    "SubState": "running",
+    "StatusText": "serving tiny-a",
+    "NRestarts": "2",
+    "ActiveEnterTimestamp": "@1767225600",
+    "InactiveExitTimestamp": "@1767225000",
+    "InvocationID": "abc",
+    "Job": "",
+}
+ABSENT = {"LoadState": "not-found", "ActiveState": "inactive", "SubState": "dead", "NRestarts": "0", "InvocationID": ""}
+
+
+@pytest.fixture
+def units(monkeypatch: pytest.MonkeyPatch) -> Units:
+    """What systemd says."""
+    units: Units = {"vllm@main.service": dict(SERVING), "vllm@side.service": dict(ABSENT)}
+    monkeypatch.setattr(systemd, "show", lambda names, properties: {name: units[name] for name in names})
+    return units
+
+
+Output = Callable[[], tuple[str, str]]
+
+
+@pytest.fixture
+def output(capsys: pytest.CaptureFixture[str]) -> Output:
+    def read() -> tuple[str, str]:
+        captured = capsys.readouterr()
+        return captured.out, captured.err
+
+    return read
+
+
+def test_status_of_a_node_that_is_not_all_well(paths: Paths, units: Units, output: Output) -> None:
+    assert cli.main(["status"], paths) == 1
+    lines = output()[0].splitlines()
+    assert lines[0].split()[:3] == ["INSTANCE", "STATE", "SINCE"]
+    serving = r"main +serving +2026-01-01T00:00:00Z +2 +tiny-a +ab12cd34ef56 +1 +127\.0\.0\.1:5005 +0,1"
+    assert re.fullmatch(serving, lines[1])
+    assert lines[2].startswith("side      no unit")
+    assert any(line.startswith("side: does not serve: journalctl -t vllm@side") for line in lines)
+    assert not any("pending" in line for line in lines)
+
+
+def test_status_of_one_instance_that_serves(paths: Paths, units: Units, output: Output) -> None:
+    assert cli.main(["status", "main", "--json"], paths) == 0
+    document = json.loads(output()[0])
+    assert document["schema"] == 1
+    (main,) = document["instances"]
+    assert main["release"] == {"active": 1, "current": 1, "desired": 1}
+    assert (main["pending"], main["serving"], main["restarts"]) == (False, True, 2)
+    assert main["container"] == "vllm-main"
+
+
+def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units, output: Output) -> None:
+    stage(paths, "main", 5005, "half")
+    files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
+    assert cli.main(["status", "main"], paths) == 0
+    assert "main: release 2 is pending: update-model.yml" in output()[0]
+
+
+def test_an_orphan_is_named_and_is_no_failure(paths: Paths, units: Units, output: Output) -> None:
+    paths.instance("side").unlink()
+    assert cli.main(["status"], paths) == 0
+    assert "side: is not in the inventory" in output()[0]
+
+
+def test_a_damaged_file_is_a_problem(paths: Paths, units: Units, output: Output) -> None:
+    paths.instance("main").write_text("{")
+    assert cli.main(["status", "main"], paths) == 1
+    assert "main.json is not JSON" in output()[0]
+
+
+def test_an_empty_node(tmp_path: Path, output: Output) -> None:
+    assert cli.main(["status"], Paths(tmp_path)) == 0
+    assert "no instance on this node" in output()[0]
+
+
+def test_wait_ready(paths: Paths, units: Units, output: Output) -> None:
+    assert cli.main(["wait-ready", "main", "--json"], paths) == 0
+    assert json.loads(output()[0])["instances"][0]["state"] == "ready"
+    units["vllm@main.service"].update(ActiveState="activating", SubState="start", NRestarts="0")
+    assert cli.main(["wait-ready", "main", "--timeout", "0"], paths) == 3
+    assert output()[0] == "main: loading: serving tiny-a\n"
+
+
+def test_wait_ready_tells_the_last_words(
+    paths: Paths, units: Units, output: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "bin/journalctl"
+    journal.parent.mkdir()
+    journal.write_text("""#!/bin/sh\necho '{"MESSAGE": "RuntimeError: out of memory"}'\n""")
+    journal.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{journal.parent}:{os.environ['PATH']}")
+    units["vllm@main.service"].update(ActiveState="failed", SubState="failed", Result="exit-code")
+    assert cli.main(["wait-ready", "main"], paths) == 1
+    assert output()[0] == "main: failed: systemd gave up: exit-code\n  RuntimeError: out of memory\n"
+
+
+def test_an_unknown_instance(paths: Paths, units: Units, output: Output) -> None:
+    assert cli.main(["status", "mian"], paths) == 2
+    assert output()[1] == "inferctl: no instance 'mian' on this node: did you mean 'main'? known: main, side\n"
+
+
+@pytest.mark.parametrize("command", ["prepare", "supervise"])
+def test_what_the_unit_calls_is_not_for_people(paths: Paths, units: Units, output: Output, command: str) -> None:
+    """Both would take the container from an engine that serves."""
+    assert cli.main([command, "main", "--release", "1"], paths) == 2
+    assert "systemctl start vllm@main.service" in output()[1]
+
+
+def test_a_release_that_is_not_there(
+    paths: Paths, units: Units, output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    assert cli.main(["supervise", "main", "--release", "9"], paths) == 1
+    assert "releases/main/9/release.json" in output()[1]
+
+
+def test_root_is_needed(output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert cli.main(["status"]) == 2
+    assert "sudo inferctl status" in output()[1]

@@ -1,0 +1,290 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The supervisor as a process of its own, with real signals, pidfds and HTTP, and a Docker engine that is none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
+
+from .conftest import FakeDocker, FakeProc
+
+DRIVER = """
+import sys
+library, release, docker, proc, key, ready = sys.argv[1:]
+sys.path.insert(0, library)
+from pathlib import Path
+from inference.node import docker_api, events, prepare, probe, supervisor, systemd
+from inference.release import Release
+supervisor.PROBE_INTERVAL = 0.05
+supervisor.STATUS_INTERVAL = 0.1
+supervisor.KILL_GRACE = 0
+supervisor.EXIT_CODE_TIMEOUT = 0.5
+sys.exit(supervisor.Supervisor(
+    Release.from_json(Path(release).read_text()), docker_api.Docker(Path(docker)), systemd.Notifier(), key,
+    proc=Path(proc), on_ready=Path(ready).touch,
+).run())
+"""
+
+LIMIT = 10.0
+"""Seconds in which everything here must have happened."""
+
+
+class Supervised:
+    """A running supervisor, and what it tells systemd."""
+
+    def __init__(self, argv: list[str], directory: Path) -> None:
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notify.bind(str(directory / "notify"))
+        self.notify.settimeout(0.05)
+        self.ready_file = directory / "ready"
+        self.messages: list[str] = []
+        self.began = time.monotonic()
+        environment = {**os.environ, "NOTIFY_SOCKET": str(directory / "notify")}
+        self.process = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True)
+
+    def listen(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            self.messages.append(self.notify.recv(4096).decode())
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + LIMIT
+        while not condition():
+            assert time.monotonic() < deadline, (self.messages, self.process.poll())
+            self.listen()
+
+    @property
+    def ready(self) -> bool:
+        return any("READY=1" in message for message in self.messages)
+
+    def told(self, text: str) -> bool:
+        return any(text in message for message in self.messages)
+
+    def ended(self) -> tuple[int, str]:
+        """Exit code and what was said; drains the notifications first."""
+        self.until(lambda: self.process.poll() is not None)
+        for _ in range(3):
+            self.listen()
+        assert self.process.stderr is not None
+        return self.process.returncode, self.process.stderr.read()
+
+
+@pytest.fixture
+def supervise(docker: FakeDocker, library: Path, short_tmp: Path, port: int) -> Iterator[Callable[..., Supervised]]:
+    started: list[Supervised] = []
+
+    def start(
+        engine: dict[str, Any], *, start_timeout: int = 60, drain_timeout: int = 5, key: str = "", proc: str = "/proc"
+    ) -> Supervised:
+        docker.create("vllm-main", **{"port": port, **engine})
+        instance = Instance(name="main", model="tiny-a", port=port, accelerator="cpu")
+        settings = Settings(start_timeout=start_timeout, drain_timeout=drain_timeout)
+        release = short_tmp / "release.json"
+        release.write_text(render(instance, {}, StoredModel("/m", "r"), "i", settings, number=3).release.to_json())
+        arguments = [str(item) for item in (library, release, docker.path, proc, key, short_tmp / "ready")]
+        started.append(Supervised([sys.executable, "-I", "-c", DRIVER, *arguments], short_tmp))
+        return started[-1]
+
+    yield start
+    for supervised in started:
+        supervised.process.kill()
+        supervised.process.wait()
+        if supervised.process.stderr:
+            supervised.process.stderr.close()
+        supervised.notify.close()
+
+
+Supervise = Callable[..., Supervised]
+
+
+def test_ready_after_an_answer_and_drained_at_sigterm(supervise: Supervise, docker: FakeDocker) -> None:
+    run = supervise({"load_seconds": 0.4})
+    run.until(lambda: run.ready)
+    loading = [message for message in run.messages if "EXTEND_TIMEOUT_USEC=60000000" in message]
+    assert any("STATUS=loading tiny-a: the engine does not listen" in message for message in loading)
+    assert any("of 60 s)" in message for message in loading)
+    assert run.ready_file.exists()
+    run.process.send_signal(signal.SIGTERM)
+    code, said = run.ended()
+    assert code == 0
+    assert docker.processes["vllm-main"].wait(1) == 0, "the engine must end by SIGTERM, not by SIGKILL"
+    assert run.told("STATUS=draining")
+    assert "ready after" in said
+    assert said.rstrip().endswith("stopped")
+
+
+def test_the_key_opens_the_engine_and_is_never_shown(supervise: Supervise) -> None:
+    run = supervise({"key": "s3cret-key"}, key="s3cret-key")
+    run.until(lambda: run.ready)
+    run.process.terminate()
+    _code, said = run.ended()
+    assert "s3cret" not in said + "".join(run.messages)
+
+
+def test_a_wrong_key_is_not_ready(supervise: Supervise) -> None:
+    run = supervise({"key": "s3cret-key"}, key="other")
+    run.until(lambda: run.told("HTTP 401"))
+    assert not run.ready
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 1), (3, 3)])
+def test_an_engine_that_dies_before_it_is_ready_fails_the_start(supervise: Supervise, code: int, expected: int) -> None:
+    """Also with exit code 0, which vLLM gives when its core dies."""
+    run = supervise({"exit_after": 0.4, "code": code})
+    status, said = run.ended()
+    assert status == expected
+    assert "ended before it was ready" in said
+    assert f"(exit code {code})" in said
+    assert not run.ready
+
+
+def test_an_engine_that_dies_of_its_first_completion_is_never_ready(supervise: Supervise) -> None:
+    run = supervise({"die_on_completion": True})
+    status, said = run.ended()
+    assert status == 1
+    assert "ended before it was ready" in said
+    assert not run.ready
+    assert not run.ready_file.exists()
+
+
+def test_the_engines_code_after_serving(supervise: Supervise, docker: FakeDocker) -> None:
+    run = supervise({})
+    run.until(lambda: run.ready)
+    docker.processes["vllm-main"].kill()
+    began = time.monotonic()
+    status, said = run.ended()
+    assert time.monotonic() - began < 1
+    assert status == 137
+    assert "ended by itself after serving" in said
+
+
+@pytest.mark.parametrize("engine", [{"load_seconds": 60, "ignore_term": True}, {"completion_seconds": 60}])
+def test_a_stop_while_loading_takes_no_time(
+    supervise: Supervise, docker: FakeDocker, engine: dict[str, Any], port: int
+) -> None:
+    """The engine ignores SIGTERM while it starts, and a probe may be under way."""
+    run = supervise(engine)
+    run.until(lambda: run.told("loading tiny-a"))
+    if "completion_seconds" in engine:
+        run.until(lambda: _connected(port))
+    began = time.monotonic()
+    run.process.terminate()
+    status, said = run.ended()
+    assert time.monotonic() - began < 1
+    assert status == 0
+    assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
+    assert "stopped before it was ready" in said
+
+
+def _connected(port: int) -> bool:
+    """Whether somebody has a connection to the port: 01 is ESTABLISHED in /proc/net/tcp."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    return any(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
+
+
+def test_an_engine_that_hangs_at_the_end_is_killed_after_the_drain_time(
+    supervise: Supervise, docker: FakeDocker
+) -> None:
+    run = supervise({"ignore_term": True}, drain_timeout=1)
+    run.until(lambda: run.ready)
+    run.process.terminate()
+    run.until(lambda: run.told("STATUS=draining"))
+    # A second one must not cut the drain short.
+    run.process.terminate()
+    began = time.monotonic()
+    status, said = run.ended()
+    assert time.monotonic() - began > 0.7
+    assert status == 0
+    assert "still there 1 s after SIGTERM: killed" in said
+    assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
+
+
+def test_dockerd_may_go_away_and_come_back(supervise: Supervise, docker: FakeDocker) -> None:
+    run = supervise({})
+    run.until(lambda: run.ready)
+    docker.down()
+    time.sleep(0.3)
+    assert run.process.poll() is None
+    docker.up()
+    time.sleep(0.2)
+    assert run.process.poll() is None
+    # And a death is seen without it.
+    docker.down()
+    docker.processes["vllm-main"].kill()
+    status, said = run.ended()
+    assert status == 1
+    assert "dockerd does not answer" in said
+
+
+def test_the_start_waits_for_dockerd(supervise: Supervise, docker: FakeDocker) -> None:
+    docker.down()
+    run = supervise({})
+    run.until(lambda: run.told("waiting for dockerd"))
+    docker.up()
+    run.until(lambda: run.ready)
+
+
+def test_dockers_refusal_is_told(supervise: Supervise, docker: FakeDocker) -> None:
+    docker.start_error = "unresolvable CDI devices nvidia.com/gpu=7"
+    run = supervise({})
+    status, said = run.ended()
+    assert status == 1
+    assert "unresolvable CDI devices nvidia.com/gpu=7" in said
+
+
+def test_too_slow(supervise: Supervise, docker: FakeDocker) -> None:
+    run = supervise({"never_listens": True, "ignore_term": True}, start_timeout=1)
+    status, said = run.ended()
+    assert status == 1
+    assert "not ready after 1 s" in said
+    assert "does not listen" in said
+    assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("engine", "told"),
+    [
+        ({"status": 500}, "/v1/completions answers HTTP 500"),
+        ({"model": "tiny-b"}, "answers for model 'tiny-b' instead of 'main'"),
+        ({"tokens": 0}, "no single token"),
+        ({"names": ["tiny-a"]}, "/v1/models lacks main"),
+    ],
+)
+def test_a_wrong_answer_is_not_ready(supervise: Supervise, engine: dict[str, Any], told: str) -> None:
+    run = supervise(engine)
+    run.until(lambda: run.told(told))
+    for _ in range(10):
+        run.listen()
+    assert not run.ready
+    assert run.process.poll() is None
+
+
+def test_another_process_on_the_port_is_not_ready(supervise: Supervise, proc: FakeProc, port: int) -> None:
+    """A process outside of the container answers perfectly; only when it is inside does it count."""
+    run = supervise({}, proc=str(proc.root))
+    proc.listen(port, inode=777)
+    proc.process(999_999, namespace=2, inode=777)
+    run.until(lambda: run.told("is taken by another process: pid 999999 (python3 -m server)"))
+    assert not run.ready
+    for child in _children(run):
+        proc.process(child, namespace=2)
+    run.until(lambda: run.ready)
+
+
+def _children(run: Supervised) -> list[int]:
+    """The fake containers' first processes: children of this process, as the supervisor is."""
+    tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return [int(pid) for task in tasks for pid in task.read_text().split() if int(pid) != run.process.pid]

@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The renderer: what it puts into the unit and the environment, and when two releases are the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+
+import pytest
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import (
+    Release,
+    Rendered,
+    Settings,
+    StoredModel,
+    render,
+    systemd_quote,
+)
+
+INSTANCE = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
+STORED = StoredModel("/mnt/models/tiny-a/abc", "abc")
+IMAGE = "registry.example.com/vllm@sha256:" + "0" * 64
+SETTINGS = Settings(environment={"VLLM_API_KEY": "s3cret-value"})
+
+
+def rendered(
+    instance: Instance = INSTANCE,
+    entry: dict[str, object] | None = None,
+    stored: StoredModel = STORED,
+    settings: Settings = SETTINGS,
+    number: int = 1,
+) -> Rendered:
+    return render(instance, entry or {}, stored, IMAGE, settings, number=number)
+
+
+def exec_lines(unit: str, key: str) -> list[list[str]]:
+    joined = unit.replace("\\\n", " ")
+    return [shlex.split(line.partition("=")[2]) for line in joined.splitlines() if line.startswith(f"{key}=")]
+
+
+def test_the_unit_holds_the_exact_container_command() -> None:
+    result = rendered(entry={"dtype": "float32"})
+    prepare, create = exec_lines(result.unit, "ExecStartPre")
+    assert prepare == ["/usr/local/bin/inferctl", "prepare", "main", "--release", "1"]
+    assert create == ["/usr/bin/docker", *result.release.container_argv]
+    assert create[-len(result.release.engine_argv) :] == result.release.engine_argv
+    assert result.release.engine_argv[:5] == ["serve", STORED.path, "--served-model-name", "main", "tiny-a"]
+    assert create[-len(result.release.engine_argv) - 1] == IMAGE
+
+
+def test_no_secret_leaves_the_environment_file() -> None:
+    result = rendered()
+    assert "VLLM_API_KEY=s3cret-value\n" in result.environment
+    assert "VLLM_API_KEY" in result.release.environment_keys
+    assert "s3cret" not in result.unit
+    assert "s3cret" not in result.release.to_json()
+
+
+def test_the_id_follows_what_runs_and_nothing_else() -> None:
+    base = rendered().release.id
+    assert rendered(number=7).release.id == base
+    changed = [
+        rendered(entry={"dtype": "half"}),
+        rendered(stored=StoredModel(STORED.path, "def")),
+        rendered(instance=dataclasses.replace(INSTANCE, port=5006)),
+        rendered(settings=dataclasses.replace(SETTINGS, environment={"VLLM_API_KEY": "other"})),
+        rendered(settings=dataclasses.replace(SETTINGS, drain_timeout=5)),
+    ]
+    assert len({base, *(item.release.id for item in changed)}) == len(changed) + 1
+
+
+def test_gpus_are_asked_for_by_cdi_name() -> None:
+    instance = dataclasses.replace(INSTANCE, accelerator="nvidia", gpus=("0", "GPU-1b2c"))
+    argv = rendered(instance=instance).release.container_argv
+    assert "--device=nvidia.com/gpu=0" in argv
+    assert "--device=nvidia.com/gpu=GPU-1b2c" in argv
+
+
+def test_a_model_outside_the_store_gets_a_mount_of_its_own() -> None:
+    inside = rendered().release.container_argv
+    outside = rendered(stored=StoredModel("/srv/nfs/m", "x")).release.container_argv
+    mount = "--mount=type=bind,source=/srv/nfs/m,target=/srv/nfs/m,readonly"
+    assert mount in outside
+    assert set(outside) - set(inside) >= {mount}
+
+
+def test_time_limits_nest() -> None:
+    """Drain of the engine < stop of the unit; five slowest starts fit into the start limit's window."""
+    unit = rendered(settings=dataclasses.replace(SETTINGS, drain_timeout=100, start_timeout=600)).unit
+    values = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and " " not in line)
+    assert int(values["TimeoutStopSec"]) > 100 + 30
+    assert int(values["StartLimitIntervalSec"]) >= int(values["StartLimitBurst"]) * (600 + int(values["RestartSec"]))
+
+
+def test_an_environment_value_is_one_line() -> None:
+    with pytest.raises(InputError) as caught:
+        rendered(settings=Settings(environment={"TOKEN": "top\nsecret"}))
+    assert "TOKEN" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_release_file_round_trip() -> None:
+    release = rendered().release
+    assert Release.from_json(release.to_json()) == release
+    with pytest.raises(ValueError, match="schema"):
+        Release.from_json('{"schema": 99}')
+    with pytest.raises(ValueError, match="lacks"):
+        Release.from_json('{"schema": 1}')
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("plain", "plain"),
+        ("", '""'),
+        ("100%", "100%%"),
+        ("$HOME", "$$HOME"),
+        ('{"a": 1}', '"{\\"a\\": 1}"'),
+        ("it's", '"it\'s"'),
+        ("back\\slash", '"back\\\\slash"'),
+        ("two\nlines", '"two\\nlines"'),
+    ],
+)
+def test_systemd_quote(argument: str, expected: str) -> None:
+    assert systemd_quote(argument) == expected

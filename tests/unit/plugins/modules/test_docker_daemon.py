@@ -1,0 +1,259 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module docker_daemon against a node whose commands are played by a fake."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.docker_daemon import DaemonConfigError
+from ansible_collections.baremetal.inference.plugins.modules import docker_daemon as module_under_test
+
+CONTAINER = "c" * 64
+
+
+class Node:
+    """A node: its files below a temporary directory, and a daemon that does what it is told, or not."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.daemon_json = root / "docker/daemon.json"
+        self.state = root / "state/docker-daemon.json"
+        self.containers = 0
+        self.active = True
+        self.enabled = True
+        self.invocation = 1
+        self.old_engine = False
+        self.refuses: set[str] = set()
+        self.answers = True
+        self.judged: list[dict[str, Any]] = []
+        self.calls: list[str] = []
+
+    def run(self, _host: Any, *command: str, **_options: Any) -> tuple[int, str]:
+        """Stands for Host.run."""
+        words = " ".join(command)
+        if "--config-file" in command:
+            return self.judge(command)
+        if words.startswith("systemctl show"):
+            return 0, self.show()
+        if " ps " in words:
+            return (0, f"WARNING: of the client\n{CONTAINER}\n" * self.containers) if self.answers else (1, "no answer")
+        if " events " in words:
+            return 0, "reloaded" if "reload" not in self.refuses else ""
+        if words.startswith("systemctl"):
+            return self.systemctl(command[1])
+        return 0, "the daemon's last words"
+
+    def judge(self, command: tuple[str, ...]) -> tuple[int, str]:
+        if self.old_engine and "--validate" in command:
+            return 1, "Status: unknown flag: --validate\nSee 'dockerd --help'., Code: 125\n"
+        config = json.loads(Path(command[-1]).read_text(encoding="utf-8"))
+        self.judged.append(config)
+        if "no-such-key" in config:
+            return 1, f"unable to configure the Docker daemon with file {command[-1]}: no-such-key"
+        return (1, "dockerd needs to be started with root privileges") if self.old_engine else (0, "configuration OK")
+
+    def show(self) -> str:
+        return (
+            f"LoadState=loaded\nActiveState={'active' if self.active else 'inactive'}\n"
+            f"InvocationID=id{self.invocation}\nExecStart=\nEnvironmentFiles=\n"
+            f"UnitFileState={'enabled' if self.enabled else 'disabled'}\n"
+        )
+
+    def systemctl(self, verb: str) -> tuple[int, str]:
+        self.calls.append(verb)
+        if verb in ("start", "restart"):
+            self.active = "bip" not in self.config() or verb not in self.refuses
+            self.invocation += 1
+            return (0, "") if self.active else (1, "Job failed")
+        if verb == "enable":
+            self.enabled = True
+        return 0, ""
+
+    def config(self) -> dict[str, Any]:
+        return json.loads(self.daemon_json.read_text(encoding="utf-8")) if self.daemon_json.exists() else {}
+
+    def write(self, config: dict[str, Any]) -> None:
+        self.daemon_json.parent.mkdir(exist_ok=True)
+        self.daemon_json.write_text(json.dumps(config), encoding="utf-8")
+
+    def apply(self, config: dict[str, Any], check: bool = False, **params: Any) -> dict[str, Any]:
+        """One run of the module."""
+        self.calls.clear()
+        params = {"config": config, "environment": {}, "restart_allowed": False, **params}
+        module: Any = SimpleNamespace(
+            params={**params, "path": str(self.daemon_json), "state_path": str(self.state)},
+            check_mode=check,
+            _diff=True,
+            get_bin_path=lambda name, opt_dirs: f"/usr/sbin/{name}",
+            backup_local=lambda path: f"{path}.backup",
+        )
+        manager = module_under_test.Manager(module)
+        manager.look()
+        result = manager.decide()
+        if not check:
+            manager.act(result)
+        return result
+
+    def verbs(self) -> list[str]:
+        return [call for call in self.calls if call in ("start", "restart", "reload", "enable")]
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    node = Node(tmp_path)
+    monkeypatch.setattr(
+        module_under_test.Host, "run", lambda host, *words, **options: node.run(host, *words, **options)
+    )
+    monkeypatch.setattr(module_under_test, "ENVIRONMENT_FILE", tmp_path / "docker/daemon.env")
+    monkeypatch.setattr(module_under_test, "DROP_IN", tmp_path / "unit.d/50-environment.conf")
+    monkeypatch.setattr(module_under_test, "RELOAD", 0.05)
+    return node
+
+
+def test_fresh_node_is_configured_before_its_first_start(node: Node) -> None:
+    node.active = node.enabled = False
+    predicted = node.apply({"debug": True}, check=True)
+    assert not node.daemon_json.exists() and not node.state.exists()
+    done = node.apply({"debug": True})
+    assert node.verbs() == ["start", "enable"]
+    assert {**predicted, "diff": None} == {**done, "diff": None}
+    assert done["changed"] and done["started"]
+    assert not node.apply({"debug": True})["changed"]
+
+
+@pytest.mark.parametrize("old_engine", [True, False])
+def test_the_daemon_judges_first(node: Node, old_engine: bool) -> None:
+    node.old_engine = old_engine
+    node.write({"labels": ["x"]})
+    before = node.daemon_json.read_text(encoding="utf-8")
+    with pytest.raises(DaemonConfigError, match=r"daemon\.json: no-such-key"):
+        node.apply({"no-such-key": 1})
+    assert node.daemon_json.read_text(encoding="utf-8") == before
+    assert not node.state.exists() and node.verbs() == []
+    result = node.apply({"debug": True})
+    assert node.judged[-1] == {"labels": ["x"], "debug": True}
+    assert result["validated_by"] == ("dockerd without privileges" if old_engine else "dockerd --validate")
+
+
+def test_reload_under_a_running_container(node: Node) -> None:
+    node.containers = 1
+    result = node.apply({"debug": True})
+    assert node.verbs() == ["reload"]
+    assert result["reloaded"] and not result["restart_required"] and result["containers_running"] == 1
+    assert not node.apply({"debug": True})["changed"]
+
+
+def test_restart_waits_for_the_containers_to_end(node: Node) -> None:
+    node.containers = 2
+    first = node.apply({"bip": "10.0.0.1/24", "debug": True})
+    assert node.verbs() == ["reload"], "what a reload can do is done"
+    assert (
+        first["restart_required"]
+        and "bip" in first["restart_reasons"][0]
+        and "2 container" in first["restart_reasons"][0]
+    )
+    second = node.apply({"bip": "10.0.0.1/24", "debug": True})
+    assert second["restart_required"] and second["restart_keys"] == ["bip"] and not second["changed"]
+    back = node.apply({"debug": True})
+    assert not back["restart_required"], "the daemon never loaded what was taken back"
+    node.apply({"bip": "10.0.0.1/24", "debug": True})
+    node.containers = 0
+    assert node.apply({"bip": "10.0.0.1/24", "debug": True})["restarted"]
+    assert not node.apply({"bip": "10.0.0.1/24", "debug": True})["changed"]
+
+
+def test_somebody_else_restarted_the_daemon(node: Node) -> None:
+    node.containers = 1
+    assert node.apply({"bip": "10.0.0.1/24"})["restart_required"]
+    node.invocation += 1
+    result = node.apply({"bip": "10.0.0.1/24"})
+    assert not result["restart_required"] and not result["changed"]
+
+
+def test_restart_when_allowed_or_idle(node: Node) -> None:
+    node.containers = 1
+    assert node.apply({"bip": "10.0.0.1/24"}, restart_allowed=True)["restarted"]
+    node.containers = 0
+    assert node.apply({})["restarted"]
+    assert node.config() == {}
+
+
+def test_a_silent_daemon_counts_as_serving(node: Node) -> None:
+    node.answers = False
+    result = node.apply({"bip": "10.0.0.1/24"})
+    assert result["restart_required"] and result["containers_running"] == -1 and node.verbs() == []
+
+
+def test_a_failed_restart_puts_the_old_file_back(node: Node) -> None:
+    node.write({"debug": True})
+    node.refuses = {"restart"}
+    with pytest.raises(DaemonConfigError, match="old configuration is back in place and in use") as caught:
+        node.apply({"bip": "bad"})
+    assert "last words" in str(caught.value)
+    assert node.config() == {"debug": True} and not node.state.exists()
+    assert node.verbs() == ["restart", "restart"] and node.active
+
+
+def test_a_failed_reload_puts_the_old_file_back(node: Node) -> None:
+    node.write({"labels": ["x"]})
+    node.refuses = {"reload"}
+    with pytest.raises(DaemonConfigError, match="did not reload"):
+        node.apply({"debug": True})
+    assert node.config() == {"labels": ["x"]} and not node.state.exists()
+
+
+def test_a_run_that_was_cut_off_is_finished_by_the_next(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.containers = 1
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(node, "systemctl", lambda verb: (_ for _ in ()).throw(KeyboardInterrupt))
+        node.apply({"debug": True})
+    assert node.config() == {"debug": True}
+    result = node.apply({"debug": True})
+    assert result["reloaded"] and node.verbs() == ["reload"]
+    assert not node.apply({"debug": True})["changed"]
+
+
+def test_data_root_stays_while_containers_exist(node: Node) -> None:
+    old = node.root / "old"
+    (old / "containers/abc").mkdir(parents=True)
+    node.write({"data-root": str(old)})
+    with pytest.raises(DaemonConfigError, match="1 container"):
+        node.apply({"data-root": "/srv/docker"}, check=True)
+    (old / "containers/abc").rmdir()
+    assert node.apply({"data-root": "/srv/docker"})["restarted"]
+
+
+def test_proxies_are_kept_out_of_sight(node: Node) -> None:
+    node.containers = 1
+    secret = {"HTTP_PROXY": "http://user:hunter2@proxy:3128"}
+    result = node.apply({}, environment=secret)
+    assert result["restart_keys"] == ["environment"] and result["restart_required"]
+    assert "hunter2" not in json.dumps(result) and "hunter2" not in node.state.read_text(encoding="utf-8")
+    files = [module_under_test.ENVIRONMENT_FILE, node.state]
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
+    assert node.apply({}, environment=secret)["restart_required"]
+    node.containers = 0
+    assert node.apply({}, environment={})["changed"]
+    assert not module_under_test.ENVIRONMENT_FILE.exists() and not module_under_test.DROP_IN.exists()
+
+
+def test_owner_and_mode_of_the_file_stay(node: Node) -> None:
+    node.write({})
+    node.daemon_json.chmod(0o640)
+    node.apply({"debug": True})
+    assert stat.S_IMODE(node.daemon_json.stat().st_mode) == 0o640
+
+
+def test_the_formatting_of_an_unchanged_file_stays(node: Node) -> None:
+    node.write({"debug": True})
+    before = node.daemon_json.read_text(encoding="utf-8")
+    assert node.apply({"debug": True})["changed"], "the key is ours from now on"
+    assert node.daemon_json.read_text(encoding="utf-8") == before and node.judged == []
+    assert not node.apply({"debug": True})["changed"]

@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module node_tool: what it installs runs on its own, and it installs it once."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.module_utils import basic
+from ansible.module_utils.common.text.converters import to_bytes
+
+from ansible_collections.baremetal.inference.plugins.modules import node_tool
+
+ROOT = Path(__file__).resolve().parents[4]
+
+RunModule = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunModule:
+    """Call the module with files below tmp_path."""
+    monkeypatch.setattr(node_tool, "LIBRARY", tmp_path / "lib/inference")
+    monkeypatch.setattr(node_tool, "COMMAND", tmp_path / "bin/inferctl")
+    # ansible-core 2.20 and later want to be told how the arguments are written.
+    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+
+    def call(check: bool = False, **arguments: Any) -> dict[str, Any]:
+        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}})
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(encoded))
+        with pytest.raises(SystemExit):
+            node_tool.main()
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
+
+    return call
+
+
+def test_what_is_installed_runs_on_its_own(run: RunModule, tmp_path: Path) -> None:
+    """With the standard library alone: every part is there, and none imports Ansible."""
+    result = run()
+    assert result["changed"] is True
+    command = [sys.executable, "-I", str(tmp_path / "bin/inferctl"), "--version"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout == f"inferctl {result['version']}\n"
+    parts = [path for path in (tmp_path / "lib/inference").rglob("*.py") if path.name != "__init__.py"]
+    names = [".".join(path.relative_to(tmp_path / "lib").with_suffix("").parts) for path in parts]
+    script = f"import sys; sys.path.insert(0, {str(tmp_path / 'lib')!r}); import {', '.join(names)}"
+    subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True)
+
+
+def test_every_part_of_the_node_package_is_installed(run: RunModule, tmp_path: Path) -> None:
+    run()
+    package = ROOT / "plugins/module_utils/node"
+    for part in package.glob("*.py"):
+        assert (tmp_path / "lib/inference/node" / part.name).read_text() == part.read_text(), part.name
+
+
+def test_the_version_is_the_collections() -> None:
+    assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == node_tool.cli.VERSION
+
+
+def test_a_second_run_changes_nothing_and_check_mode_writes_nothing(run: RunModule, tmp_path: Path) -> None:
+    predicted = run(check=True)
+    assert predicted["changed"] is True
+    assert list(tmp_path.iterdir()) == []
+    assert run()["files"] == predicted["files"]
+    assert (tmp_path / "bin/inferctl").stat().st_mode & 0o777 == 0o755
+    (tmp_path / "lib/inference/__pycache__").mkdir()
+    (tmp_path / "lib/inference/__pycache__/paths.cpython-311.pyc").write_bytes(b"\0\xff")
+    again = run()
+    assert again["changed"] is False
+    assert again["diff"]["before"] == again["diff"]["after"]
+
+
+def test_damage_and_strays_are_repaired(run: RunModule, tmp_path: Path) -> None:
+    run()
+    library = tmp_path / "lib/inference"
+    (library / "paths.py").write_text("broken")
+    (library / "old_part.py").write_text("")
+    (tmp_path / "bin/inferctl").chmod(0o644)
+    expected = [str(tmp_path / "bin/inferctl"), str(library / "old_part.py"), str(library / "paths.py")]
+    assert run(check=True)["files"] == expected
+    result = run()
+    assert result["files"] == expected
+    assert "old_part.py" in result["diff"]["before"]
+    assert "old_part.py" not in result["diff"]["after"]
+    assert not (library / "old_part.py").exists()
+    assert run()["changed"] is False
+
+
+def test_absent_leaves_nothing(run: RunModule, tmp_path: Path) -> None:
+    run()
+    assert run(state="absent", check=True)["changed"] is True
+    assert (tmp_path / "bin/inferctl").exists()
+    assert run(state="absent")["changed"] is True
+    assert not (tmp_path / "lib/inference").exists()
+    assert not (tmp_path / "bin/inferctl").exists()
+    assert run(state="absent")["changed"] is False
+
+
+@pytest.mark.parametrize("part", [*node_tool.PARTS, *node_tool.NODE_PARTS], ids=lambda part: part.__name__[-20:])
+def test_parts_import_relatively(part: Any) -> None:
+    """On a node the package has another name."""
+    imports = [
+        node for node in ast.walk(ast.parse(Path(part.__file__).read_text())) if isinstance(node, ast.ImportFrom)
+    ]
+    assert not [node.module for node in imports if node.level == 0 and str(node.module).startswith("ansible")]
