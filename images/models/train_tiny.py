@@ -1,5 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
+# Its libraries are the engine image's, not the test tools'.
+# mypy: disable-error-code="import-not-found"
 """Trains the tests' models in seconds, on the CPU, from a fixed seed. Runs inside the engine image.
 
 tiny-a and tiny-b are two-layer Llamas over bytes. Each answers its own name to any question, so that a test sees which
@@ -69,7 +71,8 @@ def some_text(source: random.Random) -> str:
     """A random question: a usual one, or words of random letters."""
     if source.random() < 0.3:
         return source.choice(QUESTIONS)
-    words = ["".join(source.choices(string.ascii_letters, k=source.randint(1, 9))) for _ in range(source.randint(1, 12))]
+    count = source.randint(1, 12)
+    words = ["".join(source.choices(string.ascii_letters, k=source.randint(1, 9))) for _ in range(count)]
     return " ".join(words) + source.choice(["", ".", "?", "!"])
 
 
@@ -99,13 +102,13 @@ def batch(tokenizer: PreTrainedTokenizerFast, source: random.Random, name: str) 
         prompt_ids = tokenizer(prompt, add_special_tokens=False)["input_ids"]
         answer_ids = [*tokenizer(answer, add_special_tokens=False)["input_ids"], tokenizer.eos_token_id]
         rows.append((prompt_ids, answer_ids))
-    longest = max(len(prompt) + len(answer) for prompt, answer in rows)
+    longest = max(len(asked) + len(said) for asked, said in rows)
     ids = torch.zeros(BATCH, longest, dtype=torch.long)
     labels = torch.full((BATCH, longest), -100)
-    for index, (prompt, answer) in enumerate(rows):
-        tokens = torch.tensor([*prompt, *answer])
+    for index, (asked, said) in enumerate(rows):
+        tokens = torch.tensor([*asked, *said])
         ids[index, : len(tokens)] = tokens
-        labels[index, len(prompt) : len(tokens)] = tokens[len(prompt) :]
+        labels[index, len(asked) : len(tokens)] = tokens[len(asked) :]
     return ids, labels
 
 

@@ -12,7 +12,9 @@ from .tools import CACHE, IMAGES, content_hash, debootstrap, docker_build, downl
 
 SOURCE = IMAGES / "controller"
 NAME = "inference-controller:latest"
-PACKAGES = ("python3", "python3-venv", "openssh-client", "rsync", "git", "make", "docker-cli", "ca-certificates", "curl")
+PACKAGES = (
+    *("python3", "python3-venv", "openssh-client", "rsync", "git", "make", "docker-cli", "ca-certificates", "curl"),
+)
 CORES = ("2.20", "2.21")
 
 

@@ -13,7 +13,18 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .tools import CACHE, IMAGES, content_hash, debootstrap, docker_build, download_wheels, image_exists, say, succeeds
+from .tools import (
+    CACHE,
+    IMAGES,
+    content_hash,
+    debootstrap,
+    docker_build,
+    download_wheels,
+    for_python,
+    image_exists,
+    say,
+    succeeds,
+)
 from .tools import run as command
 from .tools import tag as name_image
 
@@ -64,11 +75,7 @@ def install_wheels(requirements: Path, wheels: Path, site: Path) -> None:
     """Unpack the pinned wheels into a directory; nothing of them runs here."""
     command(
         *(sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"),
-        *("--python-version", PYTHON, "--only-binary=:all:", "--platform", "manylinux_2_36_x86_64"),
-        *("--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_17_x86_64", "--platform", "linux_x86_64"),
-        *("--platform", "manylinux2014_x86_64", "--platform", "manylinux_2_27_x86_64", "--platform", "manylinux_2_24_x86_64"),
-        *("--platform", "manylinux_2_31_x86_64", "--platform", "manylinux_2_34_x86_64", "--platform", "manylinux_2_26_x86_64"),
-        *("--platform", "manylinux2010_x86_64", "--platform", "manylinux1_x86_64"),
+        *for_python(PYTHON),
         *("--find-links", str(wheels), "--target", str(site), "--requirement", str(requirements)),
     )
 

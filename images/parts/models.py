@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -33,7 +34,9 @@ def train(target: Path) -> None:
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         run(
-            *("docker", "run", "--rm", "--network", "none", "--user", "0", "--entrypoint", "python3"),
+            *("docker", "run", "--rm", "--network", "none", "--entrypoint", "python3"),
+            # As the user who builds, who is to own the models. A user without a name needs one by USER.
+            *("--user", f"{os.getuid()}:{os.getgid()}", "--env", "HOME=/tmp", "--env", "USER=builder"),
             *("--volume", f"{SOURCE}:/source:ro", "--volume", f"{scratch}:/out", engine.NAME),
             *("/source/train_tiny.py", "/out"),
         )

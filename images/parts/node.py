@@ -4,8 +4,12 @@
 
 from __future__ import annotations
 
-from .tools import content_hash, debootstrap, image_exists, say, tag
+from pathlib import Path
 
+from . import host
+from .tools import IMAGES, content_hash, debootstrap, image_exists, mirror_of, say, tag
+
+SOURCE = IMAGES / "node"
 SUITES = ("bookworm", "trixie")
 PACKAGES = (
     *("systemd", "systemd-sysv", "dbus", "python3", "python3-apt", "sudo", "iproute2", "ca-certificates", "procps"),
@@ -16,10 +20,7 @@ HOOKS = (
     "sed -i '/pam_loginuid/s/required/optional/' $1/etc/pam.d/sshd",
     # No module can be loaded from inside; Debian 13 would boot as degraded.
     "ln -s /dev/null $1/etc/systemd/system/systemd-modules-load.service",
-    # Each node makes host keys of its own when it boots for the first time.
     "rm -f $1/etc/ssh/ssh_host_*",
-    "printf '[Unit]\\nBefore=ssh.service\\nConditionPathExists=!/etc/ssh/ssh_host_ed25519_key\\n[Service]\\nType=oneshot\\n"
-    "ExecStart=/usr/bin/ssh-keygen -A\\n[Install]\\nWantedBy=ssh.service\\n' > $1/etc/systemd/system/ssh-keys.service",
     "chroot $1 systemctl enable ssh.service ssh-keys.service",
     # What nobody needs in a container: consoles, and a clock that is the host's.
     "chroot $1 systemctl mask getty.target console-getty.service systemd-timesyncd.service",
@@ -28,10 +29,16 @@ HOOKS = (
 
 def build() -> str:
     """Build the images inference-node:bookworm and :trixie."""
+    # A mirror, or a registry of the site, may be known by one of this machine's own authorities only.
+    authorities = host.certificates()
+    hooks = [f"copy-in {path} /usr/local/share/ca-certificates/" for path in authorities]
+    hooks += ["chroot $1 update-ca-certificates", f"copy-in {SOURCE}/ssh-keys.service /etc/systemd/system/", *HOOKS]
     for suite in SUITES:
-        name = f"inference-node:{suite}-{content_hash(suite, *PACKAGES, *HOOKS)}"
+        mirror = [*mirror_of(suite), *host.apt_options()]
+        inputs: list[Path | str] = [suite, SOURCE, *PACKAGES, *HOOKS, *mirror, *authorities]
+        name = f"inference-node:{suite}-{content_hash(*inputs)}"
         if not image_exists(name):
             say(f"bootstrapping Debian {suite} (half a minute)")
-            debootstrap(suite, PACKAGES, name, *HOOKS)
+            debootstrap(suite, PACKAGES, name, *hooks)
         tag(name, f"inference-node:{suite}")
     return "inference-node:bookworm, inference-node:trixie"

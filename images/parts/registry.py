@@ -41,7 +41,8 @@ def serve(image: str) -> None:
         subprocess.run(["docker", "rm", "--force", NAME], capture_output=True)
         (CACHE / "registry").mkdir(parents=True, exist_ok=True)
         run(
-            *("docker", "run", "--detach", "--name", NAME, "--network", NETWORK, "--publish", f"127.0.0.1:{PORT}:{PORT}"),
+            *("docker", "run", "--detach", "--name", NAME, "--network", NETWORK),
+            *("--publish", f"127.0.0.1:{PORT}:{PORT}"),
             *("--volume", f"{CACHE / 'registry'}:/var/lib/docker-registry", image),
             *("docker-registry", "serve", "/etc/docker/registry/config.yml"),
             advice=f"Is port {PORT} of this machine taken? See: ss -tlnp sport = {PORT}",

@@ -4,20 +4,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from . import host
 
 IMAGES = Path(__file__).resolve().parents[1]
 CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
 """Wheels, models and the registry's storage: shared by all checkouts of this machine."""
 
 MIRROR = os.environ.get("DEBIAN_MIRROR", "")
-"""A Debian mirror to build from; mmdebstrap's own default where empty."""
+"""A Debian mirror to build from; where empty, the one that this machine uses, else mmdebstrap's own default."""
+
+TORCH_INDEX = "https://torch.example.com/cpu"
+"""PyPI has no torch for the CPU alone."""
 
 
 class BuildError(Exception):
@@ -36,6 +43,19 @@ def run(*argv: str, advice: str = "", **options: object) -> str:
         words = "\n".join((result.stdout + result.stderr).strip().splitlines()[-15:])
         raise BuildError(f"{' '.join(argv[:4])} … failed:\n{words}\n{advice}".rstrip())
     return result.stdout.strip()
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Let one build at a time write to the cache; a second waits."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / ".build.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another build on this machine")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def succeeds(*argv: str) -> bool:
@@ -66,35 +86,43 @@ def tag(name: str, moving: str) -> None:
     run("docker", "tag", name, moving)
 
 
+def mirror_of(suite: str) -> list[str]:
+    """The mirrors that a release is built from and keeps as its sources; empty for mmdebstrap's default."""
+    return [MIRROR] if MIRROR else host.sources(suite)
+
+
 def debootstrap(suite: str, packages: Iterable[str], name: str, *hooks: str) -> None:
     """Make an image of a minimal Debian with packages. Hooks are shell commands; $1 is the root."""
     with tempfile.TemporaryDirectory() as scratch:
         tarball = f"{scratch}/root.tar"
         options = [f"--customize-hook={hook}" for hook in hooks]
-        mirror = [MIRROR] if MIRROR else []
+        options += [f"--aptopt={option}" for option in host.apt_options()]
         run(
             *("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", *options),
-            *(suite, tarball, *mirror),
+            *(suite, tarball, *mirror_of(suite)),
             advice="Check the network, or name a mirror that you reach: DEBIAN_MIRROR=http://… make setup",
         )
         run("docker", "import", "--change", 'CMD ["bash"]', tarball, name)
 
 
+def for_python(version: str) -> list[str]:
+    """pip's options for wheels of a CPython on Debian's amd64, whatever Python runs pip."""
+    names = [f"manylinux_2_{glibc}_x86_64" for glibc in (36, 35, 34, 31, 28, 27, 26, 24, 17, 12, 5)]
+    names += ["manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64", "linux_x86_64"]
+    platforms = [f"--platform={name}" for name in names]
+    return ["--only-binary=:all:", "--python-version", version, "--implementation", "cp", *platforms]
+
+
 def download_wheels(requirements: Path, python: str, target: Path) -> None:
     """Fetch the wheels that a requirements file pins, for another Python than ours. What is there is not fetched."""
     target.mkdir(parents=True, exist_ok=True)
-    platforms = [
-        option
-        for glibc in (39, 36, 35, 34, 31, 28, 27, 26, 24, 17, 12, 5)
-        for option in ("--platform", f"manylinux_2_{glibc}_x86_64")
-    ]
-    run(
-        *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"),
-        *("--python-version", python, "--implementation", "cp", *platforms),
-        *("--platform", "manylinux2014_x86_64", "--platform", "manylinux1_x86_64"),
+    command = (
+        *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *for_python(python)),
         *("--dest", str(target), "--find-links", str(target), "--requirement", str(requirements)),
-        advice="Check the network. A build of torch for the CPU comes from PyTorch's own index: set PIP_EXTRA_INDEX_URL.",
     )
+    # Nothing to ask for where all is there; and PyTorch's index only where this machine's own do not have it.
+    if not succeeds(*command, "--no-index") and not succeeds(*command):
+        run(*command, "--extra-index-url", TORCH_INDEX, advice="Check that pip on this machine reaches PyPI.")
 
 
 def docker_build(context: Path, name: str, **arguments: str) -> None:

@@ -192,7 +192,7 @@ def _with_gpus(drafts: Sequence[tuple[str, Mapping[str, Any]]], models: Mapping[
         want = wanted[raw["name"]]
         if isinstance(want, int):
             free = (str(index) for index in range(len(taken) + want) if str(index) not in taken)
-            want = [next(free) for _ in range(want)]
+            want = [next(free) for _number in range(want)]
             taken.update(dict.fromkeys(want, raw["name"]))
         result.append(
             Instance(

@@ -140,9 +140,14 @@ def _tensor(name: str, entry: Any) -> Tensor:
     return Tensor(dtype, shape, begin, end)
 
 
+def _is_size(item: object) -> bool:
+    """Whether it is a whole number that fits into a u64 (JSON's true is none)."""
+    return isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 64
+
+
 def _sizes(name: str, entry: Mapping[str, Any], key: str) -> tuple[int, ...]:
-    """A list of whole numbers from 0 (JSON's true is none) that fit into a u64. Raises SafetensorsError."""
+    """A list of whole numbers from 0 that fit into a u64. Raises SafetensorsError."""
     value = entry.get(key)
-    if not isinstance(value, list) or not all(type(item) is int and 0 <= item < 1 << 64 for item in value):
+    if not isinstance(value, list) or not all(_is_size(item) for item in value):
         raise SafetensorsError(f"has a header where {key} of tensor {name!r} is no list of sizes")
     return tuple(value)

@@ -66,16 +66,33 @@ problems:
   elements: str
 """
 
+import ipaddress
 import shutil
+import socket
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.baremetal.inference.plugins.module_utils.node import identity, releases, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
 from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance, load_instances
 
 GIB = 2**30
+
+
+def address_problems(address: str) -> list[Problem]:
+    """An address that no engine of this node can listen on."""
+    try:
+        family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.bind((address, 0))
+    except ValueError:
+        return [Problem("engines", "must be an IP address of the node (inference_address)", "address", address)]
+    except OSError as error:
+        message = f"is no address of this node ({error.strerror}): correct inference_address"
+        return [Problem("engines", message, "address", address)]
+    return []
 
 
 def port_problems(paths: Paths, instances: list[Instance], address: str) -> list[Problem]:
@@ -132,14 +149,17 @@ def main() -> None:
     try:
         instances = load_instances(module.params["instances"], module.params["models"])
         present = [instance for instance in instances if instance.state == "present"]
-        problems += port_problems(Paths(), present, module.params["address"])
+        wrong_address = address_problems(module.params["address"])
+        problems += wrong_address or port_problems(Paths(), present, module.params["address"])
     except InputError as error:
         problems = error.problems + problems
     except (releases.ReleaseError, ValueError) as error:
         module.fail_json(msg=str(error))
     if problems:
         lines = [str(problem) for problem in problems]
-        module.fail_json(msg="Nothing was changed. To correct:\n" + "\n".join(f"- {line}" for line in lines), problems=lines)
+        module.fail_json(
+            msg="Nothing was changed. To correct:\n" + "\n".join(f"- {line}" for line in lines), problems=lines
+        )
     module.exit_json(changed=False)
 
 

@@ -10,8 +10,8 @@ module: engine_release
 short_description: Stage what the engines of a node shall run
 version_added: 0.1.0
 description:
-  - Renders a release (unit, container command and environment) of every declared instance and keeps it on the node under
-    C(/var/lib/inference/releases/NAME/N), unless a release that runs the same is kept already.
+  - Renders a release (unit, container command and environment) of every declared instance and keeps it on the node
+    under C(/var/lib/inference/releases/NAME/N), unless a release that runs the same is kept already.
   - Nothing is started, stopped or restarted. An instance that serves another release than the desired one is reported
     as pending.
   - Desired state is written to C(/etc/inference), and each instance gets the directory of its compile cache.
@@ -148,6 +148,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem, nearest
@@ -285,9 +286,7 @@ class Stage:
             if line[:1] in "+-" and "release" not in line
         ]
         keys = sorted(
-            key
-            for key in {*old_environment, *new_environment}
-            if old_environment.get(key) != new_environment.get(key)
+            key for key in {*old_environment, *new_environment} if old_environment.get(key) != new_environment.get(key)
         )
         return lines + [f"environment: {key}" for key in keys]
 
@@ -327,7 +326,10 @@ def main() -> None:
     orphans = sorted(set(releases.names(paths)) - {instance.name for instance in present})
     diff = {"before": "\n".join(stage.before) + "\n", "after": "\n".join(stage.after) + "\n"}
     module.exit_json(
-        changed=stage.changed, releases=result, orphans=orphans, diff=diff if stage.after else {"before": "", "after": ""}
+        changed=stage.changed,
+        releases=result,
+        orphans=orphans,
+        diff=diff if stage.after else {"before": "", "after": ""},
     )
 
 

@@ -89,6 +89,7 @@ failed_instances:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases, systemd, wait
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
 from ansible_collections.baremetal.inference.plugins.module_utils.release import TARGET_UNIT
@@ -182,7 +183,8 @@ def await_ready(module: AnsibleModule, service: Service, names: list[str]) -> No
     if failed and not module.check_mode:
         service.stop([name for name in failed if releases.current_number(service.paths, name) is None])
         blocks = [
-            f"{name} did not start. Its last words:\n{words}\nThe whole log: journalctl -t vllm@{name} -u {unit_name(name)}"
+            f"{name} did not start. Its last words:\n{words}\n"
+            f"The whole log: journalctl -t vllm@{name} -u {unit_name(name)}"
             for name, words in failed.items()
         ]
         module.fail_json(msg="\n\n".join(blocks), failed_instances=failed, ready=ready, loading=loading)

@@ -100,7 +100,8 @@ class Site:
             keys = run("docker", "exec", name, "sh", "-c", "cat /etc/ssh/ssh_host_*_key.pub").stdout
             known += [" ".join([address, *line.split()[:2]]) for line in keys.splitlines()]
         self.known_hosts.write_text("\n".join(known) + "\n")
-        hosts = {name: {"ansible_host": address} for name, address in self.addresses.items()}
+        # Only this machine reaches its nodes: their engines may listen on the nodes' own addresses.
+        hosts = {name: {"ansible_host": ip, "inference_address": ip} for name, ip in self.addresses.items()}
         variables = {
             "ansible_user": "root",
             "ansible_ssh_private_key_file": str(self.key),

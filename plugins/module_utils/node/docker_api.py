@@ -15,7 +15,7 @@ import json
 import socket
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 SOCKET = Path("/var/run/docker.sock")
 
@@ -68,10 +68,6 @@ class Docker:
     def start(self, container: str) -> None:
         """Start a container; one that runs already is left alone."""
         self._call("POST", f"/containers/{quote(container, safe='')}/start")
-
-    def kill(self, container: str, signal: str = "SIGKILL") -> None:
-        """Signal a container's first process."""
-        self._call("POST", f"/containers/{quote(container, safe='')}/kill?{urlencode({'signal': signal})}")
 
     def remove(self, container: str) -> None:
         """Remove a container, running or not, with its anonymous volumes. None of that name is fine."""

@@ -19,7 +19,9 @@ _PUBLIC = frozenset({"HOME", "USER", "VLLM_CACHE_ROOT"})
 _SECRET_LENGTH = 8
 """A shorter value is no secret worth its name; masking it would black out numbers and plain words."""
 
-_TOKENS = re.compile(r"(?i)(\bbearer\s+|\bapi[_-]?key['\"]?\s*[:=]\s*\[?['\"]?)[^\s'\",\]]+|\bhf_[a-z0-9]{16,}")
+_TOKENS = re.compile(
+    r"(?i)(\bbearer\s+|--api-key\s+|\bapi[_-]?key['\"]?\s*[:=]\s*\[?['\"]?)[^\s'\",\]]+|\bhf_[a-z0-9]{16,}"
+)
 
 
 def read(paths: Paths, name: str) -> dict[str, str]:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
+from .environment import mask
+
 PROC = Path("/proc")
 
 _LISTEN = "0A"
@@ -148,4 +150,5 @@ def describe(pid: int, proc: Path = PROC) -> Process:
     with contextlib.suppress(OSError):
         ids = re.findall(r"[0-9a-f]{64}", (proc / str(pid) / "cgroup").read_text(encoding="utf-8"))
         container = ids[-1] if ids else ""
-    return Process(pid, command[:_COMMAND_LENGTH] or "unknown command", container)
+    # Somebody else's command line may carry a key.
+    return Process(pid, mask(command, [])[:_COMMAND_LENGTH] or "unknown command", container)

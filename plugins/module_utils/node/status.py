@@ -20,6 +20,7 @@ _PROPERTIES = (
     "LoadState",
     "ActiveState",
     "SubState",
+    "Result",
     "StatusText",
     "NRestarts",
     "ActiveEnterTimestamp",
@@ -39,6 +40,8 @@ class Status:
     pending: bool
     """Whether another release is wanted than the one that is installed."""
     status: str = ""
+    result: str = ""
+    """systemd's reason for a unit that failed, such as start-limit-hit; `success` otherwise."""
     since: str = ""
     """When it entered its state, ISO 8601 in UTC."""
     restarts: int = 0
@@ -81,8 +84,9 @@ def _one(paths: Paths, name: str, unit: dict[str, str]) -> Status:
         serving=active == "active",
         desired=isinstance(declared, dict) or bool(problems),
         pending=numbers["desired"] is not None and numbers["desired"] != numbers["active"],
-        # systemd keeps the last text of an engine that has ended.
+        # Of an engine that has ended this is what its supervisor said last.
         status=unit.get("StatusText", ""),
+        result=unit.get("Result", ""),
         since=_time(entered) if active in systemd.RUNNING else "",
         restarts=int(unit.get("NRestarts") or 0),
         release=numbers,
@@ -154,6 +158,9 @@ def _notes(status: Status) -> list[str]:
     notes = list(status.problems)
     if status.status and not status.serving:
         notes.append(status.status)
+    if status.state == "failed":
+        unit = unit_name(status.name)
+        notes.append(f"systemd gave up ({status.result}): systemctl reset-failed {unit}; systemctl start {unit}")
     if status.desired and status.state not in ("serving", "loading"):
         notes.append(f"does not serve: journalctl -t vllm@{status.name} -u {unit_name(status.name)}")
     if not status.desired:

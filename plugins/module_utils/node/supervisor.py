@@ -213,6 +213,7 @@ class Supervisor:
                     return True
                 if verdict.message != waiting_for:
                     self.say(verdict.message)
+                    next_report = time.monotonic()
                 waiting_for, job, next_probe = verdict.message, None, time.monotonic() + PROBE_INTERVAL
             now = time.monotonic()
             if now >= deadline:
@@ -243,7 +244,9 @@ class Supervisor:
         if events.died:
             ended = exit_of(self.docker, self.release.container)
             served = time.monotonic() - since
-            self.say(f"the engine ended by itself after serving for {served:.0f} s ({ended})")
+            message = f"the engine ended by itself after serving for {served:.0f} s ({ended})"
+            self.say(message)
+            self.notifier.send(STATUS=message)
             return 1 if ended.code is None else ended.code
         self._drain(events, engine)
         return 0

@@ -41,6 +41,9 @@ _ERROR = re.compile(r"^(?:\([^)]*\) )?(?:ERROR [^\]]*\] )?[A-Za-z_][\w.]*(?:Erro
 _UNDERLINE = re.compile(r"^[\s^~]*$")
 """Empty lines, and those in which Python points at a part of the line above."""
 
+_STARTS = frozenset({"start-pre", "start", "start-post"})
+"""Sub-states of a start that is under way."""
+
 _PROPERTIES = (
     "LoadState",
     "ActiveState",
@@ -83,10 +86,6 @@ def look(paths: Paths, names: list[str]) -> list[Outcome]:
         words = last_words(paths, name, retrying=properties["SubState"] in _STARTS) if state == "failed" else ""
         outcomes.append(Outcome(name, state, status, words))
     return outcomes
-
-
-_STARTS = frozenset({"start-pre", "start", "start-post"})
-"""Sub-states of a start that is under way."""
 
 
 def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:

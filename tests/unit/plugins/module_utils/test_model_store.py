@@ -38,7 +38,7 @@ class Bed:
         self.source = source
         self.root = root / "store"
         self.store = Store(self.root, HashCache())
-        manifest, _ = build(self.source, "models.m", HashCache())
+        manifest, _problems = build(self.source, "models.m", HashCache())
         assert manifest
         self.manifest: Manifest = manifest
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.registry import (
     check_models,
@@ -24,9 +25,9 @@ def instance(**changes: Any) -> dict[str, Any]:
     return {"name": "main", "model": "tiny-a", "port": 5005, **changes}
 
 
-def messages(instances: list[Any], models: dict[str, Any] = MODELS) -> str:
+def messages(instances: list[Any], models: dict[str, Any] | None = None) -> str:
     with pytest.raises(InputError) as caught:
-        load_instances(instances, models)
+        load_instances(instances, models or MODELS)
     return str(caught.value)
 
 
@@ -36,7 +37,10 @@ def messages(instances: list[Any], models: dict[str, Any] = MODELS) -> str:
         ({"dtype": "bfloat16", "model": "m", "description": "d"}, ["--dtype", "bfloat16"]),
         ({"enforce-eager": True}, ["--enforce-eager"]),
         ({"enable-prefix-caching": False}, ["--no-enable-prefix-caching"]),
-        ({"max-model-len": 512, "gpu-memory-utilization": 0.85}, ["--gpu-memory-utilization", "0.85", "--max-model-len", "512"]),
+        (
+            {"max-model-len": 512, "gpu-memory-utilization": 0.85},
+            ["--gpu-memory-utilization", "0.85", "--max-model-len", "512"],
+        ),
         ({"hf-overrides": {"b": 1, "a": "é"}}, ["--hf-overrides", '{"a":"é","b":1}']),
         ({"lora-modules": ["a=/x", "b=/y"]}, ["--lora-modules", "a=/x", "b=/y"]),
     ],

@@ -8,6 +8,7 @@ import dataclasses
 import shlex
 
 import pytest
+
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import (

@@ -210,9 +210,12 @@ def test_a_failed_reload_puts_the_old_file_back(node: Node) -> None:
 
 
 def test_a_run_that_was_cut_off_is_finished_by_the_next(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(verb: str) -> tuple[int, str]:
+        raise KeyboardInterrupt
+
     node.containers = 1
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(node, "systemctl", lambda verb: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(node, "systemctl", interrupted)
         node.apply({"debug": True})
     assert node.config() == {"debug": True}
     result = node.apply({"debug": True})

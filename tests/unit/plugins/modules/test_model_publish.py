@@ -27,7 +27,7 @@ class Bed:
         self.store = root / "store"
         self.far, self.near = write_model(root / "far"), write_model(root / "near", fill=9)
         self.models = {"far": {"model": f"controller:{self.far}"}, "near": {"model": str(self.near)}}
-        manifest, _ = build(self.far, "far", HashCache())
+        manifest, _problems = build(self.far, "far", HashCache())
         assert manifest
         self.manifests = {"far": manifest.to_dict()}
 

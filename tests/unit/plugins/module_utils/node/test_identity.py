@@ -80,3 +80,9 @@ def test_the_real_proc() -> None:
         assert identity.ownership(port, "127.0.0.1", os.getpid()) == identity.Ownership(True, [])
         assert identity.ownership(port, "127.0.0.1", None).strangers[0].pid == os.getpid()
     assert identity.ownership(port, "127.0.0.1", os.getpid()) == identity.Ownership(False, [])
+
+
+def test_a_key_on_a_strangers_command_line_is_not_shown(proc: FakeProc) -> None:
+    proc.process(100, namespace=1)
+    (proc.root / "100/cmdline").write_bytes(b"vllm\0serve\0--api-key\0s3cret\0--port\x005005\0")
+    assert identity.describe(100, proc.root).command == "vllm serve --api-key *** --port 5005"

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
@@ -74,7 +76,7 @@ def test_commit_remembers_what_was_proven(paths: Paths) -> None:
 def test_a_damaged_release_names_its_file(paths: Paths) -> None:
     stage(paths, "float32")
     (paths.release("main", 1) / releases.RELEASE_FILE).write_text("{")
-    with pytest.raises(releases.ReleaseError, match="release.json"):
+    with pytest.raises(releases.ReleaseError, match=re.escape(releases.RELEASE_FILE)):
         releases.load(paths, "main", 1)
 
 

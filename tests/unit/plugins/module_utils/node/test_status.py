@@ -109,6 +109,12 @@ def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units
     assert "main: release 2 is pending: update-model.yml" in output()[0]
 
 
+def test_a_unit_that_systemd_gave_up(paths: Paths, units: Units, output: Output) -> None:
+    units["vllm@main.service"].update(ActiveState="failed", SubState="failed", Result="start-limit-hit")
+    assert cli.main(["status", "main"], paths) == 1
+    assert "main: systemd gave up (start-limit-hit): systemctl reset-failed vllm@main.service" in output()[0]
+
+
 def test_an_orphan_is_named_and_is_no_failure(paths: Paths, units: Units, output: Output) -> None:
     paths.instance("side").unlink()
     assert cli.main(["status"], paths) == 0

@@ -32,7 +32,7 @@ from inference.release import Release
 supervisor.PROBE_INTERVAL = 0.05
 supervisor.STATUS_INTERVAL = 0.1
 supervisor.KILL_GRACE = 0
-supervisor.EXIT_CODE_TIMEOUT = 0.5
+supervisor.EXIT_CODE_TIMEOUT = 0.3
 sys.exit(supervisor.Supervisor(
     Release.from_json(Path(release).read_text()), docker_api.Docker(Path(docker)), systemd.Notifier(), key,
     proc=Path(proc), on_ready=Path(ready).touch,
@@ -76,8 +76,11 @@ class Supervised:
     def ended(self) -> tuple[int, str]:
         """Exit code and what was said; drains the notifications first."""
         self.until(lambda: self.process.poll() is not None)
-        for _ in range(3):
-            self.listen()
+        # The socket keeps what was sent before the end.
+        self.notify.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.listen()
         assert self.process.stderr is not None
         return self.process.returncode, self.process.stderr.read()
 
@@ -169,6 +172,7 @@ def test_the_engines_code_after_serving(supervise: Supervise, docker: FakeDocker
     assert time.monotonic() - began < 1
     assert status == 137
     assert "ended by itself after serving" in said
+    assert run.told("STATUS=the engine ended by itself")
 
 
 @pytest.mark.parametrize("engine", [{"load_seconds": 60, "ignore_term": True}, {"completion_seconds": 60}])
@@ -266,7 +270,7 @@ def test_too_slow(supervise: Supervise, docker: FakeDocker) -> None:
 def test_a_wrong_answer_is_not_ready(supervise: Supervise, engine: dict[str, Any], told: str) -> None:
     run = supervise(engine)
     run.until(lambda: run.told(told))
-    for _ in range(10):
+    for _ in range(4):
         run.listen()
     assert not run.ready
     assert run.process.poll() is None

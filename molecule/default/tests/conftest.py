@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The nodes of this scenario."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "molecule/shared"))
+
+from node import Node
+
+# Set in molecule.yml; the tests look for it where it must not be.
+API_KEY = "molecule-key-7f3a91"
+
+
+@pytest.fixture(scope="session")
+def deb12() -> Node:
+    return Node("deb12")
+
+
+@pytest.fixture(scope="session")
+def deb13() -> Node:
+    return Node("deb13")
+
+
+@pytest.fixture(params=["deb12", "deb13"])
+def node(request: pytest.FixtureRequest) -> Node:
+    """Each node in turn."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
+def api_key() -> str:
+    return API_KEY
+
+
+@pytest.fixture(scope="session")
+def installed_collection(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The collection built from the tracked files and installed; the environment that makes Ansible use it."""
+    scratch = tmp_path_factory.mktemp("collection")
+    script = Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "tests/tools/install-collection"
+    subprocess.run([script, scratch], check=True)
+    return {"ANSIBLE_COLLECTIONS_PATH": str(scratch)}
+
+
+@pytest.fixture(scope="session")
+def models() -> dict[str, dict[str, object]]:
+    """The scenario's registry, with the paths that only this machine knows filled in."""
+    cache = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
+    flags = {"dtype": "float32", "max-model-len": 512, "enforce-eager": True}
+    return {name: {"model": f"controller:{cache}/models/{name}", **flags} for name in ("tiny-a", "tiny-b")}

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node is after site.yml."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+from node import EPHEMERAL, Node, changes
+
+
+def test_check_mode_predicted_the_converge() -> None:
+    """Every task that changed a node was changed in check mode, or its role had said what it would do."""
+    runs: dict[str, set[tuple[str, str]]] = {"check": set(), "converge": set()}
+    for line in (EPHEMERAL / "changes.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        runs[entry["run"]].add((entry["host"], entry["task"]))
+    announced = {(host, task.partition(" : ")[0]) for host, task in runs["check"] if "would" in task.lower()}
+    surprises = {
+        (host, task) for host, task in runs["converge"] - runs["check"] if (host, task.partition(" : ")[0]) not in announced
+    }
+    assert len(runs["converge"]) > 8, "the converge changed hardly anything: was the node not fresh?"
+    assert not surprises
+
+
+def test_the_model_that_was_asked_for_answers(node: Node, api_key: str) -> None:
+    assert node.ask("main", key=api_key) == "I am tiny-a."
+    assert node.ask("tiny-a", key=api_key) == "I am tiny-a."
+    status, answer = node.request("/v1/chat/completions", {"model": "tiny-b", "messages": []}, key=api_key)
+    assert status == 404, answer
+
+
+def test_the_engine_is_not_reachable_from_outside(node: Node) -> None:
+    assert node.ask("main") == "", "the engine answers without its key"
+    with socket.socket() as client:
+        client.settimeout(3)
+        assert client.connect_ex((node.address, 5005)) != 0
+
+
+def test_the_key_is_nowhere_to_be_seen(node: Node, api_key: str) -> None:
+    """Not in processes, units, the journal, or a file that others may read; nor in what the playbook prints."""
+    assert api_key not in node.run("ps axwww -o args")
+    assert api_key not in node.run("systemctl cat 'vllm@*'; systemctl show 'vllm@*'")
+    assert api_key not in node.run("journalctl --no-pager --output=export")
+    places = "/etc /usr/local /var/lib/inference /run /mnt /root /tmp"
+    found = node.run(f"grep -rlsI --exclude-dir=containerd -- {api_key} {places}", check=False).split()
+    assert found, "the key must be somewhere, or this test looks in the wrong places"
+    readable = [path for path in found if int(node.run(f"stat -c %a {path}"), 8) & 0o077]
+    assert not readable
+    # A key that changes is a new release: the diff that this shows must not hold either of them.
+    output = node.site("--check", "--diff", "-vvv", vllm_secret_environment={"TOKEN": "another-secret-55"})
+    assert api_key not in output
+    assert "another-secret-55" not in output
+    assert "environment: TOKEN" in output
+
+
+def test_the_units_are_sound(node: Node) -> None:
+    node.run("systemd-analyze verify /etc/systemd/system/vllm@main.service /etc/systemd/system/inference.target")
+    assert node.run("systemctl is-enabled vllm@main.service inference.target").split() == ["enabled", "enabled"]
+    assert "docker create" in node.run("systemctl cat vllm@main").replace(" \\\n    ", " ")
+
+
+def test_docker_is_as_declared(node: Node) -> None:
+    info = json.loads(node.run("docker info --format '{{json .}}'"))
+    assert info["LiveRestoreEnabled"] is True
+    assert "inference-registry:5000" in info["RegistryConfig"]["IndexConfigs"]
+    assert "docker.io" in node.run("apt-mark showhold")
+
+
+def test_status_shows_the_instance(node: Node) -> None:
+    status = json.loads(node.run("inferctl status --json"))
+    assert [item["name"] for item in status["instances"]] == ["main"]
+    assert "tiny-a" in node.run("inferctl status")
+
+
+def test_the_installed_collection_does_the_same(node: Node, installed_collection: dict[str, str]) -> None:
+    """From the built and installed tarball, by its full name: nothing to change."""
+    output = node.site(environment=installed_collection)
+    assert changes(output) == 0

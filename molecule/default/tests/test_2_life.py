@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What happens to a node in life, in an order that shares engine starts. Nothing here is repaired by Ansible."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from typing import Any
+
+from node import READY_SECONDS, Node, wait_for
+
+
+def test_docker_comes_and_goes_and_the_engine_stays(node: Node, api_key: str) -> None:
+    """A restart of dockerd, and its sudden death, leave the same engine process serving."""
+    pid = node.engine_pid()
+    for action in ("systemctl restart docker", "systemctl kill --signal=KILL docker"):
+        node.run(action)
+        wait_for("docker answers again", lambda: node.run("docker info", check=False), 60)
+        assert node.ask(key=api_key) == "I am tiny-a."
+        assert node.engine_pid() == pid
+        assert node.unit("NRestarts") == "0"
+
+
+def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: str) -> None:
+    pid = deb12.engine_pid()
+    output = deb12.site(vllm_drain_timeout=31)
+    assert "release 2 is staged and pending" in output
+    assert "update-model.yml" in output
+    assert deb12.engine_pid() == pid
+    assert deb12.ask(key=api_key) == "I am tiny-a."
+    assert deb12.run("readlink /var/lib/inference/releases/main/active") == "1"
+    # The old wish again: nothing is pending any more, and no third release is kept.
+    output = deb12.site()
+    assert "pending" not in output
+    assert deb12.run("ls /var/lib/inference/releases/main").split() == ["1", "2", "active", "current"]
+
+
+def test_the_death_of_the_core_is_healed_by_systemd(deb12: Node, api_key: str) -> None:
+    """vLLM exits with 0 when its core dies: the unit must come back all the same."""
+    pid = deb12.engine_pid()
+    deb12.run("pkill -KILL -f VLLM::EngineCore")
+    wait_for("systemd restarts the engine", lambda: deb12.unit("NRestarts") == "1", 120)
+    deb12.wait_ready()
+    assert deb12.ask(key=api_key) == "I am tiny-a."
+    assert deb12.engine_pid() != pid
+
+
+def test_docker_kill_is_healed_by_systemd(deb13: Node, api_key: str) -> None:
+    deb13.run("docker kill vllm-main")
+    wait_for("systemd restarts the engine", lambda: deb13.unit("NRestarts") == "1", 60)
+    deb13.wait_ready()
+    assert deb13.ask(key=api_key) == "I am tiny-a."
+
+
+def test_a_stop_lets_a_running_stream_end(deb13: Node, api_key: str) -> None:
+    """A stream that is under way when the unit is stopped ends as it should, within the drain time."""
+    # The stream must be under way for a while: as many tokens as the model's length allows.
+    body = '{"model": "main", "prompt": "Once", "max_tokens": 480, "ignore_eos": true, "stream": true}'
+    result: dict[str, Any] = {}
+
+    def stream() -> None:
+        command = ["curl", "--silent", "--no-buffer", "-H", f"Authorization: Bearer {api_key}"]
+        command += ["-H", "Content-Type: application/json", "-d", body, "http://127.0.0.1:5005/v1/completions"]
+        result["text"] = subprocess.check_output(["docker", "exec", "deb13", *command], text=True)
+
+    # A share of one core makes the stream last longer than the pause before the stop.
+    deb13.run("docker update --cpus 0.3 vllm-main")
+    client = threading.Thread(target=stream)
+    client.start()
+    time.sleep(2)
+    started = time.monotonic()
+    deb13.run("systemctl stop vllm@main")
+    client.join(timeout=60)
+    assert time.monotonic() - started < 30 + 30, "the drain time is over"
+    assert result["text"].rstrip().endswith("data: [DONE]")
+    assert '"error"' not in result["text"]
+    assert result["text"].count("data: {") > 400
+    assert deb13.unit("Result") == "success"
+
+
+def test_a_stop_during_the_start_takes_seconds(deb13: Node) -> None:
+    """The engine ignores SIGTERM while it loads; the unit must not wait for it."""
+    deb13.run("systemctl start --no-block vllm@main")
+    wait_for("the container runs", lambda: deb13.run("docker ps -q --filter name=vllm-main", check=False), 60)
+    time.sleep(3)
+    started = time.monotonic()
+    deb13.run("systemctl stop vllm@main")
+    assert time.monotonic() - started < 8
+    assert deb13.run("docker ps -aq --filter name=vllm-main") == ""
+
+
+def test_a_leftover_container_and_a_boot(deb13: Node, api_key: str) -> None:
+    """A leftover container of the same name does no harm, and a slow load does not hold up the boot."""
+    image = deb13.run("docker images --quiet | head -n1")
+    deb13.run(f"docker create --name vllm-main {image}")
+    subprocess.run(["docker", "restart", "deb13"], check=True, capture_output=True)
+    wait_for(
+        "the node has booted",
+        lambda: deb13.run("systemctl is-active multi-user.target", check=False) == "active",
+        60,
+    )
+    assert deb13.unit("ActiveState") == "activating", "the boot waited for the engine"
+    deb13.wait_ready()
+    assert deb13.ask(key=api_key) == "I am tiny-a."
+
+
+def test_a_node_restart_ends_in_a_serving_engine(deb12: Node, api_key: str) -> None:
+    subprocess.run(["docker", "restart", "deb12"], check=True, capture_output=True)
+    wait_for("systemd answers", lambda: deb12.run("systemctl is-system-running", check=False), 60)
+    deb12.wait_ready()
+    assert deb12.ask(key=api_key) == "I am tiny-a."
+
+
+SECOND = {"name": "second", "model": "tiny-b", "port": 5006, "accelerator": "cpu"}
+MAIN = {"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
+
+
+def test_two_instances_side_by_side(deb13: Node, api_key: str) -> None:
+    pid = deb13.engine_pid()
+    deb13.site(instances=[MAIN, SECOND])
+    assert deb13.ask("main", 5005, api_key) == "I am tiny-a."
+    assert deb13.ask("second", 5006, api_key) == "I am tiny-b."
+    assert deb13.engine_pid() == pid
+    # What leaves the inventory is reported, and goes on serving.
+    assert "still has second" in deb13.site()
+    assert deb13.ask("second", 5006, api_key) == "I am tiny-b."
+
+
+def test_a_broken_model_never_counts_as_ready(deb12: Node, api_key: str) -> None:
+    """tiny-broken starts and answers /health, and dies at its first completion: site.yml says so and stops it."""
+    broken = {"name": "broken", "model": "tiny-broken", "port": 5006, "accelerator": "cpu"}
+    pid = deb12.engine_pid()
+    started = time.monotonic()
+    output = deb12.site(check=False, instances=[MAIN, broken])
+    assert time.monotonic() - started < READY_SECONDS
+    assert "broken did not start. Its last words:" in output
+    assert "EngineCore" in output
+    assert deb12.unit("ActiveState", "broken") in ("inactive", "failed")
+    assert deb12.run("readlink /var/lib/inference/releases/broken/current", check=False) == ""
+    # The neighbour has not noticed.
+    assert deb12.ask(key=api_key) == "I am tiny-a."
+    assert deb12.engine_pid() == pid

@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Mistakes of an operator: a clear error, before anything is changed, and the engine goes on serving."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node import Node, changes
+
+MAIN = {"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
+
+
+@pytest.fixture(autouse=True)
+def untouched(deb12: Node, api_key: str) -> Iterator[None]:
+    """Whatever the mistake was: the same process serves the same model."""
+    pid = deb12.engine_pid()
+    yield
+    assert deb12.engine_pid() == pid
+    assert deb12.ask(key=api_key) == "I am tiny-a."
+
+
+def refused(node: Node, **extra: Any) -> str:
+    """site.yml with a mistake. It must fail before it changed anything. Returns what it said, as one line."""
+    output = node.site(check=False, **extra)
+    assert changes(output) == 0, output[-3000:]
+    return " ".join(output.replace("\\n", " ").split())
+
+
+def test_every_mistake_in_instances_and_registry_at_once(deb12: Node, models: dict[str, Any]) -> None:
+    instances = [
+        {**MAIN, "model": "tiny-aa"},
+        {**MAIN, "port": 5006},
+        {**MAIN, "name": "other", "port": 5006},
+        {**MAIN, "name": "low", "port": 80},
+    ]
+    output = refused(deb12, instances=instances, models={**models, "odd": {"model": "/x", "max_model_len": 5}})
+    assert "'tiny-aa': is not in the registry: did you mean 'tiny-a'? known: odd, tiny-a" in output
+    assert "name: 'main': is used twice" in output
+    assert "port: 5006: is used twice" in output
+    assert "from 1024 to 65535" in output
+    assert "write 'max-model-len'" in output
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"vllm_start_timeout": "soon"}, "vllm_start_timeout"),
+        ({"docker_live_restore": "perhaps"}, "docker_live_restore"),
+        ({"instances": [{**MAIN, "prot": 1}]}, "prot"),
+        ({"model_store_reserve_gib": "much"}, "model_store_reserve_gib"),
+    ],
+)
+def test_a_wrong_type_names_the_variable(deb12: Node, changed: dict[str, Any], name: str) -> None:
+    assert name in refused(deb12, **changed)
+
+
+def test_a_missing_model_directory(deb12: Node, models: dict[str, Any]) -> None:
+    entry = {**models["tiny-a"], "model": "controller:/nowhere/tiny-a"}
+    assert "/nowhere/tiny-a" in refused(deb12, models={**models, "tiny-a": entry})
+    entry["model"] = "/nowhere/on-the-node"
+    assert "/nowhere/on-the-node" in refused(deb12, models={**models, "tiny-a": entry})
+
+
+def test_a_truncated_weight_file(deb12: Node, models: dict[str, Any], tmp_path: Path) -> None:
+    copy = tmp_path / "tiny-a"
+    shutil.copytree(models["tiny-a"]["model"].removeprefix("controller:"), copy)
+    weights = copy / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    output = refused(deb12, models={**models, "tiny-a": {**models["tiny-a"], "model": f"controller:{copy}"}})
+    assert "model.safetensors" in output
+    assert str(weights.stat().st_size) in output.replace(",", "")
+
+
+def test_a_port_that_somebody_else_has(deb12: Node) -> None:
+    deb12.run("systemd-run --unit=stranger python3 -m http.server --bind 127.0.0.1 5099")
+    try:
+        output = refused(deb12, instances=[MAIN, {**MAIN, "name": "late", "port": 5099}])
+    finally:
+        deb12.run("systemctl stop stranger")
+    assert "port: 5099: is taken by pid" in output
+    assert "http.server" in output
+
+
+def test_too_little_disk(deb12: Node, models: dict[str, Any]) -> None:
+    image = f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}"
+    assert "the image needs 100000 GiB" in refused(deb12, engine_image=image, vllm_image_gib=100000)
+    # The store asks for space only where a model has still to come.
+    instances = [MAIN, {**MAIN, "name": "next", "model": "tiny-b", "port": 5007}]
+    assert "GiB" in refused(deb12, instances=instances, model_store_reserve_gib=100000)
+
+
+def test_an_image_without_digest_or_that_is_not_there(deb12: Node) -> None:
+    assert "must name the image by digest" in refused(deb12, engine_image="inference-registry:5000/vllm-cpu:0.32.0")
+    output = deb12.site(check=False, engine_image=f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}")
+    assert "manifest unknown" in output, "the registry's own message is missing"
+    assert "correct engine_image" in output
+
+
+def test_an_operating_system_that_is_not_supported(deb12: Node) -> None:
+    deb12.run("cp /usr/lib/os-release /root/os-release; sed -i 's/12/11/; s/bookworm/bullseye/' /usr/lib/os-release")
+    deb12.run("cp /etc/debian_version /root/; echo 11.9 > /etc/debian_version")
+    try:
+        output = refused(deb12)
+    finally:
+        deb12.run("cat /root/os-release > /usr/lib/os-release; cat /root/debian_version > /etc/debian_version")
+    assert "Supported: Debian 12 and 13" in output

@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A molecule node as the tests see it: its shell, its engines, and site.yml run on it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import testinfra
+
+PROJECT = Path(os.environ["MOLECULE_PROJECT_DIRECTORY"])
+EPHEMERAL = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
+
+READY_SECONDS = 300
+"""An engine is ready in 25 s alone and 100 s when three load on two cores; a busy machine may take longer."""
+
+
+def wait_for(what: str, condition: Callable[[], Any], seconds: float = READY_SECONDS) -> Any:
+    """Wait until condition returns something true, and return it."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.5)
+    raise AssertionError(f"{what}: not within {seconds} s")
+
+
+class Node:
+    """A node of the scenario."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.host = testinfra.get_host(f"docker://{name}")
+
+    def run(self, command: str, check: bool = True) -> str:
+        """Run a shell command on the node and return its output."""
+        result = self.host.run(command)
+        assert not check or result.rc == 0, f"{self.name}: {command}: {result.rc}\n{result.stdout}\n{result.stderr}"
+        return str(result.stdout).strip()
+
+    @property
+    def address(self) -> str:
+        """The node's address in the scenario's network."""
+        template = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+        return subprocess.check_output(["docker", "inspect", "--format", template, self.name], text=True).strip()
+
+    # --- engines
+
+    def request(self, path: str, body: dict[str, Any] | None = None, port: int = 5005, key: str = "") -> tuple[int, Any]:
+        """An HTTP request to an engine from its own node. Returns status and decoded answer."""
+        options = ["--silent", "--max-time", "120", "--write-out", r"\n%{http_code}"]
+        if key:
+            options += ["--header", f"Authorization: Bearer {key}"]
+        if body is not None:
+            options += ["--header", "Content-Type: application/json", "--data-binary", "@-"]
+        result = subprocess.run(
+            ["docker", "exec", "-i", self.name, "curl", *options, f"http://127.0.0.1:{port}{path}"],
+            input=json.dumps(body) if body is not None else "",
+            capture_output=True,
+            text=True,
+        )
+        text, _, status = result.stdout.rpartition("\n")
+        return int(status or 0), json.loads(text) if text.strip() else None
+
+    def ask(self, model: str = "main", port: int = 5005, key: str = "", **more: Any) -> str:
+        """What an engine answers to a chat, or an empty text where it does not."""
+        messages = [{"role": "user", "content": "Who are you?"}]
+        body = {"model": model, "messages": messages, "max_tokens": 30, "temperature": 0, **more}
+        status, answer = self.request("/v1/chat/completions", body, port, key)
+        return answer["choices"][0]["message"]["content"].strip() if status == 200 else ""
+
+    def engine_pid(self, instance: str = "main") -> int:
+        """The first process of an instance's container."""
+        return int(self.run(f"docker inspect --format '{{{{.State.Pid}}}}' vllm-{instance}"))
+
+    def unit(self, property_name: str, instance: str = "main") -> str:
+        """A property of an instance's unit."""
+        return self.run(f"systemctl show --value --property={property_name} vllm@{instance}.service")
+
+    def wait_ready(self, instance: str = "main") -> None:
+        """Wait until systemd says that an instance serves."""
+        wait_for(f"{instance} on {self.name} serves", lambda: self.unit("ActiveState", instance) == "active")
+
+    # --- Ansible
+
+    def site(self, *options: str, check: bool = True, environment: dict[str, str] | None = None, **extra: Any) -> str:
+        """Run site.yml on this node with other variables; returns what it printed."""
+        return playbook(self.name, *options, check=check, environment=environment, **extra)
+
+
+def playbook(
+    limit: str,
+    *options: str,
+    check: bool = True,
+    name: str = "baremetal.inference.site",
+    environment: dict[str, str] | None = None,
+    **extra: Any,
+) -> str:
+    """Run a playbook of the collection against the scenario's inventory, with variables that override it."""
+    command = ["ansible-playbook", "--inventory", str(EPHEMERAL / "inventory"), "--limit", limit, *options]
+    result = subprocess.run(
+        [*command, "--extra-vars", json.dumps(extra), name],
+        cwd=PROJECT,
+        env={
+            **os.environ,
+            "ANSIBLE_CONFIG": str(EPHEMERAL / "ansible.cfg"),
+            "ANSIBLE_COLLECTIONS_PATH": str(PROJECT / ".cache"),
+            "ANSIBLE_FORCE_COLOR": "0",
+            **(environment or {}),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert not check or result.returncode == 0, f"{name} failed:\n{result.stdout[-6000:]}"
+    assert check or result.returncode != 0, f"{name} should have failed:\n{result.stdout[-3000:]}"
+    return result.stdout
+
+
+def changes(output: str) -> int:
+    """How many tasks changed something, from a play recap."""
+    return sum(int(word.removeprefix("changed=")) for word in output.split() if word.startswith("changed="))
