@@ -12,8 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import testinfra
-
 PROJECT = Path(os.environ["MOLECULE_PROJECT_DIRECTORY"])
 EPHEMERAL = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
 
@@ -37,13 +35,14 @@ class Node:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.host = testinfra.get_host(f"docker://{name}")
 
     def run(self, command: str, check: bool = True) -> str:
         """Run a shell command on the node and return its output."""
-        result = self.host.run(command)
-        assert not check or result.rc == 0, f"{self.name}: {command}: {result.rc}\n{result.stdout}\n{result.stderr}"
-        return str(result.stdout).strip()
+        argv = ["docker", "exec", self.name, "sh", "-c", command]
+        result = subprocess.run(argv, capture_output=True, text=True, errors="replace")
+        words = f"{self.name}: {command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
+        assert not check or result.returncode == 0, words
+        return result.stdout.strip()
 
     @property
     def address(self) -> str:
@@ -53,7 +52,9 @@ class Node:
 
     # --- engines
 
-    def request(self, path: str, body: dict[str, Any] | None = None, port: int = 5005, key: str = "") -> tuple[int, Any]:
+    def request(
+        self, path: str, body: dict[str, Any] | None = None, port: int = 5005, key: str = ""
+    ) -> tuple[int, Any]:
         """An HTTP request to an engine from its own node. Returns status and decoded answer."""
         options = ["--silent", "--max-time", "120", "--write-out", r"\n%{http_code}"]
         if key:

@@ -32,6 +32,8 @@ OWNED_FLAGS: Mapping[str, str] = {
     "tokenizer-revision": "revision",
     "code-revision": "revision",
     "shutdown-timeout": "vllm_drain_timeout",
+    "ssl-keyfile": "TLS at the gateway; the node's own probe speaks plain HTTP",
+    "ssl-certfile": "TLS at the gateway; the node's own probe speaks plain HTTP",
     "config": "the keys of the registry entry themselves",
 }
 """Flags that the role renders itself, and the variable to use instead."""

@@ -25,8 +25,8 @@ options:
       - V(started) installs the unit of the desired release where the instance does not run, enables it and starts it
         without waiting for the answer.
       - V(ready) waits until every instance has answered a completion, and marks the release that answered as proven.
-        An instance that failed to start is stopped, so that it does not go on trying with what cannot work, and the
-        module fails with the engine's last words. An instance that proved itself before is left to systemd.
+        A release that failed to start and has never answered is stopped, so that it does not go on trying with what
+        cannot work; one that has answered before is left to systemd. The module fails with the engine's last words.
       - V(stopped) stops the instances and leaves their units in place.
     type: str
     choices: [started, ready, stopped]
@@ -104,11 +104,13 @@ class Service:
         self.changed = False
 
     def start(self, names: list[str]) -> list[str]:
-        """Start the instances that do not run. Returns them."""
-        idle = [name for name in names if systemd.active_state(unit_name(name)) not in systemd.RUNNING]
+        """Start the instances that neither serve nor load. Returns them."""
+        idle = [outcome.instance for outcome in wait.look(self.paths, names) if outcome.state == "failed"]
         if self.check_mode:
             self.changed |= bool(idle) or not self.paths.target.exists()
             return idle
+        # One that systemd starts again and again, in vain, gets the release that is wanted now.
+        self.stop(idle)
         reload = files.write(self.paths.target, TARGET_UNIT)
         for name in idle:
             number = releases.desired_number(self.paths, name)
@@ -140,11 +142,16 @@ class Service:
         if running and not self.check_mode:
             systemd.systemctl("stop", *running)
 
+    def proven(self, name: str) -> bool:
+        """Whether the release that is installed has answered before: then its failure may pass."""
+        active = releases.active_number(self.paths, name)
+        return active is not None and active == releases.current_number(self.paths, name)
+
     def prove(self, names: list[str]) -> None:
         """Mark the releases that answered as the last that are known to work."""
         for name in names:
             active = releases.active_number(self.paths, name)
-            if active is not None and not self.check_mode:
+            if active is not None:
                 self.changed |= releases.commit(self.paths, name, active)
 
 
@@ -172,16 +179,18 @@ def main() -> None:
 
 def await_ready(module: AnsibleModule, service: Service, names: list[str]) -> None:
     """Wait, prove what answered, stop what never did."""
-    outcomes = {
-        outcome.instance: outcome
-        for outcome in wait.wait_ready(service.paths, names, 0 if module.check_mode else module.params["timeout"])
-    }
+    if module.check_mode:
+        # What has never answered would be started before, and would then prove itself for the first time.
+        unproven = [name for name in names if releases.current_number(service.paths, name) is None]
+        module.exit_json(changed=bool(unproven), ready=[], loading=[], progress=[])
+    found = wait.wait_ready(service.paths, names, module.params["timeout"])
+    outcomes = {outcome.instance: outcome for outcome in found}
     ready = [name for name, outcome in outcomes.items() if outcome.state == "ready"]
     loading = [name for name, outcome in outcomes.items() if outcome.state == "loading"]
     failed = {name: outcome.last_words for name, outcome in outcomes.items() if outcome.state == "failed"}
     service.prove(ready)
-    if failed and not module.check_mode:
-        service.stop([name for name in failed if releases.current_number(service.paths, name) is None])
+    if failed:
+        service.stop([name for name in failed if not service.proven(name)])
         blocks = [
             f"{name} did not start. Its last words:\n{words}\n"
             f"The whole log: journalctl -t vllm@{name} -u {unit_name(name)}"
@@ -191,7 +200,7 @@ def await_ready(module: AnsibleModule, service: Service, names: list[str]) -> No
     module.exit_json(
         changed=service.changed,
         ready=ready,
-        loading=[] if module.check_mode else loading,
+        loading=loading,
         progress=[f"{name}: {outcomes[name].status}" for name in loading],
     )
 

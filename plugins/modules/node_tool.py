@@ -110,7 +110,7 @@ sys.path.insert(0, {directory!r})
 
 from {package}.node.cli import main
 
-sys.exit(main())
+raise SystemExit(main())
 """
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The nodes of this scenario."""
+"""What this scenario's tests share."""
 
 from __future__ import annotations
 
@@ -13,26 +13,12 @@ import pytest
 
 sys.path.insert(0, str(Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "molecule/shared"))
 
-from node import Node
+from fixtures import deb12, deb13, node
 
-# Set in molecule.yml; the tests look for it where it must not be.
+__all__ = ["deb12", "deb13", "node"]
+
+# Set in hosts.yml; the tests look for it where it must not be.
 API_KEY = "molecule-key-7f3a91"
-
-
-@pytest.fixture(scope="session")
-def deb12() -> Node:
-    return Node("deb12")
-
-
-@pytest.fixture(scope="session")
-def deb13() -> Node:
-    return Node("deb13")
-
-
-@pytest.fixture(params=["deb12", "deb13"])
-def node(request: pytest.FixtureRequest) -> Node:
-    """Each node in turn."""
-    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture(scope="session")

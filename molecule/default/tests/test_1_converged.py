@@ -15,10 +15,14 @@ def test_check_mode_predicted_the_converge() -> None:
     runs: dict[str, set[tuple[str, str]]] = {"check": set(), "converge": set()}
     for line in (EPHEMERAL / "changes.jsonl").read_text().splitlines():
         entry = json.loads(line)
-        runs[entry["run"]].add((entry["host"], entry["task"]))
+        # On this machine molecule itself makes the nodes.
+        if entry["host"] != "localhost":
+            runs[entry["run"]].add((entry["host"], entry["task"]))
     announced = {(host, task.partition(" : ")[0]) for host, task in runs["check"] if "would" in task.lower()}
     surprises = {
-        (host, task) for host, task in runs["converge"] - runs["check"] if (host, task.partition(" : ")[0]) not in announced
+        (host, task)
+        for host, task in runs["converge"] - runs["check"]
+        if (host, task.partition(" : ")[0]) not in announced
     }
     assert len(runs["converge"]) > 8, "the converge changed hardly anything: was the node not fresh?"
     assert not surprises

@@ -40,7 +40,7 @@ def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: st
 def test_the_death_of_the_core_is_healed_by_systemd(deb12: Node, api_key: str) -> None:
     """vLLM exits with 0 when its core dies: the unit must come back all the same."""
     pid = deb12.engine_pid()
-    deb12.run("pkill -KILL -f VLLM::EngineCore")
+    deb12.run("pkill -KILL -f VLLM::EngineCor[e]")
     wait_for("systemd restarts the engine", lambda: deb12.unit("NRestarts") == "1", 120)
     deb12.wait_ready()
     assert deb12.ask(key=api_key) == "I am tiny-a."

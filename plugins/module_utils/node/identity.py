@@ -68,7 +68,7 @@ def parse_listening(text: str, port: int) -> Iterator[tuple[IPv4Address | IPv6Ad
         columns = line.split()
         if len(columns) < 10 or columns[3] != _LISTEN:
             continue
-        address, _, number = columns[1].partition(":")
+        address, _colon, number = columns[1].partition(":")
         if int(number, 16) == port:
             yield _decode(address), int(columns[9])
 

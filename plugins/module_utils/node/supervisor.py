@@ -7,6 +7,7 @@ Private to the collection. The container's first process is watched by a pidfd a
 dockerd may stop, restart or be killed meanwhile: a healthy engine goes on, and a dead one is seen at once.
 """
 
+# pylint: disable=ansible-bad-function  # a service, which prints to the journal
 from __future__ import annotations
 
 import contextlib

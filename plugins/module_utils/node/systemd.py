@@ -81,8 +81,8 @@ def is_enabled(unit: str) -> bool:
 class Notifier:
     """Tells systemd how a service of Type=notify is getting on (sd_notify(3)); does nothing outside of systemd."""
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
-        address = environment.get("NOTIFY_SOCKET", "")
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        address = (os.environ if environment is None else environment).get("NOTIFY_SOCKET", "")
         # A leading @ stands for an address in the abstract namespace.
         self._address = "\0" + address[1:] if address.startswith("@") else address
 

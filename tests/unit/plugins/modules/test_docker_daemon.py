@@ -35,7 +35,7 @@ class Node:
         self.judged: list[dict[str, Any]] = []
         self.calls: list[str] = []
 
-    def run(self, _host: Any, *command: str, **_options: Any) -> tuple[int, str]:
+    def run(self, *command: str) -> tuple[int, str]:
         """Stands for Host.run."""
         words = " ".join(command)
         if "--config-file" in command:
@@ -108,9 +108,11 @@ class Node:
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     node = Node(tmp_path)
-    monkeypatch.setattr(
-        module_under_test.Host, "run", lambda host, *words, **options: node.run(host, *words, **options)
-    )
+
+    def run(host: Any, *command: str, **options: Any) -> tuple[int, str]:
+        return node.run(*command)
+
+    monkeypatch.setattr(module_under_test.Host, "run", run)
     monkeypatch.setattr(module_under_test, "ENVIRONMENT_FILE", tmp_path / "docker/daemon.env")
     monkeypatch.setattr(module_under_test, "DROP_IN", tmp_path / "unit.d/50-environment.conf")
     monkeypatch.setattr(module_under_test, "RELOAD", 0.05)

@@ -270,7 +270,7 @@ def test_too_slow(supervise: Supervise, docker: FakeDocker) -> None:
 def test_a_wrong_answer_is_not_ready(supervise: Supervise, engine: dict[str, Any], told: str) -> None:
     run = supervise(engine)
     run.until(lambda: run.told(told))
-    for _ in range(4):
+    for _attempt in range(4):
         run.listen()
     assert not run.ready
     assert run.process.poll() is None
