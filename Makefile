@@ -13,9 +13,8 @@ export INFERENCE_CACHE ?= $(HOME)/.cache/baremetal-inference
 
 VENV := .cache/venv
 IN_VENV := source $(VENV)/bin/activate; export PYTHONPATH=.cache;
-STEP = @printf '\n\033[1m==> %s\033[0m\n'
 
-.PHONY: help setup demo demo-down lint sanity unit units molecule test test-full bench clean
+.PHONY: help setup demo demo-down lint sanity unit units molecule test test-full bench
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  make \1\t/' | expand -t 20
@@ -23,8 +22,9 @@ help: ## This list
 setup: ## Tools, Docker engine and test images (idempotent)
 	@tests/tools/setup all
 
-demo: setup ## A bare Debian node becomes an inference node and answers (NODES=2 for two)
-	@$(IN_VENV) tests/tools/demo up --nodes $(NODES)
+demo: ## A bare Debian node becomes an inference node and answers (NODES=2 for two)
+	@tests/tools/setup demo
+	$(IN_VENV) tests/tools/demo up --nodes $(NODES)
 
 demo-down: ## Remove what make demo started
 	@tests/tools/demo down
@@ -50,8 +50,9 @@ test: setup ## Every check that CI runs
 test-full: setup ## Everything, SCENARIO=… for one scenario
 	@$(IN_VENV) tests/tools/test --full $(SCENARIO)
 
-bench: setup ## Speed against a plain shell script, as a table and JSON
-	@$(IN_VENV) tests/tools/bench
+bench: ## Speed against a plain shell script, as a table and JSON
+	@tests/tools/setup demo
+	$(IN_VENV) tests/tools/bench
 
 $(VENV)/.ready: requirements.txt
 	@tests/tools/setup tools

@@ -15,7 +15,8 @@ NAME = "inference-controller:latest"
 PACKAGES = (
     *("python3", "python3-venv", "openssh-client", "rsync", "git", "make", "docker-cli", "ca-certificates", "curl"),
 )
-CORES = ("2.20", "2.21")
+CORES = {path.stem.removeprefix("core-"): path for path in sorted(SOURCE.glob("core-*.txt"))}
+"""The newer versions of ansible-core that are tested: each is one file, and the list stands nowhere else."""
 
 
 def build() -> str:
@@ -27,9 +28,9 @@ def build() -> str:
             say("bootstrapping the controller's Debian")
             debootstrap("trixie", PACKAGES, base)
         with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-            for core in CORES:
+            for core, requirements in CORES.items():
                 say(f"fetching ansible-core {core} and its test tools")
-                download_wheels(SOURCE / f"core-{core}.txt", "3.13", Path(scratch) / "wheels")
+                download_wheels(requirements, "3.13", Path(scratch) / "wheels")
             for path in SOURCE.iterdir():
                 shutil.copy(path, scratch)
             say("building the image")

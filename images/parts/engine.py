@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The engine: a real vLLM for the CPU.
 
-Upstream's image where a registry can be reached; else the same version from the wheels of PyPI.
+Upstream's image where a registry can be reached and it runs here; else the same version from the wheels of PyPI.
 """
 
 from __future__ import annotations
@@ -35,19 +35,44 @@ PYTHON = "3.11"
 SOURCE = IMAGES / "engine"
 # No compiler: the tests serve with enforce-eager.
 PACKAGES = ("python3", "libgomp1", "libnuma1")
+# What the models' training imports, and a kernel of those that vLLM picks by the features of this machine's CPU.
+PROBE = """
+import tokenizers, torch, transformers
+from vllm.platforms import current_platform
+assert current_platform.is_cpu()
+current_platform.import_kernels()
+torch.ops._C.silu_and_mul(torch.empty(1, 16), torch.ones(1, 32))
+"""
 
 
 def build() -> str:
     """Build or fetch the image inference-engine:cpu."""
     tagged = f"inference-engine:cpu-{content_hash(SOURCE, Path(__file__))}"
     if not image_exists(tagged):
-        if succeeds("docker", "pull", "--quiet", UPSTREAM):
-            name_image(UPSTREAM, tagged)
-        else:
-            say(f"{UPSTREAM} cannot be pulled: building the engine from wheels (3 minutes, 1 GB to download)")
+        lacks = "cannot be pulled" if not succeeds("docker", "pull", "--quiet", UPSTREAM) else unfit(UPSTREAM)
+        if lacks:
+            say(f"{UPSTREAM} {lacks}: building the engine from wheels (3 minutes, 1 GB to download)")
             from_wheels(tagged)
+        else:
+            name_image(UPSTREAM, tagged)
     name_image(tagged, NAME)
     return NAME
+
+
+def unfit(image: str) -> str:
+    """Why an image cannot serve the tests, run as nodes and the models' training run it; empty where it can."""
+    argv = [
+        *("docker", "run", "--rm", "--network", "none", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
+        *("--user", "12345:12345", "--env", "HOME=/tmp", "--env", "USER=anyone"),
+    ]
+    for entrypoint, *arguments in (("vllm", "--version"), ("python3", "-c", PROBE)):
+        result = subprocess.run([*argv, "--entrypoint", entrypoint, image, *arguments], capture_output=True, text=True)
+        if result.returncode != 0:
+            said = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
+            # Docker's own last line is an advice.
+            words = [line for line in said if "docker run --help" not in line] or [f"exit {result.returncode}"]
+            return f"does not run here ({entrypoint}: {words[-1].strip()})"
+    return ""
 
 
 def from_wheels(name: str) -> None:

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import re
 import subprocess
 import time
+import urllib.request
 
 from . import engine
 from .tools import CACHE, IMAGES, BuildError, content_hash, debootstrap, image_exists, run, say, succeeds
@@ -16,6 +18,7 @@ NAME = "inference-registry"
 NETWORK = "inference"
 PORT = 5000
 RECORD = CACHE / "engine-image.json"
+STORAGE = "/var/lib/docker-registry"
 CONFIGURATION = IMAGES / "registry/config.yml"
 PACKAGES = ("docker-registry", "ca-certificates")
 
@@ -23,7 +26,7 @@ PACKAGES = ("docker-registry", "ca-certificates")
 def build() -> str:
     """Start the registry, push the engine, and record its digest in engine-image.json."""
     if not succeeds("docker", "network", "inspect", NETWORK):
-        run("docker", "network", "create", NETWORK)
+        create_network()
     image = f"{NAME}:{content_hash(CONFIGURATION, *PACKAGES)}"
     if not image_exists(image):
         say("bootstrapping the registry")
@@ -32,26 +35,42 @@ def build() -> str:
     return push()
 
 
+def create_network() -> None:
+    """Create the network. Docker hands out its lower half; addresses of the upper half can be asked for, and stay."""
+    # Docker lets containers ask only where the subnet was asked for too, and it alone knows which one is free.
+    run("docker", "network", "create", NETWORK)
+    network = json.loads(run("docker", "network", "inspect", NETWORK))[0]
+    run("docker", "network", "rm", NETWORK)
+    subnet = next(entry["Subnet"] for entry in network["IPAM"]["Config"] if "." in entry["Subnet"])
+    lower = next(ipaddress.ip_network(subnet).subnets())
+    run("docker", "network", "create", "--subnet", subnet, "--ip-range", str(lower), NETWORK)
+
+
 def serve(image: str) -> None:
     """Have the registry answer, from this image."""
     running = subprocess.run(
         ["docker", "inspect", "--format", "{{.Config.Image}} {{.State.Running}}", NAME], capture_output=True, text=True
     ).stdout.strip()
-    if running != f"{image} true":
+    if running != f"{image} true" or storage_is_gone():
         subprocess.run(["docker", "rm", "--force", NAME], capture_output=True)
         (CACHE / "registry").mkdir(parents=True, exist_ok=True)
         run(
             *("docker", "run", "--detach", "--name", NAME, "--network", NETWORK),
             *("--publish", f"127.0.0.1:{PORT}:{PORT}"),
-            *("--volume", f"{CACHE / 'registry'}:/var/lib/docker-registry", image),
+            *("--volume", f"{CACHE / 'registry'}:{STORAGE}", image),
             *("docker-registry", "serve", "/etc/docker/registry/config.yml"),
             advice=f"Is port {PORT} of this machine taken? See: ss -tlnp sport = {PORT}",
         )
     for _ in range(30):
-        if succeeds("curl", "--silent", "--fail", "--noproxy", "*", f"http://127.0.0.1:{PORT}/v2/"):
+        if answers("/v2/"):
             return
         time.sleep(0.5)
     raise BuildError(f"The registry does not answer. Its log: docker logs {NAME}")
+
+
+def storage_is_gone() -> bool:
+    """Whether the directory below the running registry was removed: it then writes to one that has no name."""
+    return run("docker", "exec", NAME, "stat", "--format", "%h", STORAGE) == "0"
 
 
 def push() -> str:
@@ -75,6 +94,15 @@ def push() -> str:
 
 def has(digest: str) -> bool:
     """Whether the registry holds the engine's image of a digest."""
-    url = f"http://127.0.0.1:{PORT}/v2/vllm-cpu/manifests/{digest}"
-    accept = "Accept: application/vnd.docker.distribution.manifest.v2+json"
-    return succeeds("curl", "--silent", "--fail", "--noproxy", "*", "--head", "--header", accept, url)
+    return answers(f"/v2/vllm-cpu/manifests/{digest}", Accept="application/vnd.docker.distribution.manifest.v2+json")
+
+
+def answers(path: str, **headers: str) -> bool:
+    """Whether the registry answers a HEAD request with success."""
+    request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}", headers=headers, method="HEAD")
+    try:
+        # No proxy knows this machine's own addresses.
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10).close()
+    except OSError:
+        return False
+    return True

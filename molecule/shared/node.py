@@ -125,6 +125,20 @@ def playbook(
     return result.stdout
 
 
+def changed_tasks(node: Node, scratch: Path, *options: str, **extra: Any) -> tuple[set[str], str]:
+    """Run site.yml and return the tasks that changed the node, and what was printed."""
+    record = scratch / "changes.jsonl"
+    record.unlink(missing_ok=True)
+    environment = {
+        "ANSIBLE_CALLBACK_PLUGINS": str(PROJECT / "molecule/shared/callback_plugins"),
+        "ANSIBLE_CALLBACKS_ENABLED": "changes",
+        "CHANGES_FILE": str(record),
+    }
+    output = node.site(*options, environment=environment, **extra)
+    lines = record.read_text().splitlines() if record.exists() else []
+    return {json.loads(line)["task"] for line in lines}, output
+
+
 def changes(output: str) -> int:
     """How many tasks changed something, from a play recap."""
     return sum(int(word.removeprefix("changed=")) for word in output.split() if word.startswith("changed="))

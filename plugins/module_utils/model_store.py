@@ -271,7 +271,7 @@ def check_space(root: Path, plans: Sequence[Plan], reserve: int, free: int | Non
         return []
     parts = ", ".join(f"{plan.name} {human(plan.missing_bytes)}" for plan in coming)
     message = (
-        f"not enough space: needed {(wanted + reserve) / GIB:.2f} GiB ({parts}; model_store_reserve_gib "
+        f"not enough space: needed {(wanted + reserve) / GIB:.2f} GiB ({parts}; kept free, and for the image: "
         f"{reserve / GIB:g}), free {free / GIB:.2f} GiB on the file system of {existing(root)}: make room, "
         f"set model_store_path to a larger file system, or take fewer models"
     )
@@ -282,6 +282,11 @@ def free_bytes(path: Path) -> int:
     """Bytes that are free on the file system that the path will lie on."""
     status = os.statvfs(existing(path))
     return status.f_bavail * status.f_frsize
+
+
+def same_file_system(path: Path, other: Path) -> bool:
+    """Whether two paths lie, or will lie, on one file system."""
+    return existing(path).stat().st_dev == existing(other).stat().st_dev
 
 
 def existing(path: Path) -> Path:

@@ -43,15 +43,41 @@ class Paths:
         """The environment of the release whose unit is installed; mode 0600."""
         return self.etc / "env" / f"{name}.env"
 
+    @property
+    def all_releases(self) -> Path:
+        return self.state / "releases"
+
     def releases(self, name: str) -> Path:
-        return self.state / "releases" / name
+        return self.all_releases / name
 
     def release(self, name: str, number: int) -> Path:
         return self.releases(name) / str(number)
 
+    def active(self, name: str) -> Path:
+        """The link to the release whose unit is installed."""
+        return self.releases(name) / "active"
+
+    def current(self, name: str) -> Path:
+        """The link to the release that last proved itself."""
+        return self.releases(name) / "current"
+
     def known_good(self, name: str) -> Path:
-        """Checksums of the managed files at the time the instance last proved itself."""
+        """Checksums of the files that the instance last proved itself with."""
         return self.state / "known-good" / f"{name}.json"
+
+    def starts(self, name: str) -> Path:
+        """How often the instance has tried to start in a row; there is no file once it has been ready."""
+        return self.state / "starts" / f"{name}.json"
+
+    @property
+    def command(self) -> Path:
+        """The node tool; every unit calls it by this path."""
+        return self.root / "usr/local/bin/inferctl"
+
+    @property
+    def library(self) -> Path:
+        """The package that the node tool runs."""
+        return self.root / "usr/local/lib/inference"
 
     @property
     def units(self) -> Path:

@@ -34,6 +34,7 @@ OWNED_FLAGS: Mapping[str, str] = {
     "shutdown-timeout": "vllm_drain_timeout",
     "ssl-keyfile": "TLS at the gateway; the node's own probe speaks plain HTTP",
     "ssl-certfile": "TLS at the gateway; the node's own probe speaks plain HTTP",
+    "hf-token": "HF_TOKEN in vllm_secret_environment",
     "config": "the keys of the registry entry themselves",
 }
 """Flags that the role renders itself, and the variable to use instead."""
@@ -42,6 +43,20 @@ NAME = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")
 """An instance's name becomes a unit, a container and a file: 40 characters keep all three within their limits."""
 
 FLAG = re.compile(r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
+
+RESERVED_PORTS: Mapping[int, str] = {
+    5004: "the node's agent",
+    8000: "the gateway",
+    8404: "the gateway's metrics",
+    9090: "Prometheus",
+    9093: "Alertmanager",
+    9100: "node_exporter",
+    9400: "dcgm-exporter",
+}
+"""Ports that other parts of the collection listen on."""
+
+PARALLEL_SIZES = ("tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size")
+"""Flags whose product is the number of GPUs that an engine computes on (vllm/config/parallel.py)."""
 
 ACCELERATORS = ("nvidia", "cpu")
 STATES = ("present", "absent")
@@ -119,6 +134,17 @@ def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+def present_instances(instances: Sequence[Any]) -> list[Any]:
+    """The instances that shall be there; one that is no dictionary is passed on, for load_instances to report."""
+    return [item for item in instances if not isinstance(item, Mapping) or item.get("state") != "absent"]
+
+
+def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
+    """The registry's entries that at least one present instance asks for."""
+    wanted = {item.get("model") for item in present_instances(instances) if isinstance(item, Mapping)}
+    return {name: entry for name, entry in models.items() if name in wanted}
+
+
 def load_instances(instances: Sequence[Any], models: Mapping[str, Any]) -> list[Instance]:
     """The declared instances with their GPUs assigned.
 
@@ -155,10 +181,15 @@ def _check_instance(where: str, raw: Mapping[str, Any], models: Mapping[str, Any
     name, model, port = raw.get("name"), raw.get("model"), raw.get("port")
     if not isinstance(name, str) or not NAME.match(name):
         problems.append(Problem(where, "must be 1 to 40 lower-case letters, digits and inner dashes", "name", name))
-    if not isinstance(model, str) or model not in models:
+    elif name in models and name != model:
+        message = "is the name of another model in the registry: clients that ask for that model would get this one"
+        problems.append(Problem(where, message, "name", name))
+    if raw.get("state") != "absent" and (not isinstance(model, str) or model not in models):
         problems.append(Problem(where, f"is not in the registry: {nearest(str(model), models)}", "model", model))
     if isinstance(port, bool) or not isinstance(port, int) or not 1024 <= port <= 65535:
         problems.append(Problem(where, "must be a number from 1024 to 65535 (the first engine has 5005)", "port", port))
+    elif port in RESERVED_PORTS:
+        problems.append(Problem(where, f"belongs to {RESERVED_PORTS[port]}: take another one", "port", port))
     for key, allowed in (("accelerator", ACCELERATORS), ("state", STATES)):
         if raw.get(key, allowed[0]) not in allowed:
             problems.append(Problem(where, f"must be one of {', '.join(allowed)}", key, raw[key]))
@@ -174,43 +205,47 @@ def _with_gpus(drafts: Sequence[tuple[str, Mapping[str, Any]]], models: Mapping[
     """Instances with the GPUs they get: listed ones as they are, counted ones from the lowest free index on."""
     taken: dict[str, str] = {}
     problems: list[Problem] = []
-    wanted: dict[str, list[str] | int] = {}
+    wanted: list[list[str] | int] = []
     for where, raw in drafts:
-        gpus = raw.get("gpus", _world_size(models[raw["model"]]))
         if raw.get("accelerator", ACCELERATORS[0]) != "nvidia" or raw.get("state") == "absent":
-            gpus = 0
-        wanted[raw["name"]] = [str(gpu) for gpu in gpus] if isinstance(gpus, list) else gpus
-        if isinstance(gpus, list):
-            for gpu in map(str, gpus):
-                if gpu in taken:
-                    problems.append(
-                        Problem(where, f"is given to {taken[gpu]} already: a GPU serves one instance", "gpus", gpu)
-                    )
-                taken.setdefault(gpu, raw["name"])
+            wanted.append(0)
+            continue
+        needed = _world_size(models[raw["model"]])
+        gpus = raw.get("gpus", needed)
+        if (len(gpus) if isinstance(gpus, list) else gpus) < needed:
+            message = f"is too few: {' x '.join(PARALLEL_SIZES)} of {raw['model']} needs {needed}"
+            problems.append(Problem(where, message, "gpus", gpus))
+        for gpu in map(str, gpus if isinstance(gpus, list) else []):
+            if gpu in taken:
+                message = f"is given to {taken[gpu]} already: a GPU serves one instance"
+                problems.append(Problem(where, message, "gpus", gpu))
+            taken.setdefault(gpu, raw["name"])
+        wanted.append([str(gpu) for gpu in gpus] if isinstance(gpus, list) else gpus)
     if problems:
         raise InputError(problems)
-    result = []
-    for _where, raw in drafts:
-        want = wanted[raw["name"]]
+    instances = []
+    for (_where, raw), want in zip(drafts, wanted, strict=True):
         if isinstance(want, int):
             free = (str(index) for index in range(len(taken) + want) if str(index) not in taken)
-            want = [next(free) for _number in range(want)]
+            want = [next(free) for _ in range(want)]
             taken.update(dict.fromkeys(want, raw["name"]))
-        result.append(
+        instances.append(
             Instance(
                 name=raw["name"],
-                model=raw["model"],
+                model=raw.get("model") or "",
                 port=raw["port"],
                 gpus=tuple(want),
                 accelerator=raw.get("accelerator", ACCELERATORS[0]),
                 state=raw.get("state", STATES[0]),
             )
         )
-    return result
+    return instances
 
 
 def _world_size(entry: Mapping[str, Any]) -> int:
-    """GPUs that the engine spreads over: tensor-parallel-size x pipeline-parallel-size (vllm/config/parallel.py)."""
-    sizes = (entry.get("tensor-parallel-size", 1), entry.get("pipeline-parallel-size", 1))
-    numbers = [int(size) if str(size).isdigit() else 1 for size in sizes]
-    return numbers[0] * numbers[1]
+    """GPUs that the engine spreads over; a size that is no number is left to the engine to refuse."""
+    size = 1
+    for flag in PARALLEL_SIZES:
+        value = str(entry.get(flag, 1))
+        size *= int(value) if value.isdigit() else 1
+    return size

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from typing import Any
 
 from .paths import Paths, container_name, journal_tag, unit_name
@@ -85,7 +85,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Release:
-    """What an instance runs. Immutable; `number` counts the releases of one instance on one node."""
+    """What an instance runs. Immutable; `number` counts the releases of one instance on one node.
+
+    A release outlives the version that wrote it: a field that is added to these needs a default.
+    """
 
     instance: str
     number: int
@@ -114,15 +117,16 @@ class Release:
 
     @classmethod
     def from_json(cls, text: str) -> Release:
-        """Read release.json; keys that this version does not know are left out.
+        """Read release.json as any version of this schema wrote it.
 
+        Keys that this version does not know are left out, and those that it has added since get their defaults.
         Raises ValueError where it is no release of this schema.
         """
         data = json.loads(text)
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise ValueError(f"is not a release of schema {SCHEMA}")
-        known = {item.name for item in fields(cls)}
-        missing = known - set(data)
+        known = {item.name: item.default is MISSING and item.default_factory is MISSING for item in fields(cls)}
+        missing = {name for name, required in known.items() if required and name not in data}
         if missing:
             raise ValueError(f"lacks {', '.join(sorted(missing))}")
         return cls(**{key: value for key, value in data.items() if key in known})
@@ -275,6 +279,7 @@ def _container_argv(
 
 def _unit(instance: Instance, container_argv: Sequence[str], settings: Settings, number: int) -> str:
     name = instance.name
+    command = Paths().command
     create = " \\\n    ".join(systemd_quote(argument) for argument in container_argv)
     # A start may take as long as the supervisor allows: five of the slowest must fit into the window.
     window = START_BURST * (PREPARE_TIMEOUT + settings.start_timeout + RESTART_DELAY)
@@ -290,10 +295,10 @@ StartLimitIntervalSec={window}
 [Service]
 Type=notify
 NotifyAccess=main
-ExecStartPre=/usr/local/bin/inferctl prepare {name} --release {number}
+ExecStartPre={command} prepare {name} --release {number}
 ExecStartPre=/usr/bin/docker {create}
-ExecStart=/usr/local/bin/inferctl supervise {name} --release {number}
-ExecStopPost=-/usr/bin/docker rm --force {container_name(name)}
+ExecStart={command} supervise {name} --release {number}
+ExecStopPost=-{command} clear {name}
 Restart=always
 RestartSec={RESTART_DELAY}
 TimeoutStartSec={PREPARE_TIMEOUT}

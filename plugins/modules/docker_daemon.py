@@ -18,7 +18,8 @@ description:
     container runs. It is never made under a running container, unless O(restart_allowed=true);
     RV(restart_required) says so instead, on every run until the daemon was restarted.
   - When the daemon does not come up, or does not reload, the old file is put back and the daemon's words are reported.
-  - Starts and enables the service.
+  - Starts and enables the service. While the service is down, containers that live on without it are counted by their
+    shims, and a start that would end them, because C(live-restore) is off, is refused unless O(restart_allowed=true).
 attributes:
   check_mode:
     support: full
@@ -110,7 +111,9 @@ restart_reasons:
   type: list
   elements: str
 containers_running:
-  description: How many containers run; V(-1) when the daemon did not say.
+  description:
+    - How many containers run, V(-1) when the daemon did not say. While the daemon is down, how many have lived on
+      without it.
   returned: success
   type: int
 validated_by:
@@ -130,6 +133,7 @@ import shlex
 import stat
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +146,12 @@ SOCKET = "unix:///run/docker.sock"
 ENVIRONMENT_FILE = Path("/etc/docker/daemon.env")
 DROP_IN = Path("/etc/systemd/system/docker.service.d/50-environment.conf")
 DROP_IN_TEXT = f"# Managed by the role baremetal.inference.docker\n[Service]\nEnvironmentFile={ENVIRONMENT_FILE}\n"
+
+PROCESSES = Path("/proc")
+
+SHIM = "containerd-shim"
+"""What the kernel calls the process that keeps a container without its daemon: the first 15 characters of
+containerd-shim-runc-v2, and of its like for other runtimes."""
 
 NOBODY = 65534
 """The user that judges a file: even a daemon without a check mode can neither start nor write as this one."""
@@ -230,6 +240,14 @@ class Host:
         """How many containers run, -1 when the daemon does not say. Ask an active daemon only: asking starts it."""
         code, output = self.run("docker", "--host", SOCKET, "ps", "--quiet", "--no-trunc")
         return len(re.findall(r"^[0-9a-f]{64}$", output, re.MULTILINE)) if code == 0 else -1
+
+    def shims(self) -> int:
+        """How many containers live on while no daemon runs, by their shims; with live-restore, a stop leaves them."""
+        count = 0
+        for name in PROCESSES.glob("[0-9]*/comm"):
+            with suppress(OSError):  # The process has ended meanwhile.
+                count += name.read_text(encoding="utf-8", errors="replace").strip() == SHIM
+        return count
 
     def unit_variables(self, service: dict[str, str]) -> dict[str, str]:
         """What the unit's environment files set, for the flags that come from there."""
@@ -335,7 +353,7 @@ class Manager:
         self.service = self.host.service()
         self.active = self.service.get("ActiveState") in ("active", "reloading")
         self.enabled = self.service.get("UnitFileState") == "enabled"
-        self.containers = self.host.containers() if self.active else 0
+        self.containers = self.host.containers() if self.active else self.host.shims()
         self.invocation = self.service.get("InvocationID", "")
         remembered = self.state.loaded if self.state.invocation == self.invocation else None
         self.loaded = remembered or dd.Snapshot(old, dd.digest(self.old_environment or ""))
@@ -343,6 +361,7 @@ class Manager:
             self.state = dd.State(self.state.owned)
         self.refuse_bad_values()
         self.refuse_lost_containers(old)
+        self.refuse_ended_containers()
         self.validated_by = self.validate()
 
     def refuse_bad_values(self) -> None:
@@ -359,6 +378,16 @@ class Manager:
             raise dd.DaemonConfigError(
                 f"data-root: would change from {before} to {after}, but {count} container(s) exist below {before}. "
                 "Remove them first (docker ps --all), or keep the old data-root. Nothing was changed."
+            )
+
+    def refuse_ended_containers(self) -> None:
+        """A daemon that starts without live-restore ends the containers that have lived on without it."""
+        lives_on = self.active or self.config.get("live-restore") is True or self.module.params["restart_allowed"]
+        if self.containers and not lives_on:
+            raise dd.DaemonConfigError(
+                f"{SERVICE} does not run, but {self.containers} container(s) do, and its start would end them, since "
+                f"live-restore would not be true in {self.path}. Declare it as true, or drain the node and allow the "
+                "restart. Nothing was changed."
             )
 
     def validate(self) -> str:

@@ -19,6 +19,10 @@ options:
     description: The image by digest, C(REPOSITORY@sha256:…).
     type: str
     required: true
+  client_config:
+    description: The file of Docker's client that holds the registry's credentials.
+    type: path
+    default: /root/.docker/config.json
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying the target.
@@ -41,17 +45,19 @@ id:
   type: str
 """
 
+from pathlib import Path
+
 from ansible.module_utils.basic import AnsibleModule
 
 # What the registry's usual refusals mean for the operator.
 ADVICE = (
     ("manifest unknown", "The registry has no image of that digest: correct engine_image."),
     ("not found", "The registry has no image of that name or digest: correct engine_image."),
-    ("unauthorized", "The registry wants credentials: set docker_registry_auth."),
-    ("denied", "The registry refuses access: check the name in engine_image and docker_registry_auth."),
-    ("no basic auth credentials", "The registry wants credentials: set docker_registry_auth."),
+    ("unauthorized", "The registry wants credentials: set docker_registry_credentials."),
+    ("denied", "The registry refuses access: check the name in engine_image and docker_registry_credentials."),
+    ("no basic auth credentials", "The registry wants credentials: set docker_registry_credentials."),
     ("no such host", "The node cannot resolve the registry's name: check its DNS and engine_image."),
-    ("x509", "The node does not trust the registry's certificate: set docker_registry_ca."),
+    ("x509", "The node does not trust the registry's certificate: set docker_registry_cas."),
     ("server gave HTTP response", "The registry speaks plain HTTP: add it to docker_insecure_registries."),
     ("connection refused", "Nothing answers at the registry's address: start it, or correct engine_image."),
     ("no space left", "The disk below Docker's data-root is full: free space, or move docker_data_root."),
@@ -65,7 +71,13 @@ def advice(message: str) -> str:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={"name": {"type": "str", "required": True}}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "client_config": {"type": "path", "default": "/root/.docker/config.json"},
+        },
+        supports_check_mode=True,
+    )
     name = module.params["name"]
     docker = module.get_bin_path("docker")
     if docker is None:
@@ -79,7 +91,10 @@ def main() -> None:
         module.exit_json(changed=False, id=identity.strip())
     if module.check_mode:
         module.exit_json(changed=True)
-    code, _output, error = module.run_command([docker, "pull", "--quiet", name])
+    code, _output, error = module.run_command(
+        [docker, "pull", "--quiet", name],
+        environ_update={"DOCKER_CONFIG": str(Path(module.params["client_config"]).parent)},
+    )
     if code != 0:
         module.fail_json(msg=f"The image {name} cannot be pulled: {error.strip()}\n{advice(error)}")
     module.exit_json(changed=True, id=module.run_command(inspect)[1].strip())

@@ -10,7 +10,8 @@ module: engine_plan
 short_description: Check what the engines of a node shall be, before anything changes
 version_added: 0.1.0
 description:
-  - Checks the instances and the registry, the ports that engines would listen on, and the disk that the image needs.
+  - Checks the instances and the registry, what every container shares, the addresses and ports that engines would
+    listen on, and the disk that the image needs.
   - Fails with every mistake at once. Reads only.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -37,9 +38,25 @@ options:
     type: int
     required: true
   docker_data_root:
-    description: Where Docker keeps its images.
+    description: Where Docker will keep its images; a Docker that runs already is asked instead.
     type: path
     default: /var/lib/docker
+  cdi_problem:
+    description: Why the Docker engine of this node cannot hand out GPUs by CDI. Empty where it can.
+    type: str
+    default: ""
+  settings:
+    description: What every container of the node shares, as in M(baremetal.inference.engine_release).
+    type: dict
+    required: true
+  environment:
+    description: Environment variables for every engine.
+    type: dict
+    default: {}
+  secret_environment:
+    description: The same for values that must never be shown.
+    type: dict
+    default: {}
 attributes:
   check_mode:
     description: Can run in check mode and return changed status prediction without modifying the target.
@@ -56,9 +73,14 @@ EXAMPLES = r"""
     models: "{{ models }}"
     image: "{{ engine_image }}"
     image_gib: 30
+    settings: "{{ settings }}"
 """
 
 RETURN = r"""
+image_space:
+  description: Space in GiB that the image will take, by the directory that it goes to. Empty where the node has it.
+  returned: success
+  type: dict
 problems:
   description: Every mistake found, as a line for the operator.
   returned: failure
@@ -66,6 +88,7 @@ problems:
   elements: str
 """
 
+import contextlib
 import ipaddress
 import shutil
 import socket
@@ -73,6 +96,10 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.engine_settings import (
+    check_environment,
+    check_settings,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.node import identity, releases, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
@@ -95,42 +122,69 @@ def address_problems(address: str) -> list[Problem]:
     return []
 
 
-def port_problems(paths: Paths, instances: list[Instance], address: str) -> list[Problem]:
-    """Ports that somebody else listens on already."""
-    problems = []
-    ours = {
-        releases.load(paths, name, number).port
-        for name in releases.names(paths)
-        if (number := releases.active_number(paths, name)) is not None
-        and systemd.active_state(unit_name(name)) in systemd.RUNNING
-    }
-    for instance in instances:
-        if instance.port in ours:
+def running_instances(paths: Paths) -> dict[str, int | None]:
+    """The instances that run on this node, with their ports; None where the release cannot be read."""
+    ports: dict[str, int | None] = {}
+    for name in releases.names(paths):
+        number = releases.active_number(paths, name)
+        if number is None or systemd.active_state(unit_name(name)) not in systemd.RUNNING:
             continue
+        ports[name] = None
+        with contextlib.suppress(releases.ReleaseError):
+            ports[name] = releases.load(paths, name, number).port
+    return ports
+
+
+def port_problems(instances: list[Instance], address: str, running: dict[str, int | None]) -> list[Problem]:
+    """Ports of instances that would be started, which somebody has already."""
+    problems = []
+    declared = {instance.name for instance in instances}
+    for instance in instances:
+        if instance.name in running:
+            # It is not started now: its port changes when its pending release is rolled out.
+            continue
+        holders = [name for name, port in running.items() if port == instance.port]
         owners = identity.ownership(instance.port, address, init_pid=None)
-        if owners.strangers or owners.unknown:
+        if holders:
+            gone = "" if holders[0] in declared else ", which the inventory no longer declares"
+            message = f"is held by instance {holders[0]}{gone}: stop that one, or take another port"
+        elif owners.strangers or owners.unknown:
             who = ", ".join(map(str, owners.strangers)) or "a process that cannot be seen from here"
             message = f"is taken by {who}: stop that, or give the instance another port"
-            problems.append(Problem(f"instance {instance.name}", message, "port", instance.port))
+        else:
+            continue
+        problems.append(Problem(f"instance {instance.name}", message, "port", instance.port))
     return problems
 
 
-def disk_problems(module: AnsibleModule) -> list[Problem]:
-    """Too little space for the image, unless the node has it already."""
-    docker = module.get_bin_path("docker")
-    if docker and module.run_command([docker, "image", "inspect", module.params["image"]])[0] == 0:
-        return []
+def image_space(module: AnsibleModule) -> tuple[dict[str, int], list[Problem]]:
+    """Space in GiB that the image will take, by directory; and too little of it. Nothing where the node has it."""
     root = Path(module.params["docker_data_root"])
+    docker = module.get_bin_path("docker")
+    if docker:
+        if module.run_command([docker, "image", "inspect", module.params["image"]])[0] == 0:
+            return {}, []
+        code, told, _error = module.run_command([docker, "info", "--format", "{{.DockerRootDir}}"])
+        root = Path(told.strip()) if code == 0 and told.startswith("/") else root
+    needed = module.params["image_gib"]
     existing = next(path for path in (root, *root.parents) if path.exists())
     free = shutil.disk_usage(existing).free / GIB
-    needed = module.params["image_gib"]
     if free >= needed:
-        return []
+        return {str(existing): needed}, []
     message = (
         f"has {free:.1f} GiB free, the image needs {needed} GiB (vllm_image_gib): free space below {existing}, "
         "or move docker_data_root to a larger disk"
     )
-    return [Problem("disk", message, str(root))]
+    return {}, [Problem("disk", message, str(root))]
+
+
+def cdi_problems(instances: list[Instance], reason: str) -> list[Problem]:
+    """Instances whose GPUs this node's Docker cannot hand out."""
+    return [
+        Problem(f"instance {instance.name}", f"cannot get its GPUs: {reason}", "gpus", list(instance.gpus))
+        for instance in instances
+        if instance.gpus
+    ]
 
 
 def main() -> None:
@@ -142,25 +196,35 @@ def main() -> None:
             "image": {"type": "str", "required": True},
             "image_gib": {"type": "int", "required": True},
             "docker_data_root": {"type": "path", "default": "/var/lib/docker"},
+            "cdi_problem": {"type": "str", "default": ""},
+            "settings": {"type": "dict", "required": True},
+            "environment": {"type": "dict", "default": {}},
+            "secret_environment": {"type": "dict", "default": {}, "no_log": True},
         },
         supports_check_mode=True,
     )
-    problems = disk_problems(module)
+    values = module.params
+    space, problems = image_space(module)
+    problems += check_settings(values["settings"])
+    problems += check_environment(values["environment"], values["secret_environment"])
+    wrong_address = address_problems(values["address"])
+    problems += wrong_address
     try:
-        instances = load_instances(module.params["instances"], module.params["models"])
+        instances = load_instances(values["instances"], values["models"])
         present = [instance for instance in instances if instance.state == "present"]
-        wrong_address = address_problems(module.params["address"])
-        problems += wrong_address or port_problems(Paths(), present, module.params["address"])
+        if not wrong_address:
+            problems += port_problems(present, values["address"], running_instances(Paths()))
+        if values["cdi_problem"]:
+            problems += cdi_problems(present, values["cdi_problem"])
     except InputError as error:
         problems = error.problems + problems
-    except (releases.ReleaseError, ValueError) as error:
+    except (systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     if problems:
         lines = [str(problem) for problem in problems]
-        module.fail_json(
-            msg="Nothing was changed. To correct:\n" + "\n".join(f"- {line}" for line in lines), problems=lines
-        )
-    module.exit_json(changed=False)
+        text = "\n".join(f"- {line}" for line in lines)
+        module.fail_json(msg=f"Nothing was changed. To correct:\n{text}", problems=lines)
+    module.exit_json(changed=False, image_space=space)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ description:
     under C(/var/lib/inference/releases/NAME/N), unless a release that runs the same is kept already.
   - Nothing is started, stopped or restarted. An instance that serves another release than the desired one is reported
     as pending.
+  - A kept release that is damaged is warned of and left out; state files that are damaged are written anew.
   - Desired state is written to C(/etc/inference), and each instance gets the directory of its compile cache.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -214,14 +215,12 @@ class Stage:
 
         identity = rendered(0).release.id
         active = releases.active_number(self.paths, instance.name)
-        if self.module.check_mode:
-            known = releases.find(self.paths, instance.name, identity)
-            number = known or max(releases.numbers(self.paths, instance.name), default=0) + 1
-            written = known is None
-        else:
-            number, written = releases.stage(self.paths, instance.name, identity, rendered)
+        staged, written = releases.stage(
+            self.paths, instance.name, identity, rendered, self.module.warn, check=self.module.check_mode
+        )
+        number = staged.release.number
         if written:
-            self._diff(instance.name, rendered(number), active)
+            self._diff(staged, active)
         desired = {
             "schema": SCHEMA,
             "name": instance.name,
@@ -242,7 +241,7 @@ class Stage:
             "active": active,
             "state": state,
             "pending": pending,
-            "differences": self._differences(rendered(number), active) if pending and active else [],
+            "differences": self._differences(staged, active) if pending and active is not None else [],
         }
 
     def cache_directory(self, path: Path, settings: Settings) -> None:
@@ -259,26 +258,31 @@ class Stage:
             path.chmod(CACHE_MODE)
 
     def write(self, path: Path, value: Any) -> None:
-        """Write a state file, or note that it would change."""
-        if files.read_json(path) == value:
+        """Write a state file, or note that it would change. A damaged one is different."""
+        text = files.to_json(value)
+        if files.same(path, text):
             return
         self.changed = True
         if not self.module.check_mode:
-            files.write_json(path, value)
+            files.write(path, text)
 
-    def _diff(self, name: str, new: Rendered, active: int | None) -> None:
+    def _diff(self, new: Rendered, active: int | None) -> None:
         if active is not None:
-            self.before += (self.paths.release(name, active) / new.release.unit).read_text().splitlines()
+            self.before += self._lines(new, active, new.release.unit)
         self.after += new.unit.splitlines()
+
+    def _lines(self, new: Rendered, active: int, file: str) -> list[str]:
+        """The lines of the active release's file; none where it is damaged, for only people are told by them."""
+        try:
+            text = (self.paths.release(new.release.instance, active) / file).read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            return []
+        return text.splitlines()
 
     def _differences(self, new: Rendered, active: int) -> list[str]:
         """The differing lines of the two units, and the environment variables whose value differs."""
-        name = new.release.instance
-        directory = self.paths.release(name, active)
-        old_unit = (directory / new.release.unit).read_text().splitlines()
-        old_environment = dict(
-            line.partition("=")[::2] for line in (directory / releases.ENV_FILE).read_text().splitlines()
-        )
+        old_unit = self._lines(new, active, new.release.unit)
+        old_environment = dict(line.partition("=")[::2] for line in self._lines(new, active, releases.ENV_FILE))
         new_environment = dict(line.partition("=")[::2] for line in new.environment.splitlines())
         lines = [
             line.rstrip(" \\")
@@ -321,7 +325,7 @@ def main() -> None:
             result.append(stage.instance(instance, stored[instance.model], settings))
         used = {name: module.params["models"][name] for name in sorted(stored)}
         stage.write(paths.registry, {"schema": SCHEMA, "models": used})
-    except (InputError, releases.ReleaseError, OSError, ValueError) as error:
+    except (InputError, releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     orphans = sorted(set(releases.names(paths)) - {instance.name for instance in present})
     diff = {"before": "\n".join(stage.before) + "\n", "after": "\n".join(stage.after) + "\n"}

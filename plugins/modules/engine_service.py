@@ -23,7 +23,8 @@ options:
   state:
     description:
       - V(started) installs the unit of the desired release where the instance does not run, enables it and starts it
-        without waiting for the answer.
+        without waiting for the answer. Of an instance that runs, the files of the release that runs are repaired, so
+        that it comes back after its end.
       - V(ready) waits until every instance has answered a completion, and marks the release that answered as proven.
         A release that failed to start and has never answered is stopped, so that it does not go on trying with what
         cannot work; one that has answered before is left to systemd. The module fails with the engine's last words.
@@ -100,40 +101,84 @@ class Service:
 
     def __init__(self, module: AnsibleModule, paths: Paths) -> None:
         self.check_mode = module.check_mode
+        self.warn = module.warn
         self.paths = paths
         self.changed = False
 
     def start(self, names: list[str]) -> list[str]:
-        """Start the instances that neither serve nor load. Returns them."""
-        idle = [outcome.instance for outcome in wait.look(self.paths, names) if outcome.state == "failed"]
-        if self.check_mode:
-            self.changed |= bool(idle) or not self.paths.target.exists()
-            return idle
+        """Start the instances that neither serve nor load, and repair the installed files of all. Returns the former.
+
+        An engine that runs keeps its release: systemd needs the files of that one when the engine dies.
+        """
+        states = {outcome.instance: outcome.state for outcome in wait.look(self.paths, names)}
+        idle = [name for name, state in states.items() if state == "failed"]
         # One that systemd starts again and again, in vain, gets the release that is wanted now.
         self.stop(idle)
-        reload = files.write(self.paths.target, TARGET_UNIT)
-        for name in idle:
-            number = releases.desired_number(self.paths, name)
-            if number is None:
-                raise releases.ReleaseError(f"{self.paths.instance(name)}: names no release: run engine_release first")
-            reload |= releases.activate(self.paths, name, number)
-        if reload:
-            systemd.systemctl("daemon-reload")
-        units = [unit_name(name) for name in idle]
-        self.enable(["inference.target", *map(unit_name, names)])
-        if units:
+        reload = self.install_target()
+        for name in names:
+            reload |= self.install_idle(name) if name in idle else self.repair(name)
+        self.changed |= reload or bool(idle)
+        # What runs and could not be repaired may have no unit file left.
+        sound = [name for name in names if name in idle or self.paths.unit(name).exists()]
+        self.enable(["inference.target", *map(unit_name, sound)], reload)
+        if idle and not self.check_mode:
+            units = list(map(unit_name, idle))
             # A start that was wished for counts anew: earlier failures must not hold it back.
             systemd.systemctl("reset-failed", *units)
             systemd.systemctl("start", "--no-block", *units)
-        self.changed |= reload or bool(units)
         return idle
 
-    def enable(self, units: list[str]) -> None:
-        """Enable the units that are not enabled."""
-        missing = [unit for unit in units if not systemd.is_enabled(unit)]
-        if missing:
+    def install_target(self) -> bool:
+        """Have the target that all units belong to. Returns whether it changed."""
+        if self.check_mode:
+            return not files.same(self.paths.target, TARGET_UNIT)
+        return files.write(self.paths.target, TARGET_UNIT)
+
+    def install_idle(self, name: str) -> bool:
+        """Install the desired release. Returns whether that changed anything. Raises ReleaseError."""
+        if self.check_mode:
+            # It may not be on the node yet, and a start is a change in any case.
+            return True
+        number = releases.desired_number(self.paths, name)
+        if number is None:
+            raise releases.ReleaseError(self.paths.instance(name), "names no release")
+        return releases.activate(self.paths, name, number)
+
+    def repair(self, name: str) -> bool:
+        """Install what runs once more, where its files were removed or edited. Returns whether anything changed."""
+        number = releases.active_number(self.paths, name)
+        if number is None:
+            self.warn(
+                f"{name} runs, but {self.paths.active(name)} does not tell which release: its unit is not checked"
+            )
+            return False
+        try:
+            if self.check_mode:
+                return not releases.installed(self.paths, name, number)
+            return releases.activate(self.paths, name, number)
+        except releases.ReleaseError as error:
+            # It serves; only its next start is in danger, and the desired release is not this one.
+            self.warn(f"{name} runs, but may not come back after its end: {error}")
+            return False
+
+    def enable(self, units: list[str], reload: bool) -> None:
+        """Let systemd read units that changed, and enable those that are not."""
+        shown = self.look(units)
+        # A file that was edited and put right again, or an earlier run that was cut off.
+        reload |= any(unit["NeedDaemonReload"] == "yes" for unit in shown.values())
+        self.changed |= reload
+        if reload and not self.check_mode:
+            systemd.systemctl("daemon-reload")
+            shown = self.look(units)
+        missing = [name for name, unit in shown.items() if unit["UnitFileState"] != "enabled"]
+        self.changed |= bool(missing)
+        if missing and not self.check_mode:
             systemd.systemctl("enable", *missing)
-            self.changed = True
+
+    @staticmethod
+    def look(units: list[str]) -> dict[str, dict[str, str]]:
+        """What systemd knows of the units' files."""
+        return systemd.show(units, ["NeedDaemonReload", "UnitFileState"])
 
     def stop(self, names: list[str]) -> None:
         """Stop the instances that run or that systemd would start again."""
@@ -146,6 +191,11 @@ class Service:
         """Whether the release that is installed has answered before: then its failure may pass."""
         active = releases.active_number(self.paths, name)
         return active is not None and active == releases.current_number(self.paths, name)
+
+    def unmarked(self, name: str) -> bool:
+        """Whether prove() would change anything."""
+        active = releases.active_number(self.paths, name)
+        return active is not None and not releases.proven(self.paths, name, active)
 
     def prove(self, names: list[str]) -> None:
         """Mark the releases that answered as the last that are known to work."""
@@ -180,9 +230,13 @@ def main() -> None:
 def await_ready(module: AnsibleModule, service: Service, names: list[str]) -> None:
     """Wait, prove what answered, stop what never did."""
     if module.check_mode:
-        # What has never answered would be started before, and would then prove itself for the first time.
-        unproven = [name for name in names if releases.current_number(service.paths, name) is None]
-        module.exit_json(changed=bool(unproven), ready=[], loading=[], progress=[])
+        # What does not run would be started before, with a release that may be staged only then.
+        changed = [
+            outcome.instance
+            for outcome in wait.look(service.paths, names)
+            if outcome.state == "failed" or service.unmarked(outcome.instance)
+        ]
+        module.exit_json(changed=bool(changed), ready=[], loading=[], progress=[])
     found = wait.wait_ready(service.paths, names, module.params["timeout"])
     outcomes = {outcome.instance: outcome for outcome in found}
     ready = [name for name, outcome in outcomes.items() if outcome.state == "ready"]

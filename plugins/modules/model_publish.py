@@ -39,6 +39,12 @@ options:
     type: str
     choices: [planned, published]
     default: published
+  other_space:
+    description:
+      - Space in GiB that others will take on the node, by directory. What lies on the store's file system is not there
+        for models.
+    type: dict
+    default: {}
   reserve_gib:
     description: Space in GiB that stays free on the store's file system.
     type: float
@@ -159,6 +165,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.model_store im
     check_place,
     check_space,
     load_sources,
+    same_file_system,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
 
@@ -197,7 +204,10 @@ class Publisher:
         found, more = build_manifests(local, params["models"], self.cache)
         problems += more
         plans = [self.store.plan(name, manifest) for name, manifest in {**manifests, **found}.items()]
-        problems += check_space(self.root, plans, round(params["reserve_gib"] * GIB))
+        others = sum(
+            float(gib) for path, gib in params["other_space"].items() if same_file_system(self.root, Path(path))
+        )
+        problems += check_space(self.root, plans, round((params["reserve_gib"] + others) * GIB))
         return plans, problems
 
     def publish(self, plans: list[Plan]) -> None:
@@ -248,6 +258,7 @@ def main() -> None:
             "models": {"type": "dict", "required": True},
             "manifests": {"type": "dict", "default": {}},
             "state": {"type": "str", "choices": ["planned", PUBLISHED], "default": PUBLISHED},
+            "other_space": {"type": "dict", "default": {}},
             "reserve_gib": {"type": "float", "default": 0},
             "cache": {"type": "path"},
             "verify": {"type": "bool", "default": False},

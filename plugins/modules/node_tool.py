@@ -98,9 +98,6 @@ NODE_PARTS = (
     wait,
 )
 
-LIBRARY = Path("/usr/local/lib/inference")
-COMMAND = Path("/usr/local/bin/inferctl")
-
 LAUNCHER = """\
 #!/usr/bin/python3 -I
 # Managed by the Ansible collection baremetal.inference.
@@ -162,7 +159,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    library, command = LIBRARY, COMMAND
+    library, command = paths.Paths().library, paths.Paths().command
     try:
         before = {
             path: digest_of(path.read_text(encoding="utf-8", errors="replace"), path.stat().st_mode & 0o7777)

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import shlex
 import subprocess
 import time
 import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+NETWORK = "inference"
 RELEASES = ("bookworm", "trixie")
 BOOT_SECONDS = 60
 
@@ -35,6 +38,27 @@ def existing(prefix: str) -> list[str]:
     """The nodes whose name starts with prefix, running or not."""
     listed = run("docker", "ps", "--all", "--filter", f"name=^{prefix}", "--format", "{{.Names}}").stdout
     return sorted(listed.split())
+
+
+def free_address() -> str:
+    """The lowest address of the network that Docker gives to nobody by itself and no container has. Raises NodeError.
+
+    A node keeps it: Docker's own choice changes with the order in which containers start.
+    """
+    network = json.loads(run("docker", "network", "inspect", NETWORK).stdout)[0]["IPAM"]["Config"][0]
+    if "IPRange" not in network:
+        raise NodeError(
+            f"The network {NETWORK} is older than these tools. Remove its containers (docker ps --all --filter"
+            f" network={NETWORK}), then run: docker network rm {NETWORK}; make setup"
+        )
+    # Stopped containers count: they want their address back. One may go while we look.
+    containers = run("docker", "ps", "--all", "--quiet", "--filter", f"network={NETWORK}").stdout.split()
+    inspect = json.loads(run("docker", "inspect", *containers, check=False).stdout) if containers else []
+    asked_for = [item["NetworkSettings"]["Networks"][NETWORK]["IPAMConfig"] or {} for item in inspect]
+    taken = {entry.get("IPv4Address") for entry in asked_for}
+    dynamic = ipaddress.ip_network(network["IPRange"])
+    hosts = ipaddress.ip_network(network["Subnet"]).hosts()
+    return next(str(address) for address in hosts if address not in dynamic and str(address) not in taken)
 
 
 def remove(name: str) -> None:
@@ -79,7 +103,8 @@ class Site:
         # systemd 257 wants to be told that a host with cgroup v1 is meant; older ones take no notice.
         init = ["/lib/systemd/systemd", "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"]
         run(
-            *("docker", "run", "--detach", "--name", name, "--hostname", name, "--network", "inference"),
+            *("docker", "run", "--detach", "--name", name, "--hostname", name, "--network", NETWORK),
+            *("--ip", free_address()),
             *CAPABILITIES,
             *("--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined"),
             *("--cgroupns", "host", "--volume", "/sys/fs/cgroup:/sys/fs/cgroup:rw"),
@@ -111,12 +136,22 @@ class Site:
         path.write_text(json.dumps({"inference": {"hosts": hosts, "vars": variables}}, indent=2) + "\n")
 
 
-def complete(address: str, question: str, port: int = 5005) -> dict:
-    """A chat completion of the instance main. Raises OSError."""
-    body = {"model": "main", "messages": [{"role": "user", "content": question}], "max_tokens": 20, "temperature": 0}
-    request = urllib.request.Request(
-        f"http://{address}:{port}/v1/chat/completions", json.dumps(body).encode(), {"Content-Type": "application/json"}
-    )
-    # No proxy knows the nodes, which are on this machine.
-    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as response:
-        return json.load(response)
+class Question:
+    """A chat completion of a node's instance main."""
+
+    def __init__(self, address: str, text: str) -> None:
+        self.url = f"http://{address}:5005/v1/chat/completions"
+        message = {"role": "user", "content": text}
+        self.body = json.dumps({"model": "main", "messages": [message], "max_tokens": 20, "temperature": 0})
+
+    def as_curl(self) -> str:
+        """The same question as a command line."""
+        header = "Content-Type: application/json"
+        return shlex.join(["curl", "--noproxy", "*", self.url, "--header", header, "--data", self.body])
+
+    def ask(self) -> dict:
+        """The answer, decoded. Raises OSError."""
+        request = urllib.request.Request(self.url, self.body.encode(), {"Content-Type": "application/json"})
+        # No proxy knows the nodes, which are on this machine.
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as response:
+            return json.load(response)

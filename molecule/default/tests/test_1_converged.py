@@ -72,6 +72,19 @@ def test_docker_is_as_declared(node: Node) -> None:
     assert "docker.io" in node.run("apt-mark showhold")
 
 
+def test_docker_hands_out_devices_by_cdi(deb13: Node) -> None:
+    """Docker 26 resolves CDI devices: a hand-written one sets a variable, an unknown one is refused by name."""
+    spec = '{"cdiVersion": "0.6.0", "kind": "test.example/device", "devices": [{"name": "one", "containerEdits": '
+    spec += '{"env": ["CDI_DEVICE=one"]}}]}'
+    image = deb13.run("docker images --quiet | head -n1")
+    deb13.run(f"mkdir -p /etc/cdi && printf '%s' '{spec}' > /etc/cdi/test.json")
+    run = "docker run --rm --network none --entrypoint printenv"
+    assert deb13.run(f"{run} --device test.example/device=one {image} CDI_DEVICE") == "one"
+    refusal = deb13.run(f"{run} --device test.example/device=two {image} CDI_DEVICE 2>&1", check=False)
+    assert "unresolvable CDI devices test.example/device=two" in refusal
+    deb13.run("rm -r /etc/cdi")
+
+
 def test_status_shows_the_instance(node: Node) -> None:
     status = json.loads(node.run("inferctl status --json"))
     assert [item["name"] for item in status["instances"]] == ["main"]

@@ -7,9 +7,10 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
-from node import READY_SECONDS, Node, wait_for
+from node import READY_SECONDS, Node, changed_tasks, changes, wait_for
 
 
 def test_docker_comes_and_goes_and_the_engine_stays(node: Node, api_key: str) -> None:
@@ -23,9 +24,12 @@ def test_docker_comes_and_goes_and_the_engine_stays(node: Node, api_key: str) ->
         assert node.unit("NRestarts") == "0"
 
 
-def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: str) -> None:
+def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: str, tmp_path: Path) -> None:
     pid = deb12.engine_pid()
-    output = deb12.site(vllm_drain_timeout=31)
+    predicted, _output = changed_tasks(deb12, tmp_path, "--check", vllm_drain_timeout=31)
+    done, output = changed_tasks(deb12, tmp_path, vllm_drain_timeout=31)
+    assert done
+    assert done == predicted
     assert "release 2 is staged and pending" in output
     assert "update-model.yml" in output
     assert deb12.engine_pid() == pid
@@ -35,6 +39,33 @@ def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: st
     output = deb12.site()
     assert "pending" not in output
     assert deb12.run("ls /var/lib/inference/releases/main").split() == ["1", "2", "active", "current"]
+
+
+def test_a_docker_setting_that_needs_a_restart_waits(deb12: Node, api_key: str) -> None:
+    """Never a restart under a serving engine: the role says that one is due, and does nothing."""
+    pid, daemon = deb12.engine_pid(), deb12.run("systemctl show --value --property=MainPID docker")
+    output = deb12.site(docker_log_max_size="49m")
+    assert "docker_restart_required" in output
+    assert deb12.run("systemctl show --value --property=MainPID docker") == daemon
+    assert deb12.engine_pid() == pid
+    assert deb12.ask(key=api_key) == "I am tiny-a."
+    deb12.site()
+
+
+def test_damaged_files_of_a_serving_engine_are_put_back(deb12: Node, api_key: str) -> None:
+    """What the next restart needs is repaired while the engine serves; what the node remembers may be damaged."""
+    pid, environment = deb12.engine_pid(), "/etc/inference/env/main.env"
+    before = deb12.run(f"sha256sum {environment} /etc/systemd/system/vllm@main.service")
+    deb12.run(f"rm {environment}; echo '# edited' >> /etc/systemd/system/vllm@main.service")
+    deb12.run("truncate -s 0 /etc/inference/registry.json /etc/inference/instances/main.json")
+    deb12.run("truncate -s 0 /var/lib/inference/releases/main/2/release.json")
+    assert changes(deb12.site()) > 0
+    assert deb12.run(f"sha256sum {environment} /etc/systemd/system/vllm@main.service") == before
+    assert deb12.run("systemctl show --value --property=NeedDaemonReload vllm@main") == "no"
+    assert deb12.engine_pid() == pid
+    assert deb12.ask(key=api_key) == "I am tiny-a."
+    assert changes(deb12.site()) == 0
+    deb12.run("inferctl wait-ready main --timeout 5")
 
 
 def test_the_death_of_the_core_is_healed_by_systemd(deb12: Node, api_key: str) -> None:

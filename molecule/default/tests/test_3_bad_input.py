@@ -38,12 +38,14 @@ def test_every_mistake_in_instances_and_registry_at_once(deb12: Node, models: di
         {**MAIN, "name": "other", "port": 5006},
         {**MAIN, "name": "low", "port": 80},
     ]
-    output = refused(deb12, instances=instances, models={**models, "odd": {"model": "/x", "max_model_len": 5}})
+    odd = {"model": "/x", "max_model_len": 5}
+    output = refused(deb12, instances=instances, models={**models, "odd": odd}, vllm_shm_size="big")
     assert "'tiny-aa': is not in the registry: did you mean 'tiny-a'? known: odd, tiny-a" in output
     assert "name: 'main': is used twice" in output
     assert "port: 5006: is used twice" in output
     assert "from 1024 to 65535" in output
     assert "write 'max-model-len'" in output
+    assert "vllm_shm_size: 'big'" in output
 
 
 @pytest.mark.parametrize(
@@ -86,12 +88,37 @@ def test_a_port_that_somebody_else_has(deb12: Node) -> None:
     assert "http.server" in output
 
 
+def test_a_port_that_an_instance_of_ours_still_has(deb12: Node) -> None:
+    """A new name for the same port: the old instance serves on, and must be stopped first."""
+    output = refused(deb12, instances=[{**MAIN, "name": "chat"}])
+    assert "is held by instance main, which the inventory no longer declares" in output
+
+
+def test_gpus_that_docker_cannot_hand_out(deb12: Node) -> None:
+    """Debian 12's own Docker has no CDI: an instance with GPUs is refused before Docker refuses it."""
+    gpu = {"name": "gpu", "model": "tiny-b", "port": 5008, "gpus": [0]}
+    output = refused(deb12, instances=[MAIN, gpu])
+    assert "instance gpu: gpus: ['0']: cannot get its GPUs" in output
+    assert "docker_version" in output
+
+
 def test_too_little_disk(deb12: Node, models: dict[str, Any]) -> None:
     image = f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}"
     assert "the image needs 100000 GiB" in refused(deb12, engine_image=image, vllm_image_gib=100000)
     # The store asks for space only where a model has still to come.
     instances = [MAIN, {**MAIN, "name": "next", "model": "tiny-b", "port": 5007}]
-    assert "GiB" in refused(deb12, instances=instances, model_store_reserve_gib=100000)
+    assert "model_store_path" in refused(deb12, instances=instances, model_store_reserve_gib=100000)
+    # Image and model each fit on Docker's disk, but not both.
+    free = int(deb12.run("df --output=avail -BG /var/lib/docker | tail -n1").strip("G "))
+    output = refused(
+        deb12,
+        instances=instances,
+        engine_image=image,
+        vllm_image_gib=free * 2 // 3,
+        model_store_reserve_gib=free * 2 // 3,
+        model_store_path="/var/lib/docker/models",
+    )
+    assert "not enough space" in output
 
 
 def test_an_image_without_digest_or_that_is_not_there(deb12: Node) -> None:
@@ -102,10 +129,13 @@ def test_an_image_without_digest_or_that_is_not_there(deb12: Node) -> None:
 
 
 def test_an_operating_system_that_is_not_supported(deb12: Node) -> None:
-    deb12.run("cp /usr/lib/os-release /root/os-release; sed -i 's/12/11/; s/bookworm/bullseye/' /usr/lib/os-release")
-    deb12.run("cp /etc/debian_version /root/; echo 11.9 > /etc/debian_version")
+    """Refused before even the first package is installed."""
+    deb12.run("apt-get -qq remove --yes python3-debian")
+    deb12.run("cp /usr/lib/os-release /root/; sed -i 's/12/11/; s/bookworm/bullseye/' /usr/lib/os-release")
     try:
         output = refused(deb12)
     finally:
-        deb12.run("cat /root/os-release > /usr/lib/os-release; cat /root/debian_version > /etc/debian_version")
+        deb12.run("cat /root/os-release > /usr/lib/os-release")
+    assert "Debian GNU/Linux 11" in output
     assert "Supported: Debian 12 and 13" in output
+    assert "ii" not in deb12.run("dpkg-query -W -f '${db:Status-Abbrev}' python3-debian", check=False)

@@ -9,36 +9,33 @@ weeks and is on its way back; only the first is a failed start.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ..paths import Paths
 from . import files
 
 SCHEMA = 1
 
 
-def path(paths: Paths, name: str) -> Path:
-    """Where an instance's count is kept; there is no file once it has been ready."""
-    return paths.state / "starts" / f"{name}.json"
-
-
 def count(paths: Paths, name: str) -> int:
     """Starts since the instance was last ready or was started on purpose, the one under way included."""
     try:
-        value = files.read_json(path(paths, name))
-    except ValueError:
+        value = files.read_json(paths.starts(name))
+    except (OSError, ValueError):
         # Not worth failing a start for: it is written anew by the next one.
         return 0
-    return int(value.get("attempt", 0)) if isinstance(value, dict) else 0
+    attempt = value.get("attempt") if isinstance(value, dict) else None
+    return attempt if isinstance(attempt, int) else 0
 
 
 def begin(paths: Paths, name: str, restarts: int) -> int:
-    """Count one more start. systemd's count of automatic restarts is 0 for a start on purpose. Returns its number."""
+    """Count one more start. systemd's count of automatic restarts is 0 for a start on purpose. Returns its number.
+
+    Raises OSError.
+    """
     attempt = count(paths, name) + 1 if restarts else 1
-    files.write_json(path(paths, name), {"schema": SCHEMA, "attempt": attempt})
+    files.write_json(paths.starts(name), {"schema": SCHEMA, "attempt": attempt})
     return attempt
 
 
 def ready(paths: Paths, name: str) -> None:
-    """The instance has answered: nothing has failed."""
-    path(paths, name).unlink(missing_ok=True)
+    """The instance has answered: nothing has failed. Raises OSError."""
+    paths.starts(name).unlink(missing_ok=True)

@@ -13,13 +13,13 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
-from ..paths import Paths, unit_name
+from ..paths import Paths, container_name, unit_name
 from ..problems import nearest
 from . import attempts, environment, prepare, releases, status, systemd, wait
-from .docker_api import Docker
+from .docker_api import Docker, DockerError, DockerUnavailable
 from .supervisor import Supervisor
 
 VERSION = "0.1.0"
@@ -51,7 +51,14 @@ def main(arguments: Sequence[str] | None = None, paths: Paths | None = None) -> 
         for problem in error.problems:
             _fail(f"{options.name}: {problem}", FAILED)
         return FAILED
-    except (releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
+    except (
+        releases.ReleaseError,
+        systemd.SystemdError,
+        DockerError,
+        DockerUnavailable,
+        OSError,
+        ValueError,
+    ) as error:
         return _fail(str(error), FAILED)
 
 
@@ -88,6 +95,9 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("name", metavar="NAME", help="instance")
         command.add_argument("--release", type=int, required=True, metavar="N", help="number of the release")
         command.set_defaults(run=run)
+    command = commands.add_parser("clear", help="(called by the unit) remove the container")
+    command.add_argument("name", metavar="NAME", help="instance")
+    command.set_defaults(run=_clear)
     return parser
 
 
@@ -127,18 +137,20 @@ def _wait_ready(options: argparse.Namespace, paths: Paths) -> int:
 def _unit_of_caller(options: argparse.Namespace) -> dict[str, str]:
     """The properties of the unit that calls us.
 
-    Raises UsageError where somebody else does: both commands would take the container from a serving engine.
+    Raises UsageError where somebody else does: each of these commands would take the container from a serving engine.
     """
     unit = unit_name(options.name)
     properties = systemd.show([unit], ["InvocationID", "NRestarts"])[unit]
-    if os.environ.get("INVOCATION_ID", "") != properties["InvocationID"]:
+    caller = os.environ.get("INVOCATION_ID", "")
+    # A unit that was never started has no id either.
+    if not caller or caller != properties["InvocationID"]:
         raise UsageError(f"{options.command} is for {unit} alone: systemctl start {unit}")
     return properties
 
 
 def _prepare(options: argparse.Namespace, paths: Paths) -> int:
     properties = _unit_of_caller(options)
-    attempts.begin(paths, options.name, int(properties["NRestarts"]))
+    _keep_count(options.name, lambda: attempts.begin(paths, options.name, int(properties["NRestarts"])))
     release = releases.load(paths, options.name, options.release)
     prepare.prepare(release, Docker(), lambda text: print(f"{options.name}: {text}", file=sys.stderr, flush=True))
     return OK
@@ -149,6 +161,25 @@ def _supervise(options: argparse.Namespace, paths: Paths) -> int:
     release = releases.load(paths, options.name, options.release)
     key = environment.read(paths, options.name).get(environment.API_KEY, "")
     supervisor = Supervisor(
-        release, Docker(), systemd.Notifier(), key, on_ready=lambda: attempts.ready(paths, options.name)
+        release,
+        Docker(),
+        systemd.Notifier(),
+        key,
+        on_ready=lambda: _keep_count(options.name, lambda: attempts.ready(paths, options.name)),
     )
     return supervisor.run()
+
+
+def _clear(options: argparse.Namespace, paths: Paths) -> int:
+    """What `docker rm --force` does, without its complaint where a start failed before there was a container."""
+    _unit_of_caller(options)
+    Docker().remove(container_name(options.name))
+    return OK
+
+
+def _keep_count(name: str, entry: Callable[[], object]) -> None:
+    """Keep count of the starts. A full or read-only disk must not keep an engine down for that: it is only told."""
+    try:
+        entry()
+    except OSError as error:
+        print(f"{name}: the count of failed starts cannot be kept: {error}", file=sys.stderr, flush=True)

@@ -13,14 +13,22 @@ from pathlib import Path
 from typing import Any
 
 
+def same(path: Path, text: str, mode: int = 0o644) -> bool:
+    """Whether a file has this text and mode, so that write() would leave it alone."""
+    try:
+        # As bytes: a damaged file need not be text.
+        return path.read_bytes() == text.encode() and path.stat().st_mode & 0o7777 == mode
+    except FileNotFoundError:
+        return False
+
+
 def write(path: Path, text: str, mode: int = 0o644) -> bool:
     """Write a file so that a reader, or a power cut, finds the old or the new text and nothing between.
 
     Returns whether anything changed: text or mode.
     """
-    with contextlib.suppress(FileNotFoundError):
-        if path.read_text(encoding="utf-8") == text and path.stat().st_mode & 0o7777 == mode:
-            return False
+    if same(path, text, mode):
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
     # mkstemp creates with 0600: a secret is never readable by others, not even for a moment.
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -37,9 +45,14 @@ def write(path: Path, text: str, mode: int = 0o644) -> bool:
     return True
 
 
+def to_json(value: Any) -> str:
+    """The text of a state file."""
+    return json.dumps(value, indent=2, sort_keys=True) + "\n"
+
+
 def write_json(path: Path, value: Any) -> bool:
-    """Write a state file."""
-    return write(path, json.dumps(value, indent=2, sort_keys=True) + "\n")
+    """Write a state file. Returns whether anything changed."""
+    return write(path, to_json(value))
 
 
 def read_json(path: Path) -> Any:

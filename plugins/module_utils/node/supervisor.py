@@ -133,7 +133,10 @@ def exit_of(docker: Docker, container: str) -> Exit:
 
 
 class Supervisor:
-    """Runs one release until it ends or is told to stop. `run` returns the process's exit code."""
+    """Runs one release until it ends or is told to stop. `run` returns the process's exit code.
+
+    What `on_ready` raises would end an engine that serves: it must raise nothing.
+    """
 
     def __init__(
         self,

@@ -73,11 +73,6 @@ def active_state(unit: str) -> str:
     return show([unit], ["ActiveState"])[unit]["ActiveState"]
 
 
-def is_enabled(unit: str) -> bool:
-    """Whether the unit starts at boot."""
-    return show([unit], ["UnitFileState"])[unit]["UnitFileState"] == "enabled"
-
-
 class Notifier:
     """Tells systemd how a service of Type=notify is getting on (sd_notify(3)); does nothing outside of systemd."""
 

@@ -100,8 +100,6 @@ def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:
         attempt = min(attempt, 1)
     if active in ("active", "reloading", "refreshing"):
         return "ready", text
-    if properties["LoadState"] == "not-found":
-        return "failed", "has no unit: run site.yml"
     if active == "activating" and sub == "auto-restart":
         return ("failed", f"start {attempt} failed; systemd tries again") if attempt else ("loading", "restarting")
     if active == "activating" and attempt > 1:
@@ -110,6 +108,9 @@ def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:
         return "loading", text or "preparing"
     if active == "deactivating":
         return "loading", text or "stopping"
+    # A unit whose file was deleted goes on: this is for one that does not run.
+    if properties["LoadState"] == "not-found":
+        return "failed", "has no unit: run site.yml"
     if properties.get("Job", "0") not in ("", "0"):
         return "loading", "waiting for systemd to start it"
     if active == "failed":

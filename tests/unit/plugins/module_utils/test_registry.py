@@ -13,11 +13,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.registry impor
     check_models,
     engine_flags,
     load_instances,
+    present_instances,
+    served_models,
 )
 
 MODELS: dict[str, Any] = {
     "tiny-a": {"model": "/models/tiny-a", "dtype": "float32"},
     "big": {"model": "/models/big", "tensor-parallel-size": 4, "pipeline-parallel-size": 2},
+    "wide": {"model": "/models/wide", "data-parallel-size": "2"},
 }
 
 
@@ -57,6 +60,7 @@ def test_flags(entry: dict[str, Any], expected: list[str]) -> None:
         ({"model": "m", "max_model_len": 5}, "write 'max-model-len'"),
         ({"model": "m", "--dtype": "half"}, "write 'dtype'"),
         ({"model": "m", "port": 1}, "use the instance's port instead"),
+        ({"model": "m", "hf-token": "k"}, "use HF_TOKEN in vllm_secret_environment instead"),
         ({"model": "m", "api_key": "k"}, "use vllm_api_key instead"),
         ({"model": "m", "dtype": None}, "has no value"),
         ({"model": "m", "lora-modules": []}, "is an empty list"),
@@ -71,7 +75,7 @@ def test_entry_mistakes(entry: Any, text: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"model": "tiny-aa"}, "did you mean 'tiny-a'? known: big, tiny-a"),
+        ({"model": "tiny-aa"}, "did you mean 'tiny-a'? known: big, tiny-a, wide"),
         ({"name": "Main"}, "lower-case letters"),
         ({"name": "a" * 41}, "1 to 40"),
         ({"name": "../x"}, "lower-case letters"),
@@ -83,6 +87,11 @@ def test_entry_mistakes(entry: Any, text: str) -> None:
         ({"gpus": "0"}, "a count, or a list"),
         ({"gpus": -1}, "a count, or a list"),
         ({"modle": "x"}, "did you mean 'model'?"),
+        ({"name": "big"}, "the name of another model"),
+        ({"port": 9100}, "belongs to node_exporter"),
+        ({"model": "big", "gpus": 4}, "needs 8"),
+        ({"model": "big", "gpus": [0]}, "needs 8"),
+        ({"gpus": 0}, "needs 1"),
     ],
 )
 def test_instance_mistakes(changes: dict[str, Any], text: str) -> None:
@@ -108,7 +117,8 @@ def test_gpus_are_assigned() -> None:
             instance(name="b", port=5006, gpus=2),
             instance(name="c", port=5007, model="big"),
             instance(name="d", port=5008, accelerator="cpu"),
-            instance(name="e", port=5009, state="absent"),
+            instance(name="e", port=5009, state="absent", model="gone"),
+            instance(name="f", port=5010, model="wide"),
         ],
         MODELS,
     )
@@ -118,9 +128,16 @@ def test_gpus_are_assigned() -> None:
         tuple(str(index) for index in range(4, 12)),
         (),
         (),
+        ("12", "13"),
     ]
 
 
 def test_a_gpu_serves_one_instance() -> None:
     text = messages([instance(name="a", gpus=[0, 1]), instance(name="b", port=5006, gpus=[1])])
     assert "gpus: '1': is given to a already" in text
+
+
+def test_what_is_absent_needs_no_model() -> None:
+    instances = [instance(), instance(name="old", model="big", state="absent"), "a mistake"]
+    assert present_instances(instances) == [instances[0], "a mistake"]
+    assert served_models(MODELS, instances) == {"tiny-a": MODELS["tiny-a"]}

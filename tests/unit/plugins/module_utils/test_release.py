@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shlex
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +26,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.release import
 INSTANCE = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
 STORED = StoredModel("/mnt/models/tiny-a/abc", "abc")
 IMAGE = "registry.example.com/vllm@sha256:" + "0" * 64
+RECORDED = sorted((Path(__file__).parent / "data").glob("release-*.json"))
 SETTINGS = Settings(environment={"VLLM_API_KEY": "s3cret-value"})
 
 
@@ -44,6 +48,7 @@ def exec_lines(unit: str, key: str) -> list[list[str]]:
 def test_the_unit_holds_the_exact_container_command() -> None:
     result = rendered(entry={"dtype": "float32"})
     prepare, create = exec_lines(result.unit, "ExecStartPre")
+    assert exec_lines(result.unit, "ExecStopPost") == [["-/usr/local/bin/inferctl", "clear", "main"]]
     assert prepare == ["/usr/local/bin/inferctl", "prepare", "main", "--release", "1"]
     assert create == ["/usr/bin/docker", *result.release.container_argv]
     assert create[-len(result.release.engine_argv) :] == result.release.engine_argv
@@ -109,6 +114,21 @@ def test_release_file_round_trip() -> None:
         Release.from_json('{"schema": 99}')
     with pytest.raises(ValueError, match="lacks"):
         Release.from_json('{"schema": 1}')
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
+def test_releases_of_older_versions_are_read(recorded: Path) -> None:
+    """A node keeps its releases when the collection moves on: recorded files are added, and never changed."""
+    text = recorded.read_text()
+    read = dataclasses.asdict(Release.from_json(text))
+    assert read.items() >= {key: value for key, value in json.loads(text).items() if key != "schema"}.items()
+
+
+def test_a_newer_version_may_have_added_a_field() -> None:
+    text = RECORDED[0].read_text()
+    assert Release.from_json(json.dumps({**json.loads(text), "later": 1})) == Release.from_json(text)
+    newer: Any = dataclasses.make_dataclass("Newer", [("later", int, 7)], bases=(Release,), frozen=True)
+    assert newer.from_json(text).later == 7
 
 
 @pytest.mark.parametrize(

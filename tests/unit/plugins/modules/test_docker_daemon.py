@@ -115,6 +115,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(module_under_test.Host, "run", run)
     monkeypatch.setattr(module_under_test, "ENVIRONMENT_FILE", tmp_path / "docker/daemon.env")
     monkeypatch.setattr(module_under_test, "DROP_IN", tmp_path / "unit.d/50-environment.conf")
+    monkeypatch.setattr(module_under_test, "PROCESSES", tmp_path / "proc")
     monkeypatch.setattr(module_under_test, "RELOAD", 0.05)
     return node
 
@@ -191,6 +192,40 @@ def test_a_silent_daemon_counts_as_serving(node: Node) -> None:
     node.answers = False
     result = node.apply({"bip": "10.0.0.1/24"})
     assert result["restart_required"] and result["containers_running"] == -1 and node.verbs() == []
+
+
+def leave_behind(node: Node, shims: int) -> None:
+    """Processes of containers whose daemon is down, beside others."""
+    node.active = False
+    for number, name in enumerate(["systemd", "containerd", *["containerd-shim"] * shims], start=1):
+        comm = node.root / f"proc/{number}/comm"
+        comm.parent.mkdir(parents=True)
+        comm.write_text(f"{name}\n", encoding="utf-8")
+
+
+def test_containers_without_their_daemon_count(node: Node) -> None:
+    leave_behind(node, shims=2)
+    result = node.apply({"live-restore": True}, check=True)
+    assert result["containers_running"] == 2 and result["started"]
+    node.apply({"live-restore": True})
+    assert node.verbs() == ["start"]
+
+
+def test_a_dead_daemon_without_containers_is_just_started(node: Node) -> None:
+    leave_behind(node, shims=0)
+    assert node.apply({"live-restore": False})["containers_running"] == 0
+    assert node.verbs() == ["start"]
+
+
+def test_a_start_that_would_end_containers_is_refused(node: Node) -> None:
+    leave_behind(node, shims=1)
+    node.write({"live-restore": True})
+    for check in (True, False):
+        with pytest.raises(DaemonConfigError, match="1 container"):
+            node.apply({"live-restore": False}, check=check)
+    assert node.config() == {"live-restore": True} and node.verbs() == []
+    node.apply({"live-restore": False}, restart_allowed=True)
+    assert node.verbs() == ["start"]
 
 
 def test_a_failed_restart_puts_the_old_file_back(node: Node) -> None:

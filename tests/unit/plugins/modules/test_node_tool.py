@@ -17,6 +17,7 @@ import yaml
 from ansible.module_utils import basic
 from ansible.module_utils.common.text.converters import to_bytes
 
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.modules import node_tool
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -27,8 +28,7 @@ RunModule = Callable[..., dict[str, Any]]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunModule:
     """Call the module with files below tmp_path."""
-    monkeypatch.setattr(node_tool, "LIBRARY", tmp_path / "lib/inference")
-    monkeypatch.setattr(node_tool, "COMMAND", tmp_path / "bin/inferctl")
+    monkeypatch.setattr(node_tool.paths, "Paths", lambda: Paths(tmp_path))
     # ansible-core 2.20 and later want to be told how the arguments are written.
     monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
 
@@ -47,12 +47,12 @@ def test_what_is_installed_runs_on_its_own(run: RunModule, tmp_path: Path) -> No
     """With the standard library alone: every part is there, and none imports Ansible."""
     result = run()
     assert result["changed"] is True
-    command = [sys.executable, "-I", str(tmp_path / "bin/inferctl"), "--version"]
+    command = [sys.executable, "-I", str(tmp_path / "usr/local/bin/inferctl"), "--version"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     assert answer.stdout == f"inferctl {result['version']}\n"
-    parts = [path for path in (tmp_path / "lib/inference").rglob("*.py") if path.name != "__init__.py"]
-    names = [".".join(path.relative_to(tmp_path / "lib").with_suffix("").parts) for path in parts]
-    script = f"import sys; sys.path.insert(0, {str(tmp_path / 'lib')!r}); import {', '.join(names)}"
+    parts = [path for path in (tmp_path / "usr/local/lib/inference").rglob("*.py") if path.name != "__init__.py"]
+    names = [".".join(path.relative_to(tmp_path / "usr/local/lib").with_suffix("").parts) for path in parts]
+    script = f"import sys; sys.path.insert(0, {str(tmp_path / 'usr/local/lib')!r}); import {', '.join(names)}"
     subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True)
 
 
@@ -60,7 +60,7 @@ def test_every_part_of_the_node_package_is_installed(run: RunModule, tmp_path: P
     run()
     package = ROOT / "plugins/module_utils/node"
     for part in package.glob("*.py"):
-        assert (tmp_path / "lib/inference/node" / part.name).read_text() == part.read_text(), part.name
+        assert (tmp_path / "usr/local/lib/inference/node" / part.name).read_text() == part.read_text(), part.name
 
 
 def test_the_version_is_the_collections() -> None:
@@ -72,9 +72,9 @@ def test_a_second_run_changes_nothing_and_check_mode_writes_nothing(run: RunModu
     assert predicted["changed"] is True
     assert list(tmp_path.iterdir()) == []
     assert run()["files"] == predicted["files"]
-    assert (tmp_path / "bin/inferctl").stat().st_mode & 0o777 == 0o755
-    (tmp_path / "lib/inference/__pycache__").mkdir()
-    (tmp_path / "lib/inference/__pycache__/paths.cpython-311.pyc").write_bytes(b"\0\xff")
+    assert (tmp_path / "usr/local/bin/inferctl").stat().st_mode & 0o777 == 0o755
+    (tmp_path / "usr/local/lib/inference/__pycache__").mkdir()
+    (tmp_path / "usr/local/lib/inference/__pycache__/paths.cpython-311.pyc").write_bytes(b"\0\xff")
     again = run()
     assert again["changed"] is False
     assert again["diff"]["before"] == again["diff"]["after"]
@@ -82,11 +82,11 @@ def test_a_second_run_changes_nothing_and_check_mode_writes_nothing(run: RunModu
 
 def test_damage_and_strays_are_repaired(run: RunModule, tmp_path: Path) -> None:
     run()
-    library = tmp_path / "lib/inference"
+    library = tmp_path / "usr/local/lib/inference"
     (library / "paths.py").write_text("broken")
     (library / "old_part.py").write_text("")
-    (tmp_path / "bin/inferctl").chmod(0o644)
-    expected = [str(tmp_path / "bin/inferctl"), str(library / "old_part.py"), str(library / "paths.py")]
+    (tmp_path / "usr/local/bin/inferctl").chmod(0o644)
+    expected = [str(tmp_path / "usr/local/bin/inferctl"), str(library / "old_part.py"), str(library / "paths.py")]
     assert run(check=True)["files"] == expected
     result = run()
     assert result["files"] == expected
@@ -99,10 +99,10 @@ def test_damage_and_strays_are_repaired(run: RunModule, tmp_path: Path) -> None:
 def test_absent_leaves_nothing(run: RunModule, tmp_path: Path) -> None:
     run()
     assert run(state="absent", check=True)["changed"] is True
-    assert (tmp_path / "bin/inferctl").exists()
+    assert (tmp_path / "usr/local/bin/inferctl").exists()
     assert run(state="absent")["changed"] is True
-    assert not (tmp_path / "lib/inference").exists()
-    assert not (tmp_path / "bin/inferctl").exists()
+    assert not (tmp_path / "usr/local/lib/inference").exists()
+    assert not (tmp_path / "usr/local/bin/inferctl").exists()
     assert run(state="absent")["changed"] is False
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,11 @@ def release(number: int, dtype: str = "float32") -> Rendered:
     return render(instance, {"dtype": dtype}, StoredModel("/m/a", "r"), "image", settings, number=number)
 
 
-def stage(paths: Paths, dtype: str) -> tuple[int, bool]:
-    return releases.stage(paths, "main", release(0, dtype).release.id, lambda number: release(number, dtype))
+def stage(paths: Paths, dtype: str, warn: Callable[[str], None] = pytest.fail, check: bool = False) -> tuple[int, bool]:
+    """The number of the release that was staged, and whether that wrote anything."""
+    identity = release(0, dtype).release.id
+    staged, changed = releases.stage(paths, "main", identity, lambda number: release(number, dtype), warn, check=check)
+    return staged.release.number, changed
 
 
 def test_a_release_is_kept_once(paths: Paths) -> None:
@@ -70,14 +74,81 @@ def test_commit_remembers_what_was_proven(paths: Paths) -> None:
     assert releases.current_number(paths, "main") == 1
     known = files.read_json(paths.known_good("main"))
     assert known["release"] == 1
-    assert str(paths.unit("main")) in known["files"]
+    kept = list(paths.release("main", 1).iterdir())
+    assert sorted(known["files"]) == sorted(map(str, [paths.unit("main"), paths.env("main"), *kept]))
 
 
-def test_a_damaged_release_names_its_file(paths: Paths) -> None:
+def test_what_comes_after_the_proof_is_not_proven(paths: Paths) -> None:
+    """A change that is staged and pending, or damage, must not be stamped as known to be good."""
     stage(paths, "float32")
-    (paths.release("main", 1) / releases.RELEASE_FILE).write_text("{")
-    with pytest.raises(releases.ReleaseError, match=re.escape(releases.RELEASE_FILE)):
-        releases.load(paths, "main", 1)
+    releases.activate(paths, "main", 1)
+    releases.commit(paths, "main", 1)
+    before = paths.known_good("main").read_text()
+    stage(paths, "half")
+    files.write_json(paths.instance("main"), {"release": 2})
+    paths.env("main").write_text("damaged")
+    assert releases.proven(paths, "main", 1)
+    assert releases.commit(paths, "main", 1) is False
+    assert paths.known_good("main").read_text() == before
+    releases.activate(paths, "main", 2)
+    assert not releases.proven(paths, "main", 2)
+    assert releases.commit(paths, "main", 2) is True
+    paths.known_good("main").write_text("")
+    assert releases.commit(paths, "main", 2) is True
+    assert releases.proven(paths, "main", 2)
+
+
+DAMAGE = [b"", b"{", b"null", b'{"schema": 1}', b"\xff\xfe"]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_release_is_left_out_and_named(paths: Paths, damage: bytes) -> None:
+    """It keeps nobody from staging what is wanted, under a number of its own."""
+    stage(paths, "float32")
+    stage(paths, "half")
+    file = paths.release("main", 2) / releases.RELEASE_FILE
+    file.write_bytes(damage)
+    with pytest.raises(releases.ReleaseError, match=re.escape(f"{file} cannot be used (")):
+        releases.load(paths, "main", 2)
+    warnings: list[str] = []
+    assert stage(paths, "float32", warnings.append) == (1, False)
+    assert stage(paths, "half", warnings.append, check=True) == (3, True)
+    assert stage(paths, "half", warnings.append) == (3, True)
+    assert len(warnings) == 3
+    assert all(warning.startswith(f"{file} cannot be used (") for warning in warnings)
+    # A sound one is found before the damaged one is looked at.
+    assert stage(paths, "half") == (3, False)
+
+
+@pytest.mark.parametrize("name", ["vllm@main.service", releases.ENV_FILE])
+def test_a_kept_release_is_repaired(paths: Paths, name: str) -> None:
+    stage(paths, "float32")
+    file = paths.release("main", 1) / name
+    sound = file.read_text()
+    file.write_text("")
+    with pytest.raises(releases.ReleaseError, match=re.escape(f"{file} cannot be used (is empty)")):
+        releases.activate(paths, "main", 1)
+    assert not paths.unit("main").exists() and not paths.env("main").exists()
+    assert stage(paths, "float32", check=True) == (1, True)
+    assert file.read_text() == ""
+    assert stage(paths, "float32") == (1, True)
+    assert file.read_text() == sound
+    assert stage(paths, "float32") == (1, False)
+
+
+def test_installed_tells_what_activate_would_do(paths: Paths) -> None:
+    stage(paths, "float32")
+    stage(paths, "half")
+    assert not releases.installed(paths, "main", 1)
+    releases.activate(paths, "main", 1)
+    assert releases.installed(paths, "main", 1)
+    assert not releases.installed(paths, "main", 2)
+    for file in (paths.unit("main"), paths.env("main")):
+        file.write_bytes(b"\xff")
+        assert not releases.installed(paths, "main", 1)
+        assert releases.activate(paths, "main", 1) is True
+    paths.env("main").chmod(0o644)
+    assert not releases.installed(paths, "main", 1)
 
 
 def test_write_is_atomic_and_keeps_the_mode(tmp_path: Path) -> None:

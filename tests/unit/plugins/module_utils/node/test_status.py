@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, files, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import (
@@ -21,6 +22,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.release import
     StoredModel,
     render,
 )
+
+from .conftest import FakeDocker
+
+CLEAR = ["clear", "main"]
 
 Units = dict[str, dict[str, str]]
 
@@ -44,7 +49,7 @@ def stage(paths: Paths, name: str, port: int, dtype: str) -> None:
         stored = StoredModel("/mnt/models/tiny-a/ab12cd34ef56", "ab12cd34ef56")
         return render(instance, {"dtype": dtype}, stored, "image", Settings(), number=number)
 
-    releases.stage(paths, name, rendered(0).release.id, rendered)
+    releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)
 
 
 SERVING = {
@@ -158,11 +163,62 @@ def test_an_unknown_instance(paths: Paths, units: Units, output: Output) -> None
     assert output()[1] == "inferctl: no instance 'mian' on this node: did you mean 'main'? known: main, side\n"
 
 
-@pytest.mark.parametrize("command", ["prepare", "supervise"])
-def test_what_the_unit_calls_is_not_for_people(paths: Paths, units: Units, output: Output, command: str) -> None:
-    """Both would take the container from an engine that serves."""
-    assert cli.main([command, "main", "--release", "1"], paths) == 2
+@pytest.mark.parametrize("arguments", [["prepare", "main", "--release=1"], ["supervise", "main", "--release=1"], CLEAR])
+@pytest.mark.parametrize("invocation", ["abc", ""], ids=["started", "never started"])
+def test_what_the_unit_calls_is_not_for_people(
+    paths: Paths,
+    units: Units,
+    output: Output,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    invocation: str,
+) -> None:
+    """Each would take the container from an engine that serves."""
+    units["vllm@main.service"]["InvocationID"] = invocation
+    monkeypatch.delenv("INVOCATION_ID", raising=False)
+    monkeypatch.setattr(cli, "Docker", pytest.fail)
+    assert cli.main(arguments, paths) == 2
     assert "systemctl start vllm@main.service" in output()[1]
+
+
+def test_the_container_is_cleared_away_without_a_word(
+    paths: Paths, units: Units, output: Output, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the start failed before there was one; but not without a word where dockerd is away."""
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    monkeypatch.setattr(cli, "Docker", lambda: Docker(docker.path))
+    docker.create("vllm-main")
+    assert [cli.main(CLEAR, paths), cli.main(CLEAR, paths)] == [0, 0]
+    assert docker.removed == ["vllm-main"]
+    assert output() == ("", "")
+    docker.down()
+    assert cli.main(CLEAR, paths) == 1
+    assert "does not answer" in output()[1]
+
+
+def test_a_count_that_cannot_be_kept_keeps_no_engine_down(
+    paths: Paths, units: Units, output: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Stands for a full or read-only disk, which root does not get from permissions.
+    (paths.state / "starts").write_text("")
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    reached = []
+
+    class Ready:
+        def __init__(self, *arguments: object, on_ready: Callable[[], None]) -> None:
+            self.on_ready = on_ready
+
+        def run(self) -> int:
+            self.on_ready()
+            return 0
+
+    monkeypatch.setattr(cli.prepare, "prepare", lambda release, docker, say: reached.append(release.number))
+    monkeypatch.setattr(cli, "Supervisor", Ready)
+    assert cli.main(["prepare", "main", "--release", "1"], paths) == 0
+    assert reached == [1]
+    assert "main: the count of failed starts cannot be kept: " in output()[1]
+    assert cli.main(["supervise", "main", "--release", "1"], paths) == 0
+    assert "main: the count of failed starts cannot be kept: " in output()[1]
 
 
 def test_a_release_that_is_not_there(

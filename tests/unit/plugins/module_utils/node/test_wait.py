@@ -39,6 +39,8 @@ def unit(active: str, sub: str = "", restarts: int = 0, **more: str) -> dict[str
         # It served before, and is on its way back.
         (unit("activating", "auto-restart"), 0, "loading"),
         (unit("activating", "start", restarts=1), 1, "loading"),
+        # Its file was deleted: no reason to take it for one that does not run.
+        (unit("activating", "start", LoadState="not-found"), 1, "loading"),
         # A new start after a stop, before its own count is written.
         (unit("activating", "start-pre"), 7, "loading"),
         (unit("deactivating", "stop-post"), 1, "loading"),
@@ -76,7 +78,11 @@ def test_attempts(tmp_path: Path) -> None:
     assert attempts.count(paths, "main") == 0
     # systemd restarts an engine that has served: its first attempt.
     assert attempts.begin(paths, "main", 4) == 1
-    attempts.path(paths, "main").write_text("{")
+    for damage in ("{", "[]", '{"attempt": null}', '{"attempt": "many"}'):
+        paths.starts("main").write_text(damage)
+        assert attempts.count(paths, "main") == 0, damage
+    paths.starts("main").unlink()
+    paths.starts("main").mkdir()
     assert attempts.count(paths, "main") == 0
 
 

@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When the parts that the tests run on are built anew, and from what."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts import controller, engine, models
+
+
+@pytest.fixture
+def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """A cache of its own; records each training, which leaves models."""
+    calls: list[Path] = []
+
+    def train(target: Path) -> None:
+        calls.append(target)
+        for name in models.NAMES:
+            (target / name).mkdir(parents=True, exist_ok=True)
+            (target / name / "model.safetensors").touch()
+
+    monkeypatch.setattr(models, "CACHE", tmp_path)
+    monkeypatch.setattr(models, "train", train)
+    return calls
+
+
+def test_models_are_trained_once(trained: list[Path]) -> None:
+    models.build()
+    models.build()
+    assert len(trained) == 1
+
+
+def test_a_model_that_was_removed_is_trained_again(trained: list[Path], tmp_path: Path) -> None:
+    models.build()
+    (tmp_path / "models/tiny-b/model.safetensors").unlink()
+    models.build()
+    assert len(trained) == 2
+
+
+def build_engine(monkeypatch: pytest.MonkeyPatch, pulled: bool, failing: str) -> list[str]:
+    """Build the engine where upstream's image is pulled or not and an entrypoint fails. Returns what became its tag."""
+    made: list[str] = []
+
+    def run(argv: list[str], **_options: Any) -> subprocess.CompletedProcess[str]:
+        fails = argv[argv.index("--entrypoint") + 1] == failing
+        return subprocess.CompletedProcess(
+            argv, int(fails), "", "INFO: starting\nIllegal instruction\n" if fails else ""
+        )
+
+    monkeypatch.setattr(engine, "image_exists", lambda _name: False)
+    monkeypatch.setattr(engine, "succeeds", lambda *_argv: pulled)
+    monkeypatch.setattr(engine.subprocess, "run", run)
+    monkeypatch.setattr(engine, "from_wheels", lambda _name: made.append("wheels"))
+    monkeypatch.setattr(engine, "name_image", lambda name, _moving: made.append(name))
+    engine.build()
+    return made[:1]
+
+
+def test_upstreams_engine_is_used_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert build_engine(monkeypatch, True, "") == [engine.UPSTREAM]
+
+
+@pytest.mark.parametrize("failing", ["vllm", "python3"])
+def test_upstreams_engine_that_does_not_run_here_gives_way_to_wheels(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], failing: str
+) -> None:
+    assert build_engine(monkeypatch, True, failing) == ["wheels"]
+    assert f"does not run here ({failing}: Illegal instruction)" in capsys.readouterr().out
+
+
+def test_without_a_registry_the_engine_comes_from_wheels(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert build_engine(monkeypatch, False, "") == ["wheels"]
+    assert "cannot be pulled" in capsys.readouterr().out
+
+
+def test_every_list_of_a_newer_core_pins_that_core() -> None:
+    assert controller.CORES
+    for core, path in controller.CORES.items():
+        assert f"\nansible-core=={core}." in path.read_text()

@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The nodes' addresses, and the question that the demo asks."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from typing import Any
+
+import nodes
+import pytest
+
+
+def docker(monkeypatch: pytest.MonkeyPatch, ipam: dict[str, str], containers: list[dict[str, str] | None]) -> None:
+    """Have docker tell of a network, and of containers in it with the addresses that they asked for."""
+    networks = [{"NetworkSettings": {"Networks": {"inference": {"IPAMConfig": entry}}}} for entry in containers]
+    answers: dict[str, str] = {
+        "network": json.dumps([{"IPAM": {"Config": [ipam]}}]),
+        "ps": "\n".join(f"id{index}" for index in range(len(containers))),
+        "inspect": json.dumps(networks),
+    }
+
+    def run(_docker: str, command: str, *_arguments: str, **_options: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess([], 0, answers[command], "")
+
+    monkeypatch.setattr(nodes, "run", run)
+
+
+HALVES = {"Subnet": "172.18.0.0/24", "IPRange": "172.18.0.0/25"}
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        ([], "172.18.0.128"),
+        ([None, {}], "172.18.0.128"),
+        ([None, {"IPv4Address": "172.18.0.128"}, {"IPv4Address": "172.18.0.130"}], "172.18.0.129"),
+    ],
+    ids=["none", "only Docker's own choices", "a gap"],
+)
+def test_a_node_gets_the_lowest_address_that_is_its_own(
+    monkeypatch: pytest.MonkeyPatch, containers: list[dict[str, str] | None], expected: str
+) -> None:
+    docker(monkeypatch, HALVES, containers)
+    assert nodes.free_address() == expected
+
+
+def test_an_old_network_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    docker(monkeypatch, {"Subnet": "172.18.0.0/16"}, [])
+    with pytest.raises(nodes.NodeError, match="docker network rm inference; make setup"):
+        nodes.free_address()
+
+
+def test_the_curl_line_is_the_question_that_is_asked() -> None:
+    question = nodes.Question("172.18.0.128", "Who's there?")
+    argv = shlex.split(question.as_curl())
+    assert argv[-1] == question.body
+    assert "http://172.18.0.128:5005/v1/chat/completions" in argv
+    assert "Content-Type: application/json" in argv
