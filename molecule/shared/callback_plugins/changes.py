@@ -29,6 +29,9 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
         self.run = "check" if context.CLIARGS.get("check") else "converge"
+        if self.run == "check":
+            # A check is what a comparison begins with.
+            open(os.environ["CHANGES_FILE"], "w", encoding="utf-8").close()
 
     def v2_runner_on_ok(self, result: Any) -> None:
         if not result._result.get("changed"):
