@@ -23,9 +23,6 @@ CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremeta
 MIRROR = os.environ.get("DEBIAN_MIRROR", "")
 """A Debian mirror to build from; where empty, the one that this machine uses, else mmdebstrap's own default."""
 
-TORCH_INDEX = "https://torch.example.com/cpu"
-"""PyPI has no torch for the CPU alone."""
-
 
 class BuildError(Exception):
     """A step that failed; the message says what to do."""
@@ -120,9 +117,13 @@ def download_wheels(requirements: Path, python: str, target: Path) -> None:
         *(sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *for_python(python)),
         *("--dest", str(target), "--find-links", str(target), "--requirement", str(requirements)),
     )
-    # Nothing to ask for where all is there; and PyTorch's index only where this machine's own do not have it.
-    if not succeeds(*command, "--no-index") and not succeeds(*command):
-        run(*command, "--extra-index-url", TORCH_INDEX, advice="Check that pip on this machine reaches PyPI.")
+    # Nothing to ask for where all is there.
+    if not succeeds(*command, "--no-index"):
+        advice = (
+            "Check that pip on this machine reaches PyPI. PyPI has no torch for the CPU alone: name PyTorch's own "
+            "index for the CPU in PIP_EXTRA_INDEX_URL, then run make again."
+        )
+        run(*command, advice=advice)
 
 
 def docker_build(context: Path, name: str, **arguments: str) -> None:
