@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from .problems import InputError, Problem, nearest
@@ -227,7 +228,7 @@ def _with_gpus(drafts: Sequence[tuple[str, Mapping[str, Any]]], models: Mapping[
     for (_where, raw), want in zip(drafts, wanted, strict=True):
         if isinstance(want, int):
             free = (str(index) for index in range(len(taken) + want) if str(index) not in taken)
-            want = [next(free) for _ in range(want)]
+            want = list(islice(free, want))
             taken.update(dict.fromkeys(want, raw["name"]))
         instances.append(
             Instance(
