@@ -42,6 +42,32 @@ START_BURST = 5
 RESTART_DELAY = 2
 """Seconds between the death of an engine and its restart."""
 
+SANDBOX = f"""
+# It speaks to Docker, to its engine and to systemd, and writes only its own state. To tell whose process listens on the
+# engine's port, it looks into /proc of another user: those two capabilities.
+CapabilityBoundingSet=CAP_SYS_PTRACE CAP_DAC_READ_SEARCH
+NoNewPrivileges=yes
+ProtectSystem=strict
+ReadWritePaths={Paths().state}
+ProtectHome=read-only
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectControlGroups=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+"""
+"""What the supervisor's processes may do; the engine runs in its container, under Docker. Source: systemd.exec(5)."""
+
 TARGET_UNIT = """\
 # Managed by the Ansible collection baremetal.inference.
 # All engines of this node. Wanted by multi-user.target but not ordered before it: a slow load holds nothing up.
@@ -303,7 +329,7 @@ Restart=always
 RestartSec={RESTART_DELAY}
 TimeoutStartSec={PREPARE_TIMEOUT}
 TimeoutStopSec={settings.drain_timeout + STOP_GRACE}
-
+{SANDBOX}
 [Install]
 WantedBy=inference.target
 """
