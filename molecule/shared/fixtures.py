@@ -4,18 +4,23 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from node import Node
+
+# The containers that are the scenario's nodes; others where tests run beside a scenario.
+NAMES = dict(zip(("deb12", "deb13"), os.environ.get("NODE_NAMES", "deb12 deb13").split(), strict=True))
 
 
 @pytest.fixture(scope="session")
 def deb12() -> Node:
-    return Node("deb12")
+    return Node(NAMES["deb12"])
 
 
 @pytest.fixture(scope="session")
 def deb13() -> Node:
-    return Node("deb13")
+    return Node(NAMES["deb13"])
 
 
 @pytest.fixture(params=["deb12", "deb13"])

@@ -31,15 +31,22 @@ def wait_for(what: str, condition: Callable[[], Any], seconds: float = READY_SEC
 
 
 class Node:
-    """A node of the scenario."""
+    """A node of the scenario, a container."""
+
+    playbook = "baremetal.inference.site"
+    """What makes it what it is: site() runs this again."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def argv(self, *command: str) -> list[str]:
+        """What runs a command on the node, by a way that no test can cut."""
+        return ["docker", "exec", "--interactive", self.name, *command]
+
     def run(self, command: str, check: bool = True) -> str:
         """Run a shell command on the node and return its output."""
-        argv = ["docker", "exec", self.name, "sh", "-c", command]
-        result = subprocess.run(argv, capture_output=True, text=True, errors="replace")
+        argv = self.argv("sh", "-c", command)
+        result = subprocess.run(argv, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
         words = f"{self.name}: {command}: {result.returncode}\n{result.stdout}\n{result.stderr}"
         assert not check or result.returncode == 0, words
         return result.stdout.strip()
@@ -62,7 +69,7 @@ class Node:
         if body is not None:
             options += ["--header", "Content-Type: application/json", "--data-binary", "@-"]
         result = subprocess.run(
-            ["docker", "exec", "-i", self.name, "curl", *options, f"http://127.0.0.1:{port}{path}"],
+            self.argv("curl", *options, f"http://127.0.0.1:{port}{path}"),
             input=json.dumps(body) if body is not None else "",
             capture_output=True,
             text=True,
@@ -93,7 +100,12 @@ class Node:
 
     def site(self, *options: str, check: bool = True, environment: dict[str, str] | None = None, **extra: Any) -> str:
         """Run site.yml on this node with other variables; returns what it printed."""
-        return playbook(self.name, *options, check=check, environment=environment, **extra)
+        return playbook(self.name, *options, check=check, name=self.playbook, environment=environment, **extra)
+
+    def baseline(self, part: str, *options: str, check: bool = True, **extra: Any) -> str:
+        """Run a part of the role common, and all of its checks, on this node; returns what was printed."""
+        play = str(PROJECT / "molecule/shared/baseline.yml")
+        return playbook(self.name, "--tags", f"common_{part}", *options, check=check, name=play, **extra)
 
 
 def playbook(
