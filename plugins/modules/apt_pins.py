@@ -15,6 +15,8 @@ description:
     with a pin, a blacklist and a hold of dpkg, all in one call.
   - Writes C(/etc/apt/preferences.d/52-NAME) and C(/etc/apt/apt.conf.d/52-NAME).
   - Only packages that are installed are held. Installs nothing.
+  - What an earlier run with the same O(name) held and is no longer declared is released, unless another name has it.
+    With an empty list of packages, both files are removed.
 attributes:
   check_mode:
     support: full
@@ -28,7 +30,7 @@ options:
     type: str
     required: true
   packages:
-    description: The packages to hold.
+    description: The packages to hold, with C(*) as a wildcard.
     type: list
     elements: str
     required: true
@@ -41,6 +43,17 @@ options:
     description: The version, with C(*) as a wildcard. Required where O(pinned) is not empty.
     type: str
     default: ""
+  versions:
+    description: Versions by package, for those that are each pinned to one of their own, with C(*) as a wildcard.
+    type: dict
+    default: {}
+  coming:
+    description:
+      - Packages that another task would have installed in a run outside check mode, as NAME or NAME=VERSION. In check
+        mode they count as installed.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
@@ -50,6 +63,11 @@ EXAMPLES = r"""
     packages: [docker.io, containerd, runc]
     pinned: [docker.io]
     version: 20.10.24*
+
+- name: Keep the kernel, whichever is installed
+  baremetal.inference.apt_pins:
+    name: kernel
+    packages: [linux-image-*, linux-headers-*]
 """
 
 RETURN = r"""
@@ -58,8 +76,14 @@ held:
   returned: success
   type: list
   elements: str
+released:
+  description: The packages whose hold was taken off, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
 """
 
+import fnmatch
 import os
 import re
 from pathlib import Path
@@ -69,8 +93,11 @@ from ansible.module_utils.basic import AnsibleModule
 ETC_APT = Path("/etc/apt")
 HEADER = "Managed by Ansible, module baremetal.inference.apt_pins: changes made here are lost."
 
-PACKAGE = re.compile(r"[a-z0-9][a-z0-9.+-]+")
-"""A package's name. Source: Debian policy 5.6.1."""
+PACKAGE = re.compile(r"[a-z0-9][a-z0-9.+*-]+")
+"""A package's name, with wildcards. Source: Debian policy 5.6.1."""
+
+ITEM = re.compile(r'^ +"\^(.*)\$";$', re.M)
+"""A line of a blacklist that this module wrote."""
 
 VERSION = re.compile(r"[0-9][A-Za-z0-9.+:~*-]*")
 """A version with wildcards. Source: Debian policy 5.6.12; a bare wildcard would pin nothing."""
@@ -83,33 +110,55 @@ class PinError(Exception):
     """What was declared, or what dpkg says, is not usable; the text is for the operator."""
 
 
-def mistakes(name: str, packages: list[str], pinned: list[str], version: str) -> list[str]:
+def mistakes(
+    name: str, packages: list[str], pinned: list[str], version: str, versions: dict[str, str] | None = None
+) -> list[str]:
     """What is wrong with the module's parameters: these files could otherwise break apt on the node."""
     found = [] if NAME.fullmatch(name) else [f"name {name!r}: only a-z, 0-9, _ and - may be in it"]
     found += [f"packages: {item!r} is not a package's name" for item in packages if not PACKAGE.fullmatch(item)]
     found += [f"pinned: {item!r} is not among packages" for item in pinned if item not in packages]
     if pinned and not VERSION.fullmatch(version):
         found.append(f"version {version!r}: must be a version as apt shows it, with * as a wildcard, as 20.10.24*")
+    for package, wanted in (versions or {}).items():
+        if package not in packages or package in pinned:
+            found.append(f"versions: {package!r} is not among packages, or is among pinned")
+        if not VERSION.fullmatch(str(wanted)):
+            found.append(f"versions: {package}: {wanted!r} must be a version as apt shows it, with * as a wildcard")
     return found
 
 
-def preferences(pinned: list[str], version: str) -> str:
+def preferences(pinned: list[str], version: str, versions: dict[str, str]) -> str:
     """The text that pins, empty where nothing is pinned; above 1000, so that a downgrade is meant too."""
-    if not pinned:
-        return ""
-    return f"# {HEADER}\nPackage: {' '.join(pinned)}\nPin: version {version}\nPin-Priority: 1001\n"
+    pins = [(" ".join(pinned), version)] if pinned else []
+    stanzas = [
+        f"Package: {packages}\nPin: version {wanted}\nPin-Priority: 1001\n"
+        for packages, wanted in [*pins, *sorted(versions.items())]
+    ]
+    return "\n".join([f"# {HEADER}\n{stanzas[0]}", *stanzas[1:]]) if stanzas else ""
 
 
 def blacklist(packages: list[str]) -> str:
-    """The text that keeps unattended upgrades away; apt merges the lists of all files."""
-    items = "".join(f'        "^{re.escape(package)}$";\n' for package in packages)
+    """The text that keeps unattended upgrades away, empty for no packages; apt merges the lists of all files."""
+    if not packages:
+        return ""
+    items = "".join(f'        "^{expression(package)}$";\n' for package in packages)
     return f"// {HEADER}\nUnattended-Upgrade::Package-Blacklist {{\n{items}}};\n"
 
 
-def unheld(output: str) -> list[str]:
-    """The packages that are installed and not on hold, of dpkg-query's ``want status package`` lines."""
+def expression(package: str) -> str:
+    """A package's name with wildcards as a regular expression."""
+    return ".*".join(re.escape(part) for part in package.split("*"))
+
+
+def listed(text: str) -> list[re.Pattern[str]]:
+    """The packages of a blacklist that this module wrote; none of one that it did not."""
+    return [re.compile(item) for item in ITEM.findall(text)] if HEADER in text else []
+
+
+def states(output: str) -> dict[str, bool]:
+    """Whether a package that is installed is on hold, by name, from dpkg-query's ``want status package`` lines."""
     lines = [line.split() for line in output.splitlines()]
-    return [words[2] for words in lines if len(words) == 3 and words[0] != "hold" and words[1] == "installed"]
+    return {words[2]: words[0] == "hold" for words in lines if len(words) == 3 and words[1] == "installed"}
 
 
 class Manager:
@@ -118,43 +167,71 @@ class Manager:
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
         self.packages: list[str] = module.params["packages"]
+        self.blacklist = ETC_APT / f"apt.conf.d/52-{module.params['name']}"
         self.texts = {
             ETC_APT / f"preferences.d/52-{module.params['name']}": preferences(
-                module.params["pinned"], module.params["version"]
+                module.params["pinned"], module.params["version"], module.params["versions"]
             ),
-            ETC_APT / f"apt.conf.d/52-{module.params['name']}": blacklist(self.packages),
+            self.blacklist: blacklist(self.packages),
         }
 
-    def to_hold(self) -> list[str]:
-        """The packages to put on hold. dpkg-query ends with 1 where it does not know one. Raises PinError."""
+    def query(self, *names: str) -> dict[str, bool]:
+        """Whether the packages are on hold, all that are installed where none is named. Raises PinError."""
         form = "${db:Status-Want} ${db:Status-Status} ${Package}\n"
-        code, output, words = self.module.run_command(["dpkg-query", "--show", f"--showformat={form}", *self.packages])
+        code, output, words = self.module.run_command(["dpkg-query", "--show", f"--showformat={form}", *names])
+        # 1: it does not know one of them.
         if code not in (0, 1):
             raise PinError(f"dpkg-query failed ({code}): {words.strip()}")
-        return unheld(output)
+        return states(output)
 
-    def hold(self, packages: list[str]) -> None:
-        """Put packages on hold. Raises PinError."""
-        selections = "".join(f"{package} hold\n" for package in packages)
+    def to_release(self, old: str) -> list[str]:
+        """The packages of the old blacklist that nobody declares any more. Raises PinError."""
+        others = [path for path in self.blacklist.parent.glob("52-*") if path != self.blacklist]
+        kept = [*listed(self.texts[self.blacklist]), *(item for path in others for item in listed(read(path)))]
+        dropped = [item for item in listed(old) if item not in kept]
+        if not dropped:
+            return []
+        held = [package for package, on_hold in self.query().items() if on_hold]
+        return [
+            package
+            for package in held
+            if any(item.fullmatch(package) for item in dropped) and not any(item.fullmatch(package) for item in kept)
+        ]
+
+    def select(self, hold: list[str], release: list[str]) -> None:
+        """Put packages on hold, and take others off it. Raises PinError."""
+        selections = "".join(f"{package} hold\n" for package in hold)
+        selections += "".join(f"{package} install\n" for package in release)
         code, output, words = self.module.run_command(["dpkg", "--set-selections"], data=selections)
         if code:
             raise PinError(f"dpkg --set-selections failed ({code}): {(words or output).strip()}")
 
     def apply(self) -> dict[str, object]:
         """The module's result. Raises PinError and OSError."""
-        before = {path: path.read_text(encoding="utf-8") if path.exists() else "" for path in self.texts}
+        before = {path: read(path) for path in self.texts}
         differing = [path for path in self.texts if before[path] != self.texts[path]]
-        held = self.to_hold()
+        found = self.query(*self.packages) if self.packages else {}
+        held = [package for package, on_hold in found.items() if not on_hold]
+        if self.module.check_mode:
+            coming = {package.partition("=")[0] for package in self.module.params["coming"]} - set(found)
+            held += sorted(name for item in self.packages for name in fnmatch.filter(coming, item))
+        released = self.to_release(before[self.blacklist])
         if not self.module.check_mode:
+            # First the selections: the old list is what tells which to release.
+            if held or released:
+                self.select(held, released)
             for path in differing:
                 write(path, self.texts[path])
-            if held:
-                self.hold(held)
         diff = [
             {"before_header": str(path), "after_header": str(path), "before": before[path], "after": self.texts[path]}
             for path in differing
         ]
-        return {"changed": bool(differing or held), "held": held, "diff": diff}
+        return {"changed": bool(differing or held or released), "held": held, "released": released, "diff": diff}
+
+
+def read(path: Path) -> str:
+    """A file's text, empty where it is not there. Raises OSError and UnicodeDecodeError."""
+    return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
 def write(path: Path, text: str) -> None:
@@ -179,10 +256,12 @@ def main() -> None:
             "packages": {"type": "list", "elements": "str", "required": True},
             "pinned": {"type": "list", "elements": "str", "default": []},
             "version": {"type": "str", "default": ""},
+            "versions": {"type": "dict", "default": {}},
+            "coming": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
-    names = ("name", "packages", "pinned", "version")
+    names = ("name", "packages", "pinned", "version", "versions")
     found = mistakes(*(module.params[name] for name in names))
     if found:
         module.fail_json(msg="\n- ".join(["Nothing was changed.", *found]))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import stat
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +19,8 @@ PARAMS: dict[str, Any] = {
     "packages": ["docker.io", "runc"],
     "pinned": ["docker.io"],
     "version": "26.1.5*",
+    "versions": {},
+    "coming": [],
 }
 
 
@@ -33,8 +36,8 @@ class Node:
 
     def run_command(self, argv: list[str], data: str = "") -> tuple[int, str, str]:
         if argv[0] == "dpkg-query":
-            known = "".join(f"{self.wants[name]} installed {name}\n" for name in argv[3:] if name in self.wants)
-            return self.code, known, "dpkg's words"
+            asked = [name for name in self.wants if any(fnmatch.fnmatchcase(name, item) for item in argv[3:] or ["*"])]
+            return self.code, "".join(f"{self.wants[name]} installed {name}\n" for name in asked), "dpkg's words"
         for line in data.splitlines():
             package, want = line.split()
             self.wants[package] = want
@@ -63,7 +66,7 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
     files = node.files()
     assert "Package: docker.io\nPin: version 26.1.5*\nPin-Priority: 1001\n" in files["preferences.d/52-docker"]
     assert '"^docker\\.io$";' in files["apt.conf.d/52-docker"] and '"^runc$";' in files["apt.conf.d/52-docker"]
-    assert node.apply() == {"changed": False, "held": [], "diff": []}
+    assert node.apply() == {"changed": False, "held": [], "released": [], "diff": []}
 
 
 def test_everybody_may_read_the_files(node: Node) -> None:
@@ -92,9 +95,53 @@ def test_a_package_that_is_not_there_is_not_held(node: Node) -> None:
     node.code = 1
     del node.wants["runc"]
     assert node.apply(check=True)["held"] == ["docker.io"]
-    assert apt_pins.unheld(
+    assert apt_pins.states(
         "install config-files a\nhold installed b\nunknown not-installed c\ninstall installed d\n"
-    ) == ["d"]
+    ) == {"b": True, "d": False}
+
+
+def kernel(node: Node, packages: list[str], **options: Any) -> dict[str, Any]:
+    return node.apply(name="kernel", packages=packages, pinned=[], version="", **options)
+
+
+def test_what_a_wildcard_matches_is_held_also_when_it_comes_later(node: Node) -> None:
+    node.wants["linux-image-6.1.0-50-amd64"] = "install"
+    assert kernel(node, ["linux-image-*"])["held"] == ["linux-image-6.1.0-50-amd64"]
+    assert not kernel(node, ["linux-image-*"])["changed"]
+    node.wants["linux-image-amd64"] = "install"
+    assert kernel(node, ["linux-image-*"])["held"] == ["linux-image-amd64"]
+    coming = ["linux-image-6.1.0-51-amd64=6.1", "linux-base"]
+    assert kernel(node, ["linux-image-*"], check=True, coming=coming)["held"] == ["linux-image-6.1.0-51-amd64"]
+    lines = apt_pins.listed((node.etc / "apt.conf.d/52-kernel").read_text())
+    assert [
+        bool(lines[0].match(name)) for name in ("linux-image-6.1.0-50-amd64", "linux-imagex", "my-linux-image-x")
+    ] == [
+        True,
+        False,
+        False,
+    ]
+
+
+def test_what_is_no_longer_declared_is_released(node: Node) -> None:
+    node.wants |= {"linux-image-amd64": "install", "mine": "hold"}
+    node.apply()
+    kernel(node, ["linux-image-*", "runc"])
+    predicted = kernel(node, [], check=True)
+    assert node.wants["linux-image-amd64"] == "hold"
+    assert predicted == kernel(node, [])
+    # Not what another name holds, nor what the operator does.
+    assert predicted["released"] == ["linux-image-amd64"]
+    assert node.wants == {"docker.io": "hold", "runc": "hold", "linux-image-amd64": "install", "mine": "hold"}
+    assert sorted(node.files()) == ["apt.conf.d/52-docker", "preferences.d/52-docker"]
+    assert not kernel(node, [])["changed"]
+
+
+def test_each_may_have_its_own_version(node: Node) -> None:
+    node.apply(versions={"runc": "1.1*"})
+    assert node.files()["preferences.d/52-docker"].split("\n", 1)[1] == (
+        "Package: docker.io\nPin: version 26.1.5*\nPin-Priority: 1001\n\n"
+        "Package: runc\nPin: version 1.1*\nPin-Priority: 1001\n"
+    )
 
 
 def test_words_of_dpkg_are_told(node: Node) -> None:
@@ -113,8 +160,11 @@ def test_words_of_dpkg_are_told(node: Node) -> None:
         ({"version": ""}, "version ''"),
         ({"version": "*"}, "version '*'"),
         ({"version": "1\nPin: x"}, "version"),
+        ({"versions": {"other": "1*"}}, "'other'"),
+        ({"versions": {"runc": "*"}}, "runc: '*'"),
     ],
 )
 def test_what_would_break_apt_is_refused(params: dict[str, Any], word: str) -> None:
-    assert apt_pins.mistakes(**PARAMS) == []
-    assert [word in text for text in apt_pins.mistakes(**{**PARAMS, **params})] == [True]
+    good = {name: value for name, value in PARAMS.items() if name != "coming"}
+    assert apt_pins.mistakes(**good) == []
+    assert [word in text for text in apt_pins.mistakes(**{**good, **params})] == [True]

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What APT needs on a machine that cannot run a module yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.baremetal.inference.plugins.module_utils.apt_sources import (
+    CODENAME,
+    Transport,
+    declared_files,
+    read_sources,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+
+
+def apt_files(
+    sources: Iterable[Mapping[str, Any]],
+    etc: str,
+    http_proxy: str = "",
+    https_proxy: str = "",
+    no_proxy: Iterable[str] = (),
+    ca: str = "",
+) -> list[dict[str, str]]:
+    """The files that declare sources and how to reach them. Raises AnsibleFilterError."""
+    transport = Transport(http_proxy, https_proxy, tuple(no_proxy), ca.strip())
+    try:
+        declared = read_sources(sources)
+    except InputError as error:
+        raise AnsibleFilterError(f"The package sources: {error}") from error
+    problems = transport.problems()
+    if problems:
+        raise AnsibleFilterError("The package sources: " + "\n".join(map(str, problems)))
+    files = declared_files(declared, transport, etc, CODENAME)
+    return [{"path": f"{etc}/{path}", "text": file.text, "mode": f"{file.mode:04o}"} for path, file in files.items()]
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"apt_files": apt_files}

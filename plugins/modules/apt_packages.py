@@ -1,0 +1,234 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: apt_packages
+short_description: Install and remove packages in one step, without taking along what nobody named
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Installs and removes packages in one run of C(apt-get), without recommended ones. What is installed stays at its
+    version, unless another is wanted.
+  - Lets C(apt-get) simulate the change first. Where it would remove a package that is not in O(absent), or change one
+    that is on hold and whose version nobody named, the module fails, and nothing is changed.
+attributes:
+  check_mode:
+    support: full
+    description: Can run in check mode and return changed status prediction without modifying the node.
+  diff_mode:
+    support: none
+    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
+options:
+  present:
+    description: What shall be installed, as NAME or NAME=VERSION, with C(*) as a wildcard in a version.
+    type: list
+    elements: str
+    default: []
+  absent:
+    description: What shall not be installed. Configuration stays.
+    type: list
+    elements: str
+    default: []
+  optional:
+    description: What shall be installed where one of the node's sources has it.
+    type: list
+    elements: str
+    default: []
+  held:
+    description: What is declared as held elsewhere, with C(*) as a wildcard; it contradicts O(absent).
+    type: list
+    elements: str
+    default: []
+  microcode:
+    description: Add the microcode of the node's processor to O(optional). A guest or container needs none.
+    type: bool
+    default: false
+  allow_unavailable:
+    description: In check mode, do not fail where C(apt-get) cannot simulate, since the sources are about to change.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Have the tools, and another time server than Debian's
+  baremetal.inference.apt_packages:
+    present: [curl, chrony]
+    absent: [systemd-timesyncd]
+    microcode: true
+"""
+
+RETURN = r"""
+installed:
+  description: What was installed or changed in version, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+removed:
+  description: What was removed, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+unavailable:
+  description: What no source of the node has, of O(optional), and with O(allow_unavailable) of O(present).
+  returned: success
+  type: list
+  elements: str
+components:
+  description: The components of the node's sources, where something is unavailable.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import apt_packages as ap
+
+CPUINFO = Path("/proc/cpuinfo")
+FORM = "${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\n"
+
+OPTIONS = (
+    "--yes",
+    "--quiet",
+    "--no-install-recommends",
+    # Which of them may change is decided here, for each by itself.
+    "--allow-change-held-packages",
+    # A timer's own apt may be at work.
+    "--option=DPkg::Lock::Timeout=300",
+    # Nobody is there to ask: files that were edited stay.
+    "--option=Dpkg::Options::=--force-confdef",
+    "--option=Dpkg::Options::=--force-confold",
+)
+
+ENVIRONMENT = {
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+    "DEBIAN_FRONTEND": "noninteractive",
+    # Of needrestart: say which services use old files, and restart none of them.
+    "NEEDRESTART_MODE": "l",
+}
+
+
+class PackageError(Exception):
+    """The change is not possible, or must not be made; the text is for the operator."""
+
+
+class Manager:
+    """One run: look, simulate, and (outside check mode) act."""
+
+    def __init__(self, module: AnsibleModule, lists: ap.Lists) -> None:
+        self.module = module
+        self.lists = lists
+
+    def run(self, *command: str) -> tuple[int, str, str]:
+        return self.module.run_command(list(command), environ_update=ENVIRONMENT)
+
+    def installed(self, names: list[str]) -> dict[str, ap.Installed]:
+        """What is installed of some packages, all where none is named. Raises PackageError."""
+        code, output, words = self.run("dpkg-query", "--show", f"--showformat={FORM}", *names)
+        if code not in (0, 1):
+            raise PackageError(f"dpkg-query failed ({code}): {words.strip()}")
+        return ap.read_installed(output)
+
+    def apply(self) -> dict[str, object]:
+        """The module's result. Raises PackageError and OSError."""
+        names = [*self.lists.present, *self.lists.absent, *self.lists.optional]
+        before = self.installed(names) if names else {}
+        missing, surplus = self.lists.missing(before), self.lists.surplus(before)
+        wanted = [name for name in self.lists.optional if name not in before]
+        offered = ap.read_candidates(self.run("apt-cache", "policy", *wanted)[1]) if wanted else set()
+        missing += [name for name in wanted if name in offered]
+        unavailable = [name for name in wanted if name not in offered]
+        installed: list[str] = []
+        removed: list[str] = []
+        if missing or surplus:
+            changes = [*missing, *(f"{name}-" for name in surplus)]
+            if any("=" in name for name in missing):
+                changes.insert(0, "--allow-downgrades")
+            unknown, installed, removed = self.simulate(changes)
+            unavailable += unknown
+            if not self.module.check_mode and (installed or removed):
+                code, output, words = self.run("apt-get", *OPTIONS, "install", *changes)
+                if code:
+                    raise PackageError(f"apt-get failed ({code}): {_tail(output, words)}")
+        return {
+            "changed": bool(installed or removed),
+            "installed": installed,
+            "removed": removed,
+            "unavailable": unavailable,
+            "components": self.components() if unavailable else [],
+        }
+
+    def simulate(self, changes: list[str]) -> tuple[list[str], list[str], list[str]]:
+        """What no source has, and what apt-get would install and remove. Raises PackageError."""
+        code, output, words = self.run("apt-get", *OPTIONS, "--simulate", "install", *changes)
+        if code:
+            unknown = ap.unknown(words)
+            if self.module.check_mode and self.module.params["allow_unavailable"]:
+                # With other sources, apt may say something else: more than the names cannot be predicted.
+                names = [name for name in changes if not name.startswith("--")]
+                return unknown, [n for n in names if not n.endswith("-")], [n[:-1] for n in names if n.endswith("-")]
+            where = f" The node's sources have the components {', '.join(self.components())}." if unknown else ""
+            raise PackageError(f"Nothing was changed. apt-get says: {_tail(output, words)}{where}")
+        planned = ap.actions(output)
+        found = ap.objections(self.lists, self.installed([]), planned)
+        if found:
+            asked = " ".join(name for name in changes if not name.startswith("--"))
+            raise PackageError("\n- ".join([f"Nothing was changed. With apt-get install {asked}", *found]))
+        return [], *planned
+
+    def components(self) -> list[str]:
+        _code, output, _words = self.run("apt-get", "indextargets", "--format", "$(COMPONENT)", "Created-By: Packages")
+        return ap.read_components(output)
+
+
+def _tail(output: str, words: str) -> str:
+    """What apt-get complained of, and else the end of what it said, where dpkg says what failed."""
+    errors = [line for line in words.splitlines() if line.startswith("E: ")]
+    if any("dpkg" in line for line in errors) or not errors:
+        return "\n".join([*output.splitlines()[-15:], *words.splitlines()[-15:]])
+    return "\n".join(errors) if "unmet dependencies" not in output else "\n".join([*output.splitlines()[-15:], *errors])
+
+
+def guest(module: AnsibleModule) -> bool:
+    """Whether this is a virtual machine or a container."""
+    code, _output, _words = module.run_command(["systemd-detect-virt", "--quiet"])
+    return code == 0
+
+
+def main() -> None:
+    words = {"type": "list", "elements": "str", "default": []}
+    module = AnsibleModule(
+        argument_spec={
+            "present": words,
+            "absent": words,
+            "optional": words,
+            "held": words,
+            "microcode": {"type": "bool", "default": False},
+            "allow_unavailable": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    optional = list(params["optional"])
+    try:
+        if params["microcode"]:
+            package = ap.microcode(CPUINFO.read_text(encoding="utf-8"), guest(module))
+            optional += [package] if package else []
+        reading = ap.read_lists(params["present"], params["absent"], optional, params["held"])
+        if reading.problems:
+            module.fail_json(msg="\n- ".join(["Nothing was changed.", *map(str, reading.problems)]))
+        result = Manager(module, reading.lists).apply()
+    except (PackageError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,504 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: apt_sources
+short_description: Declare APT's sources, proxies and authorities, tried before they replace what works
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Declares all sources in one call, as files in deb822 below C(/etc/apt/sources.list.d), with their keys, and how APT
+    reaches them.
+  - Where something differs from the node, APT first tries the declared sources in a directory of its own, through the
+    declared proxies and with the declared authorities, in check mode too. Where one does not answer, is not signed by
+    its key, or has no such suite or component, the module fails with APT's own words, and nothing is replaced.
+  - Files are replaced all or none, and APT's lists of the declared sources are refreshed. Where that fails, the old
+    files are put back.
+  - An earlier proxy or authority of this module that is no longer declared is removed.
+attributes:
+  check_mode:
+    support: full
+    description: Can run in check mode and return changed status prediction without modifying the node.
+    details:
+      - What differs is tried in check mode as well, in a temporary directory.
+  diff_mode:
+    support: full
+    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
+    details:
+      - Logins of proxies are not shown.
+options:
+  sources:
+    description: The sources. Where the list is empty, those of the node stay as they are.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: What the file is called, C(/etc/apt/sources.list.d/NAME.sources).
+        type: str
+        required: true
+      uris:
+        description: Where the repository lies. A login belongs into C(/etc/apt/auth.conf.d), not here.
+        type: list
+        elements: str
+        default: []
+      suites:
+        description:
+          - The suites, where V($(CODENAME\)) stands for the name of the node's release.
+          - One that ends in C(/) is the path of a flat repository.
+        type: list
+        elements: str
+        default: []
+      components:
+        description: The components. None for a flat repository.
+        type: list
+        elements: str
+        default: []
+      types:
+        description: The types, V(deb) or V(deb-src).
+        type: list
+        elements: str
+        default: [deb]
+      architectures:
+        description: The architectures. Where the list is empty, those of the node.
+        type: list
+        elements: str
+        default: []
+      key:
+        description:
+          - Who signs it, as the path of a keyring on the node, or as ASCII armoured text, which is put into
+            C(/etc/apt/keyrings/inference-NAME.asc). Where it is empty, APT accepts every key that it trusts anyway.
+        type: str
+        default: ""
+      state:
+        description: V(absent) removes the file, and the key that this module made for it.
+        type: str
+        choices: [present, absent]
+        default: present
+  exclusive:
+    description:
+      - Take every other source out of use. Their files are kept under names that end in C(.inference.save), which APT
+        ignores.
+    type: bool
+    default: false
+  keep:
+    description: What O(exclusive) spares, as names of files without their ending; C(*) is a wildcard.
+    type: list
+    elements: str
+    default: []
+  http_proxy:
+    description: The proxy for C(http).
+    type: str
+    default: ""
+  https_proxy:
+    description: The proxy for C(https).
+    type: str
+    default: ""
+  no_proxy:
+    description: Names of hosts that are reached without a proxy. APT knows no wildcards and no networks here.
+    type: list
+    elements: str
+    default: []
+  ca:
+    description: The authorities that APT trusts for C(https) instead of the machine's own, in PEM.
+    type: str
+    default: ""
+"""
+
+EXAMPLES = r"""
+- name: Use the site's own mirror alone
+  baremetal.inference.apt_sources:
+    sources:
+      - name: debian
+        uris: [https://mirror.example.com/debian]
+        suites: [$(CODENAME), $(CODENAME)-updates]
+        components: [main, non-free-firmware]
+        key: /usr/share/keyrings/debian-archive-keyring.gpg
+    exclusive: true
+"""
+
+RETURN = r"""
+differs:
+  description: The files that were changed, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+saved:
+  description: The files that O(exclusive) took out of use, or would in check mode.
+  returned: success
+  type: list
+  elements: str
+undeclared:
+  description: The files of sources that are not declared and stay in use.
+  returned: success
+  type: list
+  elements: str
+duplicates:
+  description:
+    - Pairs of files that declare the same packages, which makes APT warn at every use. Looked for when something
+      differs.
+  returned: success
+  type: list
+  elements: list
+"""
+
+import fnmatch
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.apt_sources import (
+    CA_FILE,
+    PROXY_FILE,
+    File,
+    Source,
+    Transport,
+    active,
+    attribute,
+    complaints,
+    declared_files,
+    duplicates,
+    fatal,
+    read_sources,
+    redact,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
+
+ETC_APT = Path("/etc/apt")
+OS_RELEASE = Path("/etc/os-release")
+
+SAVED = ".inference.save"
+"""The ending of a file that was taken out of use. apt ignores *.save silently. Source: Dir::Ignore-Files-Silently."""
+
+CONNECT_SECONDS = 15
+"""How long a source may be silent."""
+
+TRIAL_SECONDS = 300
+"""How long the trial may take altogether."""
+
+LOCK_SECONDS = 120
+"""How long another apt may hold the lists, as one of a timer does."""
+
+# Read after all other files. The trial needs no descriptions, compressed lists suffice, and nobody's hooks are called.
+TRIAL = """\
+Dir::Etc::SourceList "{root}/sources.list";
+Dir::Etc::SourceParts "{root}/sources.list.d";
+Dir::State::Lists "{root}/lists";
+Dir::Cache "{root}/cache";
+Acquire::http::Timeout "{seconds}";
+Acquire::https::Timeout "{seconds}";
+Acquire::Retries "1";
+Acquire::Languages "none";
+Acquire::GzipIndexes "true";
+APT::Update::Error-Mode "any";
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+"""
+
+
+class SourceError(Exception):
+    """The declared sources cannot be used; the text is for the operator."""
+
+
+class Manager:
+    """One run: look, try, and (outside check mode) act."""
+
+    def __init__(self, module: AnsibleModule, sources: list[Source], transport: Transport) -> None:
+        self.module = module
+        self.sources = sources
+        self.present = [source for source in sources if source.present]
+        self.transport = transport
+        self.codename = codename()
+        self.wanted: dict[Path, File] = {ETC_APT / name: file for name, file in self.files(str(ETC_APT)).items()}
+        self.saved: list[Path] = []
+        self.undeclared: list[Path] = []
+        for path in self.others():
+            spared = any(fnmatch.fnmatchcase(path.stem, pattern) for pattern in module.params["keep"])
+            (self.saved if module.params["exclusive"] and not spared else self.undeclared).append(path)
+        # What this module may have made and is no longer declared.
+        mine = [ETC_APT / PROXY_FILE, ETC_APT / CA_FILE, *(ETC_APT / source.keyring for source in sources)]
+        mine += [ETC_APT / source.file for source in sources if not source.present]
+        self.gone = [path for path in mine if path not in self.wanted and path.exists()]
+
+    def files(self, etc: str) -> dict[str, File]:
+        return declared_files(self.sources, self.transport, etc, self.codename)
+
+    def others(self) -> list[Path]:
+        """The files of sources that nobody declared and that have something to say."""
+        parts = ETC_APT / "sources.list.d"
+        found = [ETC_APT / "sources.list", *sorted(parts.glob("*.list")), *sorted(parts.glob("*.sources"))]
+        declared = {ETC_APT / source.file for source in self.sources}
+        return [path for path in found if path not in declared and path.is_file() and active(read(path))]
+
+    def apply(self) -> dict[str, object]:
+        """The module's result. Raises SourceError and OSError."""
+        before = {path: read(path) for path in [*self.wanted, *self.gone]}
+        changed = [path for path, file in self.wanted.items() if before[path] != file.text or mode(path) != file.mode]
+        differing = [*changed, *self.gone, *self.saved]
+        found: list[tuple[str, str]] = []
+        if differing:
+            found = self.try_out()
+            if not self.module.check_mode:
+                self.replace(changed)
+        diff = [
+            {
+                "before_header": str(path),
+                "after_header": str(path),
+                "before": self.shown(before[path]),
+                "after": self.shown(self.wanted[path].text if path in self.wanted else ""),
+            }
+            for path in [*changed, *self.gone]
+        ]
+        diff += [{"prepared": f"{path} is renamed to {saved(path)}\n"} for path in self.saved]
+        return {
+            "changed": bool(differing),
+            "differs": [str(path) for path in differing],
+            "saved": [str(path) for path in self.saved],
+            "undeclared": [str(path) for path in self.undeclared],
+            "duplicates": [list(pair) for pair in found],
+            "diff": diff,
+        }
+
+    def shown(self, text: str) -> str:
+        """A text without logins: of the declared proxies, and of those that the node had."""
+        old = [word.strip('";') for word in text.split() if "://" in word]
+        return redact(text, [*self.transport.proxies.values(), *old])
+
+    # --- The trial
+
+    def try_out(self) -> list[tuple[str, str]]:
+        """Let apt use what is declared, in a directory of its own. Returns the duplicates. Raises SourceError."""
+        with trial_directory() as root:
+            self.lay_out(root)
+            # Without sources of its own, a proxy or an authority is tried on those of the node.
+            if not self.present:
+                self.add_others(root)
+            if self.present or {ETC_APT / PROXY_FILE, ETC_APT / CA_FILE} & {*self.wanted, *self.gone}:
+                self.judge(root, "update", "Nothing was changed, because APT cannot use the sources as declared:")
+            if self.present:
+                self.add_others(root)
+            # Two sources may each be sound, and still make apt refuse them all: the same repository with two keys.
+            output = self.judge(root, "indextargets", "Nothing was changed, because APT refuses the sources together:")
+            return duplicates(output.replace(str(root), str(ETC_APT)))
+
+    def lay_out(self, root: Path) -> None:
+        """The declared sources, and the node's options with the declared ones in place of the old ones."""
+        for part in ("sources.list.d", "keyrings", "apt.conf.d", "lists/partial", "cache/archives/partial"):
+            (root / part).mkdir(parents=True)
+        (root / "apt.conf.d").chmod(0o700)
+        for path in sorted((ETC_APT / "apt.conf.d").glob("*")):
+            if path.is_file() and path != ETC_APT / PROXY_FILE:
+                shutil.copy(path, root / "apt.conf.d")
+        for name, file in self.files(str(root)).items():
+            write(root / name, file)
+        (root / "apt.conf.d/zz-trial").write_text(TRIAL.format(root=root, seconds=CONNECT_SECONDS), encoding="utf-8")
+        (root / "apt.conf").write_text(f'Dir::Etc::Parts "{root}/apt.conf.d";\n', encoding="utf-8")
+
+    def add_others(self, root: Path) -> None:
+        for path in self.undeclared:
+            shutil.copy(path, root / path.relative_to(ETC_APT))
+
+    def judge(self, root: Path, verb: str, reason: str) -> str:
+        """Run apt-get on the trial. Returns what it complained of. Raises SourceError with its words."""
+        code, output, words = self.module.run_command(
+            ["timeout", str(TRIAL_SECONDS), "apt-get", "--quiet", verb],
+            environ_update={"APT_CONFIG": str(root / "apt.conf"), "LC_ALL": "C", "LANGUAGE": "C"},
+        )
+        if code == 124:
+            words += f"\nE: apt-get {verb} did not end within {TRIAL_SECONDS} s"
+        if code or any(fatal(line) for line in complaints(words)):
+            raise self.failure(reason, words.replace(str(root), str(ETC_APT)), output)
+        return words
+
+    def failure(self, reason: str, words: str, output: str) -> SourceError:
+        """The error with apt's words, warnings included: there it says what is wrong with a signature."""
+        told = complaints(words, output) or [(words or output).strip()]
+        told = [attribute(line, self.present, self.codename) for line in told]
+        return SourceError(redact("\n- ".join([reason, *told]), self.transport.proxies.values()))
+
+    # --- The change
+
+    def replace(self, changed: list[Path]) -> None:
+        """Replace all files, or none, and refresh the lists. Raises SourceError and OSError."""
+        old = {
+            path: File(read(path), mode(path) or 0o644) if path.exists() else None for path in [*changed, *self.gone]
+        }
+        moved: list[tuple[Path, Path]] = []
+        try:
+            for path in changed:
+                write(path, self.wanted[path])
+            for path in self.gone:
+                path.unlink()
+            for path in self.saved:
+                moved.append((path, path.rename(saved(path))))
+            if self.present:
+                self.refresh()
+        except (SourceError, OSError):
+            for path, place in moved:
+                place.rename(path)
+            for path, file in old.items():
+                if file:
+                    write(path, file)
+                else:
+                    path.unlink(missing_ok=True)
+            raise
+
+    def refresh(self) -> None:
+        """Refresh the lists of the declared sources; another's silence is none of theirs. Raises SourceError."""
+        with trial_directory() as root:
+            for source in self.present:
+                shutil.copy(ETC_APT / source.file, root)
+            options = [
+                f"Dir::Etc::SourceParts={root}",
+                "Dir::Etc::SourceList=/dev/null",
+                "APT::Get::List-Cleanup=0",
+                "APT::Update::Error-Mode=any",
+            ]
+            deadline = time.monotonic() + LOCK_SECONDS
+            while True:
+                code, output, words = self.module.run_command(
+                    ["apt-get", "--quiet", *(f"--option={option}" for option in options), "update"],
+                    environ_update={"LC_ALL": "C", "LANGUAGE": "C"},
+                )
+                if not code or "Could not get lock" not in words or time.monotonic() > deadline:
+                    break
+                time.sleep(5)
+        if code:
+            reason = "The old sources are back, because APT's lists could not be refreshed from the new ones:"
+            raise self.failure(reason, words.replace(str(root), f"{ETC_APT}/sources.list.d"), output)
+
+
+@contextmanager
+def trial_directory() -> Iterator[Path]:
+    """A temporary directory that apt's own user can enter."""
+    root = Path(tempfile.mkdtemp(prefix="inference-apt-"))
+    try:
+        root.chmod(0o755)
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def codename() -> str:
+    """The name of the node's release, as bookworm."""
+    lines = OS_RELEASE.read_text(encoding="utf-8").splitlines()
+    values = dict(line.split("=", 1) for line in lines if "=" in line)
+    return values.get("VERSION_CODENAME", "").strip('"')
+
+
+def saved(path: Path) -> Path:
+    """Where a file goes that is taken out of use: nothing that was saved before is overwritten."""
+    names = (f"{path.name}{number}{SAVED}" for number in ("", *(f".{count}" for count in range(2, 1000))))
+    return next(place for place in map(path.with_name, names) if not place.exists())
+
+
+def read(path: Path) -> str:
+    """A file's text, empty where it is not there."""
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+def mode(path: Path) -> int | None:
+    """A file's permissions."""
+    return stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+
+
+def write(path: Path, file: File) -> None:
+    """Replace a file in one step."""
+    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    # apt leaves a name with this ending alone, should the run be cut off.
+    new = path.with_name(f"{path.name}.dpkg-new")
+    new.unlink(missing_ok=True)
+    # Closed from the start: the text may hold a login.
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        stream.write(file.text)
+        os.fchmod(stream.fileno(), file.mode)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(path)
+
+
+def check(sources: list[Source], transport: Transport, exclusive: bool) -> list[Problem]:
+    """What is wrong with the declaration on this node."""
+    found = transport.problems()
+    found += [
+        Problem(f"source {source.name}", "is not on the node", "key", source.key)
+        for source in sources
+        if source.present and source.key and not source.key_is_text and not Path(source.key).is_file()
+    ]
+    if exclusive and not any(source.present for source in sources):
+        found.append(Problem("exclusive", "would leave the node without any source: declare at least one"))
+    return found
+
+
+def main() -> None:
+    words = {"type": "list", "elements": "str", "default": []}
+    text = {"type": "str", "default": ""}
+    module = AnsibleModule(
+        argument_spec={
+            "sources": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "uris": words,
+                    "suites": words,
+                    "components": words,
+                    "types": {"type": "list", "elements": "str", "default": ["deb"]},
+                    "architectures": words,
+                    # A key that is public.
+                    "key": {"type": "str", "default": "", "no_log": False},
+                    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+                },
+            },
+            "exclusive": {"type": "bool", "default": False},
+            "keep": words,
+            # May hold a login.
+            "http_proxy": {**text, "no_log": True},
+            "https_proxy": {**text, "no_log": True},
+            "no_proxy": words,
+            "ca": text,
+        },
+        supports_check_mode=True,
+    )
+    # apt's own user must be able to read what is written, whatever the administrator's umask is.
+    os.umask(0o022)
+    params = module.params
+    transport = Transport(params["http_proxy"], params["https_proxy"], tuple(params["no_proxy"]), params["ca"].strip())
+    problems: list[Problem] = []
+    sources: list[Source] = []
+    try:
+        sources = read_sources(params["sources"])
+    except InputError as error:
+        problems = error.problems
+    problems += check(sources, transport, params["exclusive"] and not problems)
+    if problems:
+        module.fail_json(msg="\n- ".join(["Nothing was changed.", *map(str, problems)]))
+    try:
+        result = Manager(module, sources, transport).apply()
+    except (SourceError, OSError) as error:
+        module.fail_json(msg=str(error))
+    pairs = result["duplicates"]
+    if pairs:
+        module.warn(
+            "APT finds the same packages twice, and will say so at every use: "
+            + "; ".join(" and ".join(pair) for pair in pairs)  # type: ignore[attr-defined]
+            + ". Let the declared sources be the only ones (role common: common_apt_exclusive), or declare less."
+        )
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
