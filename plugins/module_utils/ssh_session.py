@@ -1,0 +1,48 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who has come to this node by SSH, and from where. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+PROC = Path("/proc")
+
+CONNECTION = b"SSH_CONNECTION="
+"""Client's address and port, server's address and port. Source: ssh(1), ENVIRONMENT"""
+
+
+@dataclass(frozen=True)
+class Login:
+    """A session's user, and the address that it came from."""
+
+    user: str
+    address: str
+
+
+def login(pid: int | None = None) -> Login | None:
+    """The session that a process, this one by default, belongs to; None where it did not come by SSH.
+
+    The oldest ancestor that knows of the connection tells it: what sudo or su started below has another user.
+    """
+    found = None
+    pid = pid or os.getpid()
+    while pid > 1:
+        directory = PROC / str(pid)
+        try:
+            parent = int(directory.joinpath("stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+            uid = directory.stat().st_uid
+        except (OSError, IndexError, ValueError):  # It has ended meanwhile.
+            break
+        with suppress(PermissionError, FileNotFoundError, KeyError):
+            for item in directory.joinpath("environ").read_bytes().split(b"\0"):
+                if item.startswith(CONNECTION):
+                    address = item.removeprefix(CONNECTION).decode(errors="replace").split()[:1]
+                    found = Login(pwd.getpwuid(uid).pw_name, "".join(address))
+        pid = parent
+    return found

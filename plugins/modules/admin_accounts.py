@@ -1,0 +1,553 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: admin_accounts
+short_description: Have exactly these admins, with exactly these keys
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Makes users that log in with SSH keys and have no password, with their groups and their rule of sudo.
+  - Every mistake is found before the first change. What is no public key is never printed, a private key least of all.
+  - Keys that are not declared are gone afterwards, from C(authorized_keys) and C(authorized_keys2). The rule of sudo is
+    C(/etc/sudoers.d/inference-NAME), judged by C(visudo) before it is written.
+  - An admin that is absent loses keys, rule, sessions and account; the home directory stays.
+  - With O(phase=trial) a change of the user of the very connection that the module came by comes undone after
+    O(seconds), by a timer of systemd, unless M(baremetal.inference.trial) confirms it.
+attributes:
+  check_mode:
+    support: full
+    description: Can run in check mode and return changed status prediction without modifying the node.
+    details:
+      - Where sudo is not installed yet, nothing judges its rules.
+  diff_mode:
+    support: full
+    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
+    details:
+      - Keys are shown by their fingerprints.
+options:
+  admins:
+    description: The admins. Users that are not listed are left alone.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: The user's name.
+        type: str
+        required: true
+      keys:
+        description: Public keys, each as the line of a C(.pub) file; options may stand before it.
+        type: list
+        elements: str
+        default: []
+      sudo:
+        description:
+          - Rules of sudo without the user's name. None if empty.
+          - Where this is left out, the admin may do everything, with C(NOPASSWD), since there is no password that sudo
+            could ask for.
+        type: list
+        elements: str
+      groups:
+        description:
+          - The groups that the user is in beside its own, and no others. Missing ones are made. Left as they are where
+            this is left out.
+        type: list
+        elements: str
+      shell:
+        description: The login shell. C(/bin/bash) for a new user, left as it is for another, where this is left out.
+        type: path
+      state:
+        description: Whether the admin shall be there.
+        type: str
+        choices: [present, absent]
+        default: present
+  service_user:
+    description: A user that is no admin.
+    type: str
+    default: ""
+  phase:
+    description: V(trial) lets a change of the connection's own user come undone, V(apply) does not.
+    type: str
+    choices: [apply, trial]
+    default: apply
+  seconds:
+    description: How long a trial lasts.
+    type: int
+    default: 60
+"""
+
+EXAMPLES = r"""
+- name: Have two admins, and no longer a third
+  baremetal.inference.admin_accounts:
+    admins:
+      - name: alice
+        keys:
+          - "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2VGWBPgbVPMyfzZKaTCM1gbqz2ETAGlrMjCkaxVOEt alice@example.org"
+      - name: bob
+        keys:
+          - "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzY0dEPcFMW4q5mGhTAnBbVKnzYBRO0pDWcm0PdJ/Hk bob@example.org"
+        groups: [adm]
+        sudo: ["ALL=(root) NOPASSWD: /usr/bin/systemctl restart vllm@*"]
+      - name: carol
+        state: absent
+"""
+
+RETURN = r"""
+actions:
+  description: What was done, or would be in check mode, for people.
+  returned: success
+  type: list
+  elements: str
+sudo_installed:
+  description: Whether sudo is installed.
+  returned: success
+  type: bool
+trial:
+  description: Whether a change of the connection's own user waits for its confirmation.
+  returned: success
+  type: bool
+user:
+  description: Who has logged in for this run; empty where it was not by SSH.
+  returned: success
+  type: str
+"""
+
+import grp
+import os
+import pwd
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import admins as declared_admins
+from ansible_collections.baremetal.inference.plugins.module_utils import ssh_session
+from ansible_collections.baremetal.inference.plugins.module_utils.admins import Admin
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.trial import Trial, TrialError
+
+SUDOERS = Path("/etc/sudoers.d")
+VISUDO = Path("/usr/sbin/visudo")
+PROC = Path("/proc")
+
+SHELL = "/bin/bash"
+
+NO_PASSWORD = "*"
+"""A password that nothing matches. Unlike an exclamation mark, it does not lock the account for keys where the server
+runs without PAM. Source: sshd(8), LOGIN PROCESS"""
+
+KEY_FILE = "authorized_keys"
+KEY_FILES = (KEY_FILE, "authorized_keys2")
+"""What sshd reads in ~/.ssh. Source: AuthorizedKeysFile in sshd_config(5)"""
+
+QUICK = 60
+"""Seconds for a command."""
+
+END = 5.0
+"""Seconds for killed processes to be gone."""
+
+
+class AccountError(Exception):
+    """Something on the node that speaks against what is declared; the text is for the operator."""
+
+
+def run(*command: str, text: str = "") -> tuple[int, str]:
+    """Exit code and output of a command. Raises AccountError where it hangs."""
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
+    try:
+        result = subprocess.run(
+            command,
+            input=text,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=QUICK,
+            env=environment,
+            cwd="/",
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise AccountError(f"{shlex.join(command)} did not end within {QUICK} s") from error
+    return result.returncode, (result.stdout + result.stderr).strip()
+
+
+def must(*command: str) -> None:
+    """Run a command. Raises AccountError."""
+    code, output = run(*command)
+    if code:
+        raise AccountError(f"{shlex.join(command)} failed ({code}): {output}")
+
+
+@contextmanager
+def acting_as(account: pwd.struct_passwd) -> Iterator[None]:
+    """With the rights of a user, to whom every file in its home belongs: no link there leads further than its own."""
+    groups = os.getgroups()
+    os.setgroups([])
+    os.setegid(account.pw_gid)
+    os.seteuid(account.pw_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(groups)
+
+
+def replace(path: Path, text: str, mode: int) -> None:
+    """Replace a file in one step."""
+    # sudo passes over a name with a dot, and sshd knows its files by name.
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        os.fchmod(stream.fileno(), mode)
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(path)
+
+
+def text_of(path: Path) -> str:
+    """A file's text, empty where there is none."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def rule_file(name: str) -> Path:
+    """Where the rule of an admin stands."""
+    return SUDOERS / f"inference-{name}"
+
+
+def in_place(path: Path, text: str) -> bool:
+    """Whether a rule's file is as it shall be, and sudo takes it."""
+    if not path.exists():
+        return not text
+    status = path.stat()
+    return text_of(path) == text and (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (0, 0, 0o440)
+
+
+class Manager:
+    """One run: look, and (outside check mode) act."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.trial = Trial("admins")
+        self.login = ssh_session.login() or ssh_session.Login("", "")
+        self.actions: list[str] = []
+        self.diff: list[dict[str, str]] = []
+        self.on_trial = False
+        self.acts = not module.check_mode
+
+    # --- looking
+
+    def look(self) -> None:
+        """Read everything, and refuse what cannot be right. Raises InputError and AccountError."""
+        if self.acts:
+            self.trial.rollback()
+        self.accounts = {account.pw_name: account for account in pwd.getpwall()}
+        self.groups = {group.gr_name: group.gr_gid for group in grp.getgrall()}
+        users = {name: account.pw_uid for name, account in self.accounts.items()}
+        self.admins, found = declared_admins.understand(
+            self.module.params["admins"], users, self.groups, self.module.params["service_user"], self.login.user
+        )
+        present = [admin for admin in self.admins if admin.present]
+        for number, admin in enumerate(self.admins):
+            if admin.present:
+                found += self.shell_problems(number, admin)
+        # Rules with a line too many say something else than they seem to.
+        if VISUDO.exists() and not any(problem.key == "sudo" for problem in found):
+            for admin in present:
+                found += self.rule_problems(admin)
+        if found:
+            raise InputError(found)
+        undeclared = {path.name.removeprefix("inference-") for path in SUDOERS.glob("inference-*")}
+        for name in sorted(undeclared - {admin.name for admin in self.admins}):
+            self.module.warn(
+                f"{name} was an admin and is not in common_admins any more: declare it with state: absent to remove it."
+            )
+
+    def shell_problems(self, number: int, admin: Admin) -> list[Problem]:
+        """Whether a shell can be used."""
+        if admin.shell is None or (os.access(admin.shell, os.X_OK) and Path(admin.shell).is_file()):
+            return []
+        return [Problem(f"common_admins[{number}] {admin.name}", "is no program on the node", "shell", admin.shell)]
+
+    def rule_problems(self, admin: Admin) -> list[Problem]:
+        """What visudo says about a rule that is not in place yet."""
+        if in_place(rule_file(admin.name), admin.sudo_text):
+            return []
+        code, output = run(str(VISUDO), "-c", "-f", "-", text=admin.sudo_text)
+        if code == 0:
+            return []
+        return [Problem(f"common_admins {admin.name}", f"visudo refuses it: {output}", "sudo", list(admin.sudo))]
+
+    # --- acting
+
+    def apply(self) -> dict[str, Any]:
+        """The module's result. Raises AccountError, TrialError and OSError."""
+        for admin in self.admins:
+            if admin.present:
+                self.have(admin)
+            else:
+                self.remove(admin)
+        result = {
+            "changed": bool(self.actions),
+            "actions": self.actions,
+            "sudo_installed": VISUDO.exists(),
+            "trial": self.on_trial,
+            "user": self.login.user,
+        }
+        if self.module._diff:
+            result["diff"] = self.diff
+        return result
+
+    def have(self, admin: Admin) -> None:
+        """One admin that is there. The rule comes last: it is worth nothing without the account."""
+        account = self.accounts.get(admin.name)
+        if account and admin.name == self.login.user and self.acts and self.module.params["phase"] == "trial":
+            self.begin(admin, account)
+        self.have_groups(admin)
+        if account is None:
+            self.create(admin)
+        else:
+            self.adjust(admin, account)
+        self.have_keys(admin)
+        self.have_rule(admin)
+
+    def begin(self, admin: Admin, account: pwd.struct_passwd) -> None:
+        """Have the connection's own user brought back, if it will change. Raises TrialError."""
+        before = self.keys_of(account)
+        rule = rule_file(admin.name)
+        groups = self.groups_of(admin.name)
+        steps = []
+        if before != {KEY_FILE: admin.keys_text}:
+            home = shlex.quote(account.pw_dir)
+            user = shlex.quote(admin.name)
+            for name in KEY_FILES:
+                path = f"{home}/.ssh/{name}"
+                if name in before:
+                    kept = shlex.quote(str(self.trial.keep(name, before[name])))
+                    script = f"cat > {path}.new && chmod 600 {path}.new && mv {path}.new {path}"
+                    steps.append(f"runuser -u {user} -- sh -c {shlex.quote(script)} < {kept}")
+                else:
+                    steps.append(f"rm -f {path}")
+        if not in_place(rule, admin.sudo_text):
+            if rule.exists():
+                kept = shlex.quote(str(self.trial.keep("rule", text_of(rule))))
+                steps.append(f"install -m 0440 {kept} {shlex.quote(str(rule))}")
+            else:
+                steps.append(f"rm -f {shlex.quote(str(rule))}")
+        if admin.groups is not None and set(admin.groups) != groups:
+            steps.append(f"usermod --groups {shlex.quote(','.join(sorted(groups)))} {shlex.quote(admin.name)}")
+        if steps:
+            self.trial.begin(steps, self.module.params["seconds"])
+            self.on_trial = True
+
+    def have_groups(self, admin: Admin) -> None:
+        """Make the groups that are missing; a package that brings one later finds it."""
+        for group in admin.groups or ():
+            if group not in self.groups:
+                self.do(f"make the group {group}", "groupadd", "--system", group)
+                self.groups[group] = -1
+
+    def create(self, admin: Admin) -> None:
+        """Make an account. A group of its name, which an earlier account has left, becomes its own."""
+        own = ["--gid", admin.name] if admin.name in self.groups else []
+        groups = ["--groups", ",".join(admin.groups)] if admin.groups else []
+        self.do(
+            f"make the user {admin.name}", "useradd", "--create-home", "--shell", admin.shell or SHELL,
+            "--password", NO_PASSWORD, *own, *groups, admin.name,
+        )  # fmt: skip
+
+    def adjust(self, admin: Admin, account: pwd.struct_passwd) -> None:
+        """Correct the shell and the groups of an account."""
+        if admin.shell and admin.shell != account.pw_shell:
+            self.do(f"give {admin.name} the shell {admin.shell}", "usermod", "--shell", admin.shell, admin.name)
+        if admin.groups is not None and set(admin.groups) != self.groups_of(admin.name):
+            names = ",".join(admin.groups)
+            self.do(f"put {admin.name} into the groups {names or '(none)'}", "usermod", "--groups", names, admin.name)
+
+    def groups_of(self, name: str) -> set[str]:
+        """The groups that a user is in beside its own."""
+        return {group.gr_name for group in grp.getgrall() if name in group.gr_mem}
+
+    def keys_of(self, account: pwd.struct_passwd) -> dict[str, str]:
+        """The texts of the key files that there are, as the user itself can read them. Raises AccountError."""
+        directory = Path(account.pw_dir, ".ssh")
+        try:
+            with acting_as(account):
+                files = [directory / name for name in KEY_FILES]
+                return {file.name: text_of(file) for file in files if file.exists()}
+        except OSError as error:
+            raise AccountError(
+                f"{account.pw_name}: cannot read its keys: {error}. Correct what is wrong there."
+            ) from error
+
+    def have_keys(self, admin: Admin) -> None:
+        """These keys and no others."""
+        account = self.account(admin.name)
+        before = self.keys_of(account) if account else {}
+        if before == {KEY_FILE: admin.keys_text}:
+            return
+        # What differs may be a comment of theirs.
+        old = "".join(before.values())
+        self.note(f"replace the keys of {admin.name}")
+        self.diff.append(
+            {
+                **dict.fromkeys(("before_header", "after_header"), f"keys of {admin.name}"),
+                **declared_admins.changed_lines(old, admin.keys_text),
+            }
+        )
+        if not self.acts or account is None:
+            return
+        directory = Path(account.pw_dir, ".ssh")
+        try:
+            with acting_as(account):
+                directory.mkdir(mode=0o700, exist_ok=True)
+                # sshd takes no keys from where others may write.
+                directory.chmod(directory.stat().st_mode & 0o755)
+                replace(directory / KEY_FILE, admin.keys_text, 0o600)
+                for name in KEY_FILES:
+                    if name != KEY_FILE:
+                        directory.joinpath(name).unlink(missing_ok=True)
+        except OSError as error:
+            raise AccountError(
+                f"{admin.name}: cannot write its keys: {error}. {account.pw_dir} must be the user's own"
+                f" (chown -R {admin.name}: {shlex.quote(account.pw_dir)})."
+            ) from error
+
+    def account(self, name: str) -> pwd.struct_passwd | None:
+        """An account as it is now, None where check mode has not made it."""
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            return None
+
+    def have_rule(self, admin: Admin) -> None:
+        """This rule of sudo, or none. Raises AccountError."""
+        path = rule_file(admin.name)
+        if in_place(path, admin.sudo_text):
+            return
+        self.note(
+            f"write the sudo rule of {admin.name}" if admin.sudo_text else f"remove the sudo rule of {admin.name}"
+        )
+        self.diff.append(
+            {
+                **dict.fromkeys(("before_header", "after_header"), str(path)),
+                "before": text_of(path),
+                "after": admin.sudo_text,
+            }
+        )
+        if not self.acts:
+            return
+        if not admin.sudo_text:
+            path.unlink()
+        elif not VISUDO.exists():
+            raise AccountError(f"{admin.name}: sudo is not installed, so nothing can judge its rule.")
+        else:
+            replace(path, admin.sudo_text, 0o440)
+
+    def remove(self, admin: Admin) -> None:
+        """An admin that is not there: first the ways in, then who is in, then the account."""
+        account = self.accounts.get(admin.name)
+        rule = rule_file(admin.name)
+        if rule.exists():
+            self.note(f"remove the sudo rule of {admin.name}")
+            if self.acts:
+                rule.unlink()
+        if account is None:
+            return
+        self.note(f"end the sessions of {admin.name}, and remove its keys and its account")
+        if not self.acts:
+            return
+        must("usermod", "--lock", "--expiredate", "1", admin.name)
+        with suppress(OSError), acting_as(account):
+            for name in KEY_FILES:
+                Path(account.pw_dir, ".ssh", name).unlink(missing_ok=True)
+        self.end_sessions(account)
+        must("userdel", admin.name)
+
+    def end_sessions(self, account: pwd.struct_passwd) -> None:
+        """End everything that a user runs: its number must mean nobody. Raises AccountError."""
+        # With its shells that sudo has started. Where there is no logind, there is no such session either.
+        with suppress(FileNotFoundError):
+            run("loginctl", "terminate-user", account.pw_name)
+        deadline = time.monotonic() + END
+        while processes := [path for path in PROC.glob("[0-9]*") if owner(path) == account.pw_uid]:
+            if time.monotonic() > deadline:
+                raise AccountError(
+                    f"{account.pw_name}: process {processes[0].name} cannot be killed; its keys are gone."
+                )
+            for path in processes:
+                with suppress(ProcessLookupError):
+                    os.kill(int(path.name), signal.SIGKILL)
+            time.sleep(0.1)
+
+    def note(self, action: str) -> None:
+        self.actions.append(action)
+
+    def do(self, action: str, *command: str) -> None:
+        """One change by a command. Raises AccountError."""
+        self.note(action)
+        if self.acts:
+            must(*command)
+
+
+def owner(path: Path) -> int:
+    """To whom a process belongs, -1 where it has ended."""
+    try:
+        return path.stat().st_uid
+    except FileNotFoundError:
+        return -1
+
+
+def main() -> None:
+    admins = {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "name": {"type": "str", "required": True},
+            # What is pasted here by mistake may be a private key.
+            "keys": {"type": "list", "elements": "str", "default": [], "no_log": True},
+            "sudo": {"type": "list", "elements": "str"},
+            "groups": {"type": "list", "elements": "str"},
+            "shell": {"type": "path"},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        },
+    }
+    module = AnsibleModule(
+        argument_spec={
+            "admins": admins,
+            "service_user": {"type": "str", "default": ""},
+            "phase": {"type": "str", "choices": ["apply", "trial"], "default": "apply"},
+            "seconds": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    manager = Manager(module)
+    try:
+        manager.look()
+        result = manager.apply()
+    except InputError as error:
+        module.fail_json(msg="\n- ".join(["The admins were not changed.", *map(str, error.problems)]))
+    except (AccountError, TrialError, OSError) as error:
+        done = f" Done before: {'; '.join(manager.actions)}." if manager.actions and manager.acts else ""
+        module.fail_json(msg=f"{error}{done}")
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

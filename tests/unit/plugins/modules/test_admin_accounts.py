@@ -1,0 +1,223 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module admin_accounts: accounts, keys and rules of a node that is a directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils import trial
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.ssh_session import Login
+from ansible_collections.baremetal.inference.plugins.modules import admin_accounts
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2VGWBPgbVPMyfzZKaTCM1gbqz2ETAGlrMjCkaxVOEt alice@laptop"
+OTHER = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzY0dEPcFMW4q5mGhTAnBbVKnzYBRO0pDWcm0PdJ/Hk alice@desk"
+ALICE = {"name": "alice", "keys": [KEY], "sudo": None, "groups": None, "shell": None, "state": "present"}
+
+
+class Node:
+    """Users that are homes in a directory, and groups that are sets."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.sudoers = root / "sudoers.d"
+        self.sudoers.mkdir()
+        self.users: dict[str, int] = {"root": 0}
+        self.groups: dict[str, set[str]] = {"adm": set()}
+        self.commands: list[tuple[str, ...]] = []
+        self.visudo_accepts = True
+        self.warnings: list[str] = []
+
+    def account(self, name: str) -> SimpleNamespace:
+        home = str(self.root / name)
+        return SimpleNamespace(
+            pw_name=name, pw_uid=self.users[name], pw_gid=self.users[name], pw_dir=home, pw_shell="/bin/bash"
+        )
+
+    def run(self, *command: str, text: str = "") -> tuple[int, str]:
+        if Path(command[0]).name == "visudo":
+            return (0, "") if self.visudo_accepts else (1, "syntax error near line 2")
+        self.commands.append(command)
+        if command[0] == "useradd":
+            self.users[command[-1]] = 60000
+            (self.root / command[-1]).mkdir(exist_ok=True)
+        if command[0] == "userdel":
+            del self.users[command[-1]]
+        if command[0] == "groupadd":
+            self.groups[command[-1]] = set()
+        if "--groups" in command:
+            wanted = command[command.index("--groups") + 1].split(",")
+            for group, members in self.groups.items():
+                (members.add if group in wanted else members.discard)(command[-1])
+        return 0, ""
+
+    def key_file(self, name: str = "alice") -> str:
+        return (self.root / name / ".ssh/authorized_keys").read_text()
+
+    def apply(self, *admins: dict[str, Any], check: bool = False, phase: str = "apply") -> dict[str, Any]:
+        params = {"admins": [{**ALICE, **item} for item in admins], "service_user": "inference", "phase": phase}
+        module: Any = SimpleNamespace(
+            params={**params, "seconds": 60}, check_mode=check, _diff=True, warn=self.warnings.append
+        )
+        manager = admin_accounts.Manager(module)
+        manager.look()
+        return manager.apply()
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    node = Node(tmp_path)
+    visudo = tmp_path / "visudo"
+    visudo.touch()
+
+    @contextmanager
+    def acting_as(_account: Any) -> Iterator[None]:
+        yield
+
+    def getpwnam(name: str) -> SimpleNamespace:
+        return node.account(name)
+
+    def in_place(path: Path, text: str) -> bool:
+        return path.read_text() == text if path.exists() else not text
+
+    module = admin_accounts
+    monkeypatch.setattr(module, "SUDOERS", node.sudoers)
+    monkeypatch.setattr(module, "VISUDO", visudo)
+    monkeypatch.setattr(module, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(module, "run", node.run)
+    monkeypatch.setattr(module, "acting_as", acting_as)
+    # The owner is the tests' own user.
+    monkeypatch.setattr(module, "in_place", in_place)
+    monkeypatch.setattr(module.pwd, "getpwall", lambda: [node.account(name) for name in node.users])
+    monkeypatch.setattr(module.pwd, "getpwnam", getpwnam)
+    monkeypatch.setattr(
+        module.grp,
+        "getgrall",
+        lambda: [SimpleNamespace(gr_name=name, gr_gid=1, gr_mem=sorted(node.groups[name])) for name in node.groups],
+    )
+    monkeypatch.setattr(module.ssh_session, "login", lambda: Login("root", "192.0.2.7"))
+    monkeypatch.setattr(trial, "RUN", tmp_path / "trials")
+    monkeypatch.setattr(trial, "_must", lambda *command: node.commands.append(command))
+    return node
+
+
+def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
+    admin = {"groups": ["adm", "gpu"]}
+    predicted = node.apply(admin, check=True)
+    assert node.commands == [] and "alice" not in node.users
+    done = node.apply(admin)
+    assert done == predicted
+    assert done["actions"] == [
+        "make the group gpu",
+        "make the user alice",
+        "replace the keys of alice",
+        "write the sudo rule of alice",
+    ]
+    assert ("groupadd", "--system", "gpu") in node.commands
+    assert node.key_file().splitlines()[1:] == [KEY]
+    rule = node.sudoers / "inference-alice"
+    assert rule.read_text().splitlines()[1:] == ["alice ALL=(ALL:ALL) NOPASSWD: ALL"]
+    assert rule.stat().st_mode & 0o777 == 0o440
+    assert (node.root / "alice/.ssh/authorized_keys").stat().st_mode & 0o777 == 0o600
+    assert node.apply(admin)["changed"] is False
+
+
+def test_a_key_that_is_not_declared_is_gone_from_both_files(node: Node) -> None:
+    node.apply({"keys": [KEY, OTHER]})
+    second = node.root / "alice/.ssh/authorized_keys2"
+    second.write_text(OTHER)
+    result = node.apply({})
+    assert OTHER not in node.key_file() and not second.exists()
+    shown = str(result["diff"])
+    assert "SHA256:" in shown and "AAAA" not in shown
+
+
+def test_keys_are_written_into_no_directory_that_others_write(node: Node) -> None:
+    node.apply({})
+    directory = node.root / "alice/.ssh"
+    directory.chmod(0o777)
+    node.apply({"keys": [OTHER]})
+    assert directory.stat().st_mode & 0o777 == 0o755
+
+
+def test_groups_are_left_alone_unless_declared(node: Node) -> None:
+    node.apply({"groups": ["adm"]})
+    assert node.apply({})["changed"] is False
+    assert node.apply({"groups": []})["actions"] == ["put alice into the groups (none)"]
+    assert node.groups["adm"] == set()
+
+
+def test_a_rule_that_visudo_refuses_stops_everything(node: Node) -> None:
+    node.visudo_accepts = False
+    with pytest.raises(InputError, match="syntax error near line 2"):
+        node.apply({})
+    assert node.commands == []
+
+
+def test_no_rule_removes_the_file(node: Node) -> None:
+    node.apply({})
+    assert node.apply({"sudo": []})["actions"] == ["remove the sudo rule of alice"]
+    assert list(node.sudoers.iterdir()) == []
+
+
+def test_without_sudo_check_predicts_and_a_run_says_so(node: Node) -> None:
+    admin_accounts.VISUDO.unlink()
+    assert node.apply({}, check=True)["sudo_installed"] is False
+    with pytest.raises(admin_accounts.AccountError, match="sudo is not installed"):
+        node.apply({})
+
+
+def test_an_admin_that_goes_loses_the_ways_in_first(node: Node) -> None:
+    node.apply({})
+    node.commands.clear()
+    node.apply({"state": "absent"})
+    assert [command[0] for command in node.commands] == ["usermod", "loginctl", "userdel"]
+    assert not (node.root / "alice/.ssh/authorized_keys").exists()
+    assert list(node.sudoers.iterdir()) == []
+    assert node.apply({"state": "absent"})["changed"] is False
+
+
+def test_an_admin_that_nobody_declares_any_more_is_mentioned(node: Node) -> None:
+    (node.sudoers / "inference-bob").touch()
+    node.apply({})
+    assert "bob was an admin" in node.warnings[0]
+
+
+def test_a_shell_that_is_not_there(node: Node) -> None:
+    with pytest.raises(InputError, match="is no program on the node"):
+        node.apply({"shell": "/bin/nosuchshell"})
+
+
+def test_only_a_change_of_the_connections_own_user_is_on_trial(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.apply({}, {"name": "bob"})
+    assert not node.apply({"keys": [OTHER]}, {"name": "bob"}, phase="trial")["trial"]
+    monkeypatch.setattr(admin_accounts.ssh_session, "login", lambda: Login("alice", "192.0.2.7"))
+    assert not node.apply({"keys": [OTHER]}, {"name": "bob"}, phase="trial")["trial"]
+    node.commands.clear()
+    result = node.apply({"sudo": [], "keys": [KEY], "groups": ["adm"]}, {"name": "bob"}, phase="trial")
+    assert result["trial"]
+    assert node.commands[0][0] == "systemd-run"
+    script = Path(node.commands[0][-1]).read_text()
+    for words in ("runuser -u alice", "install -m 0440", "usermod --groups '' alice", "authorized_keys2"):
+        assert words in script
+    assert (node.root / "trials/admins/authorized_keys").read_text().splitlines()[1:] == [OTHER]
+
+
+def test_the_users_rights_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, Any]] = []
+    for name in ("setgroups", "setegid", "seteuid"):
+        monkeypatch.setattr(os, name, lambda value, name=name: calls.append((name, value)))
+    monkeypatch.setattr(os, "getgroups", lambda: [0, 4])
+    account: Any = SimpleNamespace(pw_uid=1000, pw_gid=1001)
+    with pytest.raises(OSError), admin_accounts.acting_as(account):
+        assert calls == [("setgroups", []), ("setegid", 1001), ("seteuid", 1000)]
+        raise OSError
+    assert calls[3:] == [("seteuid", 0), ("setegid", 0), ("setgroups", [0, 4])]

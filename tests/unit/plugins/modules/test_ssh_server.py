@@ -1,0 +1,183 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module ssh_server: a server that is asked, a file that comes back, and nothing changed by a refusal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils import trial
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.ssh_session import Login
+from ansible_collections.baremetal.inference.plugins.module_utils.sshd import SshdError
+from ansible_collections.baremetal.inference.plugins.modules import ssh_server
+
+BASE = {"PasswordAuthentication": False, "PermitRootLogin": "prohibit-password"}
+
+
+class Node:
+    """A node whose sshd takes the first of two values, as the real one does."""
+
+    def __init__(self, root: Path) -> None:
+        self.main = root / "sshd_config"
+        self.ours = root / "sshd_config.d/10-inference.conf"
+        self.ours.parent.mkdir()
+        self.main.write_text(f"Include {self.ours.parent}/*.conf\n")
+        self.reloads: list[str | None] = []
+        self.verbs: list[str] = []
+        self.unit = "ssh.service"
+        self.reload_works = True
+        self.began: list[str] = []
+
+    def values(self, path: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for line in Path(path).read_text().splitlines():
+            keyword, _blank, value = line.strip().lower().partition(" ")
+            if keyword == "include":
+                names = [name for pattern in value.split() for name in ssh_server.listed(pattern)]
+                for name in names:
+                    found = self.values(name) | found
+            elif keyword and keyword[0] != "#":
+                found.setdefault(keyword, value)
+        return found
+
+    def run(self, *command: str) -> tuple[int, str]:
+        if command[0] == "systemctl":
+            if command[1] == "is-active":
+                return int(command[-1] != self.unit), ""
+            self.verbs.append(command[1])
+            self.reloads.append(self.ours.read_text() if self.ours.exists() else None)
+            return (0, "") if self.reload_works else (1, "it does not reload")
+        path = command[command.index("-f") + 1]
+        values = {"passwordauthentication": "yes", "authorizedkeysfile": ".ssh/authorized_keys"} | self.values(path)
+        if "nonsense" in values:
+            return 255, f"{path} line 1: Bad configuration option: nonsense"
+        return 0, "\n".join(f"{keyword} {value}" for keyword, value in values.items())
+
+    def apply(self, check: bool = False, **params: Any) -> dict[str, Any]:
+        everything = {"base": BASE, "config": {}, "admins": [], "phase": "apply", "seconds": 60, **params}
+        module: Any = SimpleNamespace(params=everything, check_mode=check, _diff=True)
+        manager = ssh_server.Manager(module)
+        manager.look()
+        return manager.apply()
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    node = Node(tmp_path)
+    sshd = tmp_path / "sshd"
+    sshd.touch()
+    for name, value in {
+        "MAIN": node.main,
+        "OURS": node.ours,
+        "DEFAULTS": tmp_path / "default",
+        "SSHD": sshd,
+        "RUN_SSHD": tmp_path / "run",
+        "RESTART": 0,
+    }.items():
+        monkeypatch.setattr(ssh_server, name, value)
+    monkeypatch.setattr(trial, "RUN", tmp_path / "trials")
+    monkeypatch.setattr(trial, "_must", lambda *command: node.began.append(command[-1]))
+    monkeypatch.setattr(ssh_server.Server, "run", lambda _self, *command: node.run(*command))
+    monkeypatch.setattr(ssh_server.ssh_session, "login", lambda: Login("root", "192.0.2.7"))
+    return node
+
+
+def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
+    predicted = node.apply(check=True)
+    assert predicted["changed"] and predicted["closes"]
+    assert not node.ours.exists() and not node.reloads
+    done = node.apply()
+    assert done == predicted
+    assert "PasswordAuthentication no" in node.ours.read_text()
+    assert node.ours.stat().st_mode & 0o777 == 0o644
+    again = node.apply()
+    assert (again["changed"], again["closes"], len(node.reloads)) == (False, False, 1)
+
+
+def test_passwords_that_stay_are_not_closed(node: Node) -> None:
+    assert not node.apply(base={**BASE, "PasswordAuthentication": True})["closes"]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "words"),
+    [("PasswordAuthentication yes", "05-x.conf line 1"), ("PermitRootLogin no", "05-x.conf line 1")],
+)
+def test_a_file_that_overrides_is_named(node: Node, theirs: str, words: str) -> None:
+    node.ours.with_name("05-x.conf").write_text(theirs)
+    with pytest.raises(InputError, match=words):
+        node.apply()
+    assert not node.ours.exists()
+
+
+def test_without_its_include_the_file_would_say_nothing(node: Node) -> None:
+    node.main.write_text("UsePAM yes\n")
+    with pytest.raises(InputError, match="nothing includes this file"):
+        node.apply()
+
+
+def test_what_sshd_refuses_is_said_with_the_files_own_names(node: Node) -> None:
+    with pytest.raises(SshdError, match=f"{node.ours} line 1: Bad configuration option"):
+        node.apply(config={"Nonsense": 1})
+    assert not node.ours.exists()
+    node.main.write_text(f"Nonsense 1\nInclude {node.ours.parent}/*.conf\n")
+    with pytest.raises(SshdError, match=f"whole configuration: {node.main} line 1"):
+        node.apply()
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"base": {**BASE, "PermitRootLogin": False}}, "root: the user of this very connection would be shut out"),
+        (
+            {"config": {"DenyUsers": "bob"}, "admins": [{"name": "bob", "groups": []}]},
+            "bob: an admin would be shut out",
+        ),
+        ({"config": {"AllowGroups": "staff root"}, "admins": [{"name": "bob", "groups": ["adm"]}]}, "are bob, adm"),
+        ({"config": {"AuthorizedKeysFile": "/x"}, "admins": [{"name": "bob", "groups": []}]}, "must name .ssh/auth"),
+    ],
+)
+def test_nobody_that_matters_is_shut_out(node: Node, params: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        node.apply(**params)
+    assert not node.ours.exists()
+
+
+def test_an_old_file_comes_back_where_the_server_does_not_reload(node: Node) -> None:
+    node.ours.write_text("PasswordAuthentication yes\n")
+    node.reload_works = False
+    with pytest.raises(SshdError, match="it does not reload"):
+        node.apply()
+    assert node.ours.read_text() == "PasswordAuthentication yes\n"
+
+
+@pytest.mark.parametrize(("unit", "verbs"), [("ssh.service", ["reload"]), ("ssh.socket", ["stop"]), ("neither", [])])
+def test_how_the_file_comes_into_effect(node: Node, unit: str, verbs: list[str]) -> None:
+    """What ssh.socket has started does not survive a reload; the next connection starts it anew."""
+    node.unit = unit
+    node.apply()
+    assert node.verbs == verbs
+
+
+def test_a_trial_begins_before_the_change(node: Node) -> None:
+    node.ours.write_text("PasswordAuthentication yes\n")
+    assert node.apply(phase="trial")["trial"]
+    script = Path(node.began[0]).read_text()
+    assert f"old.conf {node.ours}" in script
+    assert "systemctl reload ssh.service" in script
+
+
+def test_a_server_that_reads_another_file_is_refused(node: Node) -> None:
+    ssh_server.DEFAULTS.write_text("# x\nSSHD_OPTS='-f /etc/other'\n")
+    with pytest.raises(SshdError, match="SSHD_OPTS"):
+        node.apply()
+
+
+def test_no_server_is_said(node: Node) -> None:
+    ssh_server.SSHD.unlink()
+    with pytest.raises(SshdError, match="install openssh-server"):
+        node.apply(check=True)
