@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters over the addresses of inventory hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.baremetal.inference.plugins.module_utils import addresses
+
+
+def host_addresses(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[str]:
+    """The addresses of hosts. Raises AnsibleFilterError."""
+    if isinstance(hosts, str):
+        raise AnsibleFilterError(f"host_addresses: wants a list of host names, found {hosts!r}")
+    try:
+        return addresses.host_addresses(hosts, hostvars)
+    except addresses.AddressError as error:
+        raise AnsibleFilterError(f"host_addresses: {error}") from error
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"host_addresses": host_addresses}

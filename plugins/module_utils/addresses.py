@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The addresses of inventory hosts. Private to the collection."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+VARIABLES = ("inference_address", "ansible_host")
+"""Where a host's address is looked for, in this order; then its own name is resolved."""
+
+
+class AddressError(ValueError):
+    """Hosts without an address; the text names all of them."""
+
+
+def resolve(name: str) -> list[str]:
+    """All addresses of a name, as this machine resolves it; none where it does not."""
+    try:
+        return sorted({str(entry[4][0]) for entry in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)})
+    except (OSError, UnicodeError):
+        return []
+
+
+def _usable(text: str) -> bool:
+    """Whether a text is an address by which another machine can come."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return not (address.is_loopback or address.is_unspecified)
+
+
+def _one(host: str, variables: Mapping[str, Any], resolver: Callable[[str], list[str]]) -> list[str]:
+    words = [str(variables[key]) for key in VARIABLES if variables.get(key)]
+    for word in words:
+        if _usable(word):
+            return [word]
+    for name in [*words, host]:
+        found = [address for address in resolver(name) if _usable(address)]
+        if found:
+            return found
+    return []
+
+
+def host_addresses(
+    hosts: Iterable[str], hostvars: Mapping[str, Any], resolver: Callable[[str], list[str]] = resolve
+) -> list[str]:
+    """The addresses of hosts, each once, in the hosts' order. Raises AddressError."""
+    found = {host: _one(host, hostvars.get(host, {}), resolver) for host in hosts}
+    without = [host for host, addresses in found.items() if not addresses]
+    if without:
+        raise AddressError(
+            f"no address for {', '.join(without)}: set inference_address or ansible_host to an address that other"
+            " machines use, or make the name known to the controller's DNS"
+        )
+    return list(dict.fromkeys(address for addresses in found.values() for address in addresses))

@@ -1,0 +1,583 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: firewall
+short_description: Load a node's nftables rules in a way that comes undone when they lock the operator out
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Owns the table C(inet inference) and C(/etc/nftables.conf), drops what comes in and is not declared, and leaves
+    every other table alone, Docker's among them.
+  - Published container ports are dropped as well, unless they are declared. They are matched by the port that the
+    client asked for.
+  - Each part of a site has a file of its own in C(/etc/nftables.d); files of others there are loaded too.
+  - The rules are first loaded into an empty network namespace. What the kernel lists there is compared with what runs,
+    so a table that somebody has flushed is found, and rules that could not be loaded at boot are refused. Then
+    C(nft --check) judges them in their place.
+  - With O(phase=trial) the rules are loaded, not written, and a timer of systemd brings the old ones back after
+    O(seconds), whatever becomes of Ansible. SSH sessions that are open then go on. O(phase=confirm) writes them and
+    stops the timer, O(phase=rollback) brings the old ones back at once.
+attributes:
+  check_mode:
+    support: full
+    description: Can run in check mode and return changed status prediction without modifying the node.
+    details:
+      - Where nftables is not installed yet, nothing judges the rules.
+  diff_mode:
+    support: full
+    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
+options:
+  phase:
+    description:
+      - V(trial) loads the rules until O(seconds) are over, V(confirm) makes permanent what was tried, V(rollback)
+        undoes it, V(apply) does everything at once and proves nothing.
+    type: str
+    choices: [apply, trial, confirm, rollback]
+    default: apply
+  name:
+    description: The part that O(allow) belongs to, and the name of its file.
+    type: str
+    default: site
+  allow:
+    description:
+      - What is let in, as mappings with C(name), C(port) (a port, a range as V(5005-5010), or a list of them),
+        C(protocol) (V(tcp) or V(udp)) and C(sources) (addresses and networks; left out, anywhere).
+      - Empty removes the part's file.
+    type: list
+    elements: raw
+    default: []
+  ssh_sources:
+    description: Addresses and networks that may come by SSH; none means anywhere.
+    type: list
+    elements: raw
+    default: []
+  ssh_ports:
+    description: Where the SSH server listens. Looked up on the node if empty.
+    type: list
+    elements: raw
+    default: []
+  trusted_interfaces:
+    description: Interfaces from which everything is let in. A C(*) may end a name.
+    type: list
+    elements: str
+    default: []
+  log:
+    description: Whether some of what is dropped is written to the kernel's log.
+    type: bool
+    default: true
+  replace:
+    description: Replace a C(/etc/nftables.conf) that somebody else wrote. A copy of it is kept.
+    type: bool
+    default: false
+  seconds:
+    description: How long a trial lasts.
+    type: int
+    default: 60
+"""
+
+EXAMPLES = r"""
+- name: Try the rules
+  baremetal.inference.firewall:
+    phase: trial
+    allow:
+      - name: engines
+        port: 5005-5010
+        sources: [192.0.2.0/24, "2001:db8::/64"]
+
+- name: Come by a new connection
+  ansible.builtin.wait_for_connection:
+    timeout: 30
+  vars:
+    ansible_control_path: none
+
+- name: Keep them
+  baremetal.inference.firewall:
+    phase: confirm
+"""
+
+RETURN = r"""
+installed:
+  description: Whether nftables is installed.
+  returned: with O(phase=apply) and O(phase=trial)
+  type: bool
+reasons:
+  description: What differs, for people.
+  returned: with O(phase=apply) and O(phase=trial)
+  type: list
+  elements: str
+ssh_ports:
+  description: The ports that are open for SSH.
+  returned: with O(phase=apply) and O(phase=trial)
+  type: list
+  elements: int
+ssh_clients:
+  description: The addresses from which SSH sessions were open.
+  returned: with O(phase=apply) and O(phase=trial)
+  type: list
+  elements: str
+rolled_back:
+  description: Whether the old rules were brought back now. False where there was no trial any more.
+  returned: with O(phase=rollback)
+  type: bool
+backup_file:
+  description: The copy of a replaced file of somebody else.
+  returned: when there is one
+  type: str
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import nftables
+from ansible_collections.baremetal.inference.plugins.module_utils.nftables import FirewallError
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+
+MAIN = Path("/etc/nftables.conf")
+PARTS = Path(nftables.DIRECTORY)
+DROP_IN = Path("/etc/systemd/system/nftables.service.d/10-inference.conf")
+NFT = Path("/usr/sbin/nft")
+PROC = Path("/proc")
+INTERFACES = Path("/sys/class/net")
+UFW = Path("/etc/ufw/ufw.conf")
+
+RUN = Path("/run/inference/firewall")
+"""What a trial needs. Gone after a boot, which loads what /etc holds: the rules that were confirmed last."""
+
+TIMER = "inference-firewall-rollback"
+
+SERVICE = "nftables.service"
+
+OTHERS = ("ufw.service", "firewalld.service", "netfilter-persistent.service", "ferm.service", "shorewall.service")
+"""Units of Debian's packages that load rules of their own."""
+
+DROP_IN_TEXT = f"""\
+# {nftables.HEADER}
+# Debian's unit flushes every table when it is stopped or restarted, Docker's among them.
+[Service]
+ExecStop=
+ExecStop={NFT} "table inet {nftables.TABLE}; delete table inet {nftables.TABLE}"
+"""
+
+ROLLBACK = f"""\
+#!/bin/sh
+# Brings back the firewall that ran before a trial, unless the trial is over.
+cd {{directory}} || exit 1
+exec 9>>lock
+flock 9
+[ -e trial.json ] || exit 0
+if {{nft}} -f old.nft; then
+    echo 'The new rules were not confirmed: the old firewall is back.'
+else
+    # Nobody shall be locked out by a roll-back that does not work.
+    {{nft}} 'table inet {nftables.TABLE}; delete table inet {nftables.TABLE}'
+    echo 'The new rules were not confirmed, and the old ones cannot be loaded: THERE IS NO FIREWALL NOW.' >&2
+fi
+rm -f trial.json
+"""
+
+SSH_PORT = 22
+"""Where no SSH server is found on the node. Source: RFC 4253, section 4.1"""
+
+QUICK = 60
+"""Seconds for a command."""
+
+
+class Node:
+    """The node: its commands, files and sockets."""
+
+    def run(self, *command: str, text: str | None = None) -> tuple[int, str]:
+        """Exit code and output of a command, its errors only where it failed.
+
+        Raises FirewallError where it hangs or is not there.
+        """
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
+        try:
+            result = subprocess.run(
+                command,
+                input=text or "",
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=QUICK,
+                env=environment,
+                cwd="/",
+                check=False,
+            )
+        except (subprocess.TimeoutExpired, FileNotFoundError) as error:
+            raise FirewallError(f"{command[0]}: {error}") from error
+        return result.returncode, (result.stdout + (result.stderr if result.returncode else "")).strip()
+
+    def must(self, *command: str, text: str | None = None) -> str:
+        """A command's output. Raises FirewallError."""
+        code, output = self.run(*command, text=text)
+        if code:
+            raise FirewallError(f"{' '.join(command)} failed ({code}): {output}")
+        return output
+
+    def listing(self) -> str | None:
+        """Our table as it runs, or None where there is none."""
+        code, output = self.run(str(NFT), "--stateless", "list", "table", "inet", nftables.TABLE)
+        return f"{output}\n" if code == 0 else None
+
+    def expected(self, text: str) -> tuple[bool, str]:
+        """How the kernel would list our table: success, and the listing or nft's words.
+
+        An empty network namespace is as the node is when it boots: no interface but lo.
+        """
+        script = f"{NFT} -f - && {NFT} --stateless list table inet {nftables.TABLE}"
+        code, output = self.run("unshare", "--net", "sh", "-c", script, text=text)
+        return code == 0, f"{output}\n"
+
+    def units(self) -> dict[str, dict[str, str]]:
+        """The units of firewalls and of SSH. Raises FirewallError."""
+        names = "--property=Id,ActiveState,UnitFileState,MainPID,Listen"
+        return nftables.units(self.must("systemctl", "show", names, SERVICE, "ssh.service", "ssh.socket", *OTHERS))
+
+    def sockets(self) -> list[nftables.Socket]:
+        """All TCP sockets."""
+        texts = (read(PROC / "net" / name) or "" for name in ("tcp", "tcp6"))
+        return [found for text in texts for found in nftables.sockets(text)]
+
+    def ssh_ports(self, units: dict[str, dict[str, str]]) -> tuple[int, ...]:
+        """Where the SSH server listens: by its main process, since sessions that forward ports listen too."""
+        found: set[int] = set()
+        socket_unit = units.get("ssh.socket", {})
+        if socket_unit.get("ActiveState") == "active":
+            found.update(nftables.socket_ports(socket_unit.get("Listen", "")))
+        inodes: set[str] = set()
+        for link in (PROC / units.get("ssh.service", {}).get("MainPID", "0") / "fd").glob("*"):
+            with suppress(FileNotFoundError):  # Closed meanwhile.
+                inodes.update(re.findall(r"^socket:\[([0-9]+)\]$", os.readlink(link)))
+        found.update(item.port for item in self.sockets() if item.listening and item.inode in inodes)
+        return tuple(sorted(found)) or (SSH_PORT,)
+
+    def foreign_bridges(self) -> tuple[str, ...]:
+        """Bridges that share the beginning of their name with Docker's, and are a way to the outside."""
+        names = (path.name for path in INTERFACES.glob("br-*"))
+        return tuple(sorted(name for name in names if not nftables.DOCKER_BRIDGE.fullmatch(name)))
+
+    def default_main(self) -> bool:
+        """Whether /etc/nftables.conf is as Debian's package brought it."""
+        code, output = self.run("dpkg-query", "--show", "--showformat=${Conffiles}", "nftables")
+        digest = hashlib.md5(MAIN.read_bytes(), usedforsecurity=False).hexdigest()
+        return code == 0 and f"{MAIN} {digest}" in output
+
+
+def read(path: Path) -> str | None:
+    """A file's text, or None where there is none."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+
+
+def write(path: Path, text: str | None, mode: int = 0o644) -> None:
+    """Replace a file in one step, or remove it for None."""
+    if text is None:
+        path.unlink(missing_ok=True)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    # Not *.nft, which would be loaded, should the run be cut off.
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+        os.fchmod(stream.fileno(), mode)
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+    new.replace(path)
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Nobody else, the roll-back included, touches the trial meanwhile."""
+    RUN.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (RUN / "lock").open("a", encoding="utf-8") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+class Manager:
+    """One run."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.node = Node()
+
+    # --- looking
+
+    def look(self) -> dict[str, Any]:
+        """Read everything, refuse what cannot be right, and say what differs. Raises FirewallError and InputError."""
+        rules, base = nftables.parse(self.module.params)
+        units = self.node.units()
+        self.refuse_others(units)
+        base = replace(
+            base,
+            ssh_ports=base.ssh_ports or self.node.ssh_ports(units),
+            foreign_bridges=self.node.foreign_bridges(),
+        )
+        own = PARTS / f"50-inference-{self.module.params['name']}.nft"
+        self.files: dict[Path, str | None] = {
+            own: nftables.part_text(self.module.params["name"], rules),
+            MAIN: nftables.main_text(base),
+            DROP_IN: DROP_IN_TEXT,
+        }
+        self.before = {path: read(path) for path in self.files}
+        self.foreign_main = self.refuse_foreign_main()
+        parts = {path.name: read(path) or "" for path in PARTS.glob("*.nft") if path != own}
+        text = self.files[own]
+        self.text = nftables.complete(str(self.files[MAIN]), parts if text is None else {**parts, own.name: text})
+        self.flows = [item for item in self.node.sockets() if item.established and item.port in base.ssh_ports]
+        installed = NFT.exists()
+        self.running = self.node.listing() if installed else None
+        wanted = self.judged(parts) if installed else None
+        service = units.get(SERVICE, {})
+        self.service_off = (service.get("UnitFileState"), service.get("ActiveState")) != ("enabled", "active")
+        reasons = [f"{path} differs" for path, content in self.files.items() if content != self.before[path]]
+        if wanted != self.running or not installed:
+            reasons.append(f"the table inet {nftables.TABLE} is not loaded, or differs from the files")
+        if self.service_off:
+            reasons.append(f"{SERVICE} is not on")
+        result: dict[str, Any] = {
+            "changed": bool(reasons),
+            "installed": installed,
+            "reasons": reasons,
+            "ssh_ports": list(base.ssh_ports),
+            "ssh_clients": sorted({flow.peer for flow in self.flows}),
+        }
+        if self.module._diff:
+            result["diff"] = self.diff(wanted)
+        return result
+
+    def diff(self, wanted: str | None) -> list[dict[str, str]]:
+        """The files that differ; where none does, the running table."""
+        pairs = {str(path): (self.before[path], self.files[path]) for path in self.files}
+        differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        if not differing and wanted != self.running:
+            differing = {f"nft list table inet {nftables.TABLE}": (self.running, wanted)}
+        return [
+            {"before_header": name, "after_header": name, "before": old or "", "after": new or ""}
+            for name, (old, new) in differing.items()
+        ]
+
+    def refuse_others(self, units: dict[str, dict[str, str]]) -> None:
+        others = nftables.conflicts({name: units.get(name, {}) for name in OTHERS}, read(UFW) or "")
+        if others:
+            off = "; ".join("ufw disable" if name == "ufw" else f"systemctl disable --now {name}" for name in others)
+            raise FirewallError(
+                f"{', '.join(others)} is in charge of this node's firewall, and two do not go together. Declare what"
+                f" it lets in as common_firewall_allow, run `{off}` on the node, and try again; or leave the firewall"
+                " to it with `common_firewall_enabled: false`. Nothing was changed."
+            )
+
+    def refuse_foreign_main(self) -> bool:
+        """Whether somebody else wrote the main file. Raises FirewallError unless it may be replaced."""
+        text = self.before[MAIN]
+        if text is None or nftables.is_ours(text) or not nftables.has_rules(text) or self.node.default_main():
+            return False
+        if not self.module.params["replace"]:
+            raise FirewallError(
+                f"{MAIN} holds rules that this role did not write. Declare what they let in as common_firewall_allow"
+                f" (or keep them as {PARTS}/NAME.nft), and set `common_firewall_replace: true` to replace the file: a"
+                " copy of it is kept beside it. Nothing was changed."
+            )
+        return True
+
+    def judged(self, foreign: dict[str, str]) -> str:
+        """How the kernel would list the rules. Raises FirewallError with nft's words."""
+        good, words = self.node.expected(self.text)
+        if good:
+            return words
+        for name, text in sorted(foreign.items()):
+            good, said = self.node.expected(nftables.wrapped(text))
+            if not good:
+                raise FirewallError(
+                    f"{PARTS}/{name} cannot be loaded: it must hold lines of a chain, without a table around them, and"
+                    " name interfaces by iifname, since there are none yet when a node boots. Correct it, or move it"
+                    f" away. Nothing was changed. nft said:\n{said.strip()}"
+                )
+        raise FirewallError(f"nft refuses the rules. Nothing was changed. It said:\n{words.strip()}")
+
+    # --- acting
+
+    def apply(self) -> dict[str, Any]:
+        """Everything at once."""
+        result = self.look()
+        if self.module.check_mode or not result["changed"]:
+            return result
+        self.demand(result)
+        with locked():
+            self.over()
+            self.node.must(str(NFT), "--check", "-f", "-", text=self.text)
+            result |= self.keep(self.text, {str(path): text for path, text in self.files.items()}, self.running)
+        return result
+
+    def demand(self, result: dict[str, Any]) -> None:
+        if not result["installed"]:
+            raise FirewallError(f"{NFT} is not there: install the package nftables first. Nothing was changed.")
+
+    def over(self) -> None:
+        """End a trial that a run has left behind. For who holds the lock."""
+        if (RUN / "trial.json").exists():
+            self.node.must(str(NFT), "-f", str(RUN / "old.nft"))
+            self.disarm()
+            self.running = self.node.listing()
+
+    def trial(self) -> dict[str, Any]:
+        """Load without writing, and arm the way back."""
+        result = self.look()
+        if self.module.check_mode or not result["changed"]:
+            return result
+        self.demand(result)
+        text = nftables.with_flows(self.text, self.flows)
+        with locked():
+            self.over()
+            self.node.must(str(NFT), "--check", "-f", "-", text=text)
+            write(RUN / "old.nft", self.way_back(), 0o600)
+            write(RUN / "rollback", ROLLBACK.format(directory=RUN, nft=NFT), 0o700)
+            files = {str(path): content for path, content in self.files.items()}
+            plan = {"schema": 1, "text": self.text, "files": files, "foreign_main": self.foreign_main}
+            write(RUN / "trial.json", json.dumps(plan), 0o600)
+            try:
+                self.arm()
+                self.node.must(str(NFT), "-f", "-", text=text)
+            except FirewallError:
+                self.disarm()
+                raise
+        return result
+
+    def way_back(self) -> str:
+        """A text that makes our table what it is now. Raises FirewallError where there is none."""
+        old = nftables.listed(self.running)
+        code, _words = self.node.run(str(NFT), "--check", "-f", "-", text=old)
+        if code == 0:
+            return old
+        # Old versions of nft list some expressions in a way that they cannot read.
+        main = self.before[MAIN] or ""
+        parts = {path.name: read(path) or "" for path in PARTS.glob("*.nft")}
+        old = nftables.complete(main, parts)
+        code, words = self.node.run(str(NFT), "--check", "-f", "-", text=old)
+        if code or not nftables.is_ours(main):
+            raise FirewallError(
+                f"the table inet {nftables.TABLE} that runs could not be brought back, so no other is tried: nft can"
+                f" read neither its own listing of it nor {MAIN}. Nothing was changed. nft said:\n{words}"
+            )
+        return old
+
+    def arm(self) -> None:
+        """Let systemd bring the old rules back, whatever becomes of this connection."""
+        self.node.run("systemctl", "stop", f"{TIMER}.timer")
+        self.node.must(
+            *("systemd-run", "--quiet", "--collect", f"--unit={TIMER}"),
+            *("--description=Bring back the firewall's old rules unless the new ones are confirmed",),
+            *(f"--on-active={self.module.params['seconds']}s", "--timer-property=AccuracySec=100ms"),
+            *("/bin/sh", str(RUN / "rollback")),
+        )
+
+    def disarm(self) -> None:
+        (RUN / "trial.json").unlink(missing_ok=True)
+        self.node.run("systemctl", "stop", f"{TIMER}.timer")
+
+    def confirm(self) -> dict[str, Any]:
+        """Make permanent what was tried. Raises FirewallError where it is too late."""
+        if self.module.check_mode:
+            return {"changed": False}
+        with locked():
+            text = read(RUN / "trial.json")
+            if text is None:
+                raise FirewallError(
+                    "the trial was over before it was confirmed, and the old rules are back: see"
+                    f" `journalctl --unit={TIMER}.service`. Allow it more time with common_firewall_confirm_seconds."
+                )
+            plan = json.loads(text)
+            self.foreign_main = plan["foreign_main"]
+            result = self.keep(plan["text"], plan["files"], None)
+            self.disarm()
+        return {"changed": True, **result}
+
+    def keep(self, text: str, files: dict[str, str | None], running: str | None) -> dict[str, str]:
+        """Load and write for good. Puts everything back, and raises FirewallError, where that does not work.
+
+        A trial's own roll-back brings its table back, so ``running`` is only for who has none.
+        """
+        backup: dict[str, str] = {}
+        before = {Path(name): read(Path(name)) for name in files}
+        try:
+            self.node.must(str(NFT), "-f", "-", text=text)
+            if self.foreign_main:
+                backup = {"backup_file": self.module.backup_local(str(MAIN))}
+            for name, content in files.items():
+                if content != before[Path(name)]:
+                    write(Path(name), content)
+            if before[DROP_IN] != DROP_IN_TEXT:
+                self.node.must("systemctl", "daemon-reload")
+            self.node.must("systemctl", "enable", "--quiet", SERVICE)
+            self.node.must("systemctl", "start", SERVICE)
+        except (FirewallError, OSError) as error:
+            for path, content in before.items():
+                if read(path) != content:
+                    write(path, content)
+            if not (RUN / "trial.json").exists():
+                self.node.must(str(NFT), "-f", "-", text=nftables.listed(running))
+            raise FirewallError(f"The rules could not be made permanent; the old files are back: {error}") from error
+        return backup
+
+    def rollback(self) -> dict[str, Any]:
+        """Bring the old rules back now, if a trial is on."""
+        if self.module.check_mode or not (RUN / "trial.json").exists():
+            return {"changed": False, "rolled_back": False}
+        # The timer stays armed until that is done. Its script takes the lock.
+        self.node.must("/bin/sh", str(RUN / "rollback"))
+        self.disarm()
+        return {"changed": True, "rolled_back": True}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "phase": {"type": "str", "choices": ["apply", "trial", "confirm", "rollback"], "default": "apply"},
+            "name": {"type": "str", "default": "site"},
+            "allow": {"type": "list", "elements": "raw", "default": []},
+            "ssh_sources": {"type": "list", "elements": "raw", "default": []},
+            "ssh_ports": {"type": "list", "elements": "raw", "default": []},
+            "trusted_interfaces": {"type": "list", "elements": "str", "default": []},
+            "log": {"type": "bool", "default": True},
+            "replace": {"type": "bool", "default": False},
+            "seconds": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    manager = Manager(module)
+    phases = {
+        "apply": manager.apply,
+        "trial": manager.trial,
+        "confirm": manager.confirm,
+        "rollback": manager.rollback,
+    }
+    try:
+        result = phases[module.params["phase"]]()
+    except InputError as error:
+        module.fail_json(msg="\n- ".join(["Nothing was changed.", *map(str, error.problems)]))
+    except (FirewallError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
