@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kernel's command line: what is written, and what counts as done. The scenario vm boots with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.modules import kernel_cmdline as module
+from ansible_collections.baremetal.inference.plugins.modules.kernel_cmdline import (
+    PARAMETER,
+    Boot,
+    BootError,
+    in_menu,
+    lacking,
+    overruled,
+    parameters_of,
+    render,
+)
+
+MENU = """
+### BEGIN /etc/grub.d/10_linux ###
+menuentry 'Debian' {
+    linux /boot/vmlinuz-6.1 root=LABEL=root ro quiet iommu=pt
+    initrd /boot/initrd.img
+}
+menuentry 'Debian (recovery)' {
+    linux /boot/vmlinuz-6.1 root=LABEL=root ro single iommu=pt
+}
+### END /etc/grub.d/10_linux ###
+### BEGIN /etc/grub.d/20_memtest86+ ###
+menuentry 'Memory test' {
+    linux /boot/mt86+x64
+}
+### END /etc/grub.d/20_memtest86+ ###
+"""
+OLD = "### BEGIN /etc/grub.d/10_linux ###\nlinux /boot/vmlinuz-6.1 root=LABEL=root ro\n"
+
+
+def test_the_file_adds_to_what_others_say() -> None:
+    assert render(["iommu=pt", "pci=noacs"]).endswith('GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX iommu=pt pci=noacs"\n')
+    assert render([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "there"), [(["iommu=pt"], True), (["iommu=pt", "quiet"], False), (["iommu"], False), ([], True)]
+)
+def test_every_entry_of_the_menu_counts(parameters: list[str], there: bool) -> None:
+    assert in_menu(parameters, MENU) is there
+
+
+def test_a_menu_without_a_kernel_is_none() -> None:
+    assert not in_menu(["iommu=pt"], "set timeout=0\n")
+
+
+def test_a_parameter_may_be_asked_for_twice() -> None:
+    pages = ["hugepagesz=1G", "hugepages=4", "hugepagesz=2M", "hugepages=4"]
+    assert lacking(pages, ["hugepagesz=1G", "hugepages=4", "hugepagesz=2M"]) == ["hugepages=4"]
+    assert lacking(pages, [*pages, "quiet"]) == []
+
+
+def test_what_comes_later_wins() -> None:
+    assert overruled(["iommu=pt", "quiet"], ["ro", "iommu=pt", "quiet", "iommu=off"]) == ["iommu=off"]
+    assert overruled(["iommu=pt"], ["iommu=off", "iommu=pt"]) == []
+    assert overruled(["console=ttyS0"], ["console=ttyS0", "console=tty0"]) == []
+
+
+def test_what_an_earlier_file_gave() -> None:
+    assert parameters_of(render(["iommu=pt", "quiet"])) == ["iommu=pt", "quiet"]
+    assert parameters_of("") == []
+
+
+class Grub:
+    """A module with GRUB's programs, or without; grub-mkconfig writes a menu."""
+
+    def __init__(self, menu: str, check: int = 0, installed: bool = True) -> None:
+        self.menu, self.check, self.installed = menu, check, installed
+
+    def get_bin_path(self, name: str) -> str | None:
+        return name if self.installed else None
+
+    def run_command(self, argv: list[str]) -> tuple[int, str, str]:
+        if argv[0] == "grub-mkconfig":
+            Path(argv[2]).write_text(self.menu)
+            return 0, "", ""
+        return self.check, "", "syntax error"
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    menu, drop_in = tmp_path / "grub.cfg", tmp_path / "50-inference.cfg"
+    menu.write_text(OLD)
+    monkeypatch.setattr(module, "MENU", menu)
+    monkeypatch.setattr(module, "DROP_IN", drop_in)
+    return menu, drop_in
+
+
+def test_a_new_menu_takes_the_place_of_the_old(files: tuple[Path, Path]) -> None:
+    menu, drop_in = files
+    Boot(Grub(MENU)).renew(["iommu=pt"], "")
+    assert (menu.read_text(), drop_in.read_text()) == (MENU, render(["iommu=pt"]))
+
+
+@pytest.mark.parametrize(
+    ("grub", "words"),
+    [
+        (Grub(MENU, check=1), "the old menu stays: syntax error"),
+        (Grub(OLD), "the new menu does not hold iommu=pt"),
+        (Grub(MENU, installed=False), "no grub-mkconfig and no grub-script-check"),
+    ],
+)
+def test_what_fails_leaves_the_old_files(files: tuple[Path, Path], grub: Any, words: str) -> None:
+    menu, drop_in = files
+    with pytest.raises(BootError, match=words):
+        Boot(grub).renew(["iommu=pt"], "")
+    assert menu.read_text() == OLD
+    assert not drop_in.exists()
+    assert sorted(path.name for path in menu.parent.iterdir()) == ["grub.cfg"]
+
+
+@pytest.mark.parametrize(
+    "text", ["iommu=pt", "default_hugepagesz=1G", "console=ttyS0,115200n8", "quiet", "pci=realloc=on"]
+)
+def test_parameters(text: str) -> None:
+    assert PARAMETER.fullmatch(text)
+
+
+@pytest.mark.parametrize("text", ["", "a b", "x=$(reboot)", 'x="1"', "x='1'", "a\nb", "x=`id`"])
+def test_no_parameters(text: str) -> None:
+    assert not PARAMETER.fullmatch(text)
