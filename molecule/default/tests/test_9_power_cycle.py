@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""power-cycle.yml, with a Redfish service that kills and starts the node's container. Last: a node loses its power."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from node import Node, playbook, wait_for
+from redfish import Machine, serve
+
+NAME = "baremetal.inference.power_cycle"
+PASSWORD = "bmc-s3cret-77"
+
+
+class Container(Machine):
+    """A node whose power is its container."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def reset(self, kind: str) -> None:
+        super().reset(kind)
+        command = {"ForceOff": ["kill"], "On": ["start"], "ForceRestart": ["restart", "--time=0"]}[kind]
+        subprocess.run(["docker", *command, self.name], check=True, capture_output=True)
+
+
+def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tmp_path: Path) -> None:
+    machine = Container(deb13.name)
+    with serve(machine, PASSWORD, tmp_path) as (address, authority):
+        bmc: dict[str, Any] = {
+            "bmc_address": address,
+            "bmc_user": "admin",
+            "bmc_password": PASSWORD,
+            "bmc_ca": str(authority),
+        }
+        cases: list[tuple[str, dict[str, Any], str]] = [
+            (f"{deb12.name},{deb13.name}", {"confirm": deb13.name}, "Name one node twice"),
+            (deb13.name, {}, "Name one node twice"),
+            (deb13.name, {"confirm": deb12.name}, "Name one node twice"),
+            (deb13.name, {"confirm": deb13.name, "bmc_password": "wrong"}, "refuses the user or the password"),
+            (deb13.name, {"confirm": deb13.name}, "answers over SSH"),
+        ]
+        for limit, more, words in cases:
+            output = playbook(limit, name=NAME, check=False, **{**bmc, **more})
+            assert words in " ".join(output.split())
+            assert PASSWORD not in output
+    assert machine.orders == []
+
+
+def test_a_node_that_hangs_comes_back(deb13: Node, tmp_path: Path) -> None:
+    machine = Container(deb13.name)
+    # Nobody can log in any more, as where the disk under the system does not answer.
+    deb13.run("systemctl stop ssh.socket ssh.service 2>/dev/null; ! ss -Htln sport = 22 | grep -q .")
+    with serve(machine, PASSWORD, tmp_path) as (address, authority):
+        output = playbook(
+            deb13.name,
+            "-vvv",
+            name=NAME,
+            confirm=deb13.name,
+            bmc_address=address,
+            bmc_user="admin",
+            bmc_password=PASSWORD,
+            bmc_ca=str(authority),
+            environment={"ANSIBLE_LOG_PATH": str(tmp_path / "log")},
+        )
+    assert machine.orders == ["ForceOff", "On"]
+    assert PASSWORD not in output + (tmp_path / "log").read_text()
+    wait_for("the node is up", lambda: deb13.run("systemctl is-system-running", check=False) == "running")

@@ -1,0 +1,144 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: bmc_power
+short_description: Power-cycle a machine through its BMC
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Asks a machine's baseboard management controller for the power's state, or takes the power away and brings it back,
+    by Redfish or by IPMI.
+  - Runs where the BMC can be reached, which usually is the controller. Nothing asks the operating system first.
+  - Redfish needs nothing but Python; IPMI needs C(ipmitool), which is given the password by its standard input.
+attributes:
+  check_mode:
+    support: full
+    description: Can run in check mode and return changed status prediction without modifying the machine.
+    details:
+      - Asks for the state, and changes no power.
+  diff_mode:
+    support: none
+    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
+options:
+  protocol:
+    description: How to talk to the BMC.
+    type: str
+    choices: [redfish, ipmi]
+    default: redfish
+  address:
+    description: The BMC's name or address, with C(:PORT) where that is not the usual one.
+    type: str
+    required: true
+  user:
+    description: The BMC's user.
+    type: str
+    required: true
+  password:
+    description: The user's password.
+    type: str
+    required: true
+  action:
+    description:
+      - V(cycle) takes the power away for O(pause) seconds, V(reset) only restarts, V(status) only asks.
+      - A machine that is off is switched on by V(cycle) and V(reset).
+    type: str
+    choices: [cycle, reset, status]
+    default: status
+  pause:
+    description: Seconds without power.
+    type: int
+    default: 10
+  timeout:
+    description: Seconds that the machine may take to go off, or on.
+    type: int
+    default: 120
+  system:
+    description: The name of the machine's Redfish system, where a BMC has several.
+    type: str
+    default: ""
+  validate_certs:
+    description: Whether the BMC's certificate is checked.
+    type: bool
+    default: true
+  ca_path:
+    description: A file with the authority of the BMC's certificate.
+    type: path
+"""
+
+EXAMPLES = r"""
+- name: Take the power away from a machine that hangs, and bring it back
+  baremetal.inference.bmc_power:
+    address: bmc-gpu7.example.com
+    user: operator
+    password: "{{ vault_bmc_password }}"
+    action: cycle
+  delegate_to: localhost
+  become: false
+"""
+
+RETURN = r"""
+state:
+  description: The power's state, V(on), V(off), or the BMC's word for what lies between.
+  returned: success
+  type: str
+before:
+  description: The state before.
+  returned: success
+  type: str
+"""
+
+import ssl
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import bmc
+
+
+def connect(module: AnsibleModule) -> bmc.Bmc:
+    """The BMC. Raises OSError where the authority's file cannot be read."""
+    wanted = module.params
+    who = (wanted["address"], wanted["user"], wanted["password"])
+    if wanted["protocol"] == "ipmi":
+        return bmc.Ipmi(*who, run=module.run_command)
+    context = ssl.create_default_context(cafile=wanted["ca_path"])
+    if not wanted["validate_certs"]:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return bmc.Redfish(*who, context=context, system=wanted["system"])
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "protocol": {"type": "str", "choices": ["redfish", "ipmi"], "default": "redfish"},
+            "address": {"type": "str", "required": True},
+            "user": {"type": "str", "required": True},
+            "password": {"type": "str", "required": True, "no_log": True},
+            "action": {"type": "str", "choices": ["cycle", "reset", "status"], "default": "status"},
+            "pause": {"type": "int", "default": 10},
+            "timeout": {"type": "int", "default": 120},
+            "system": {"type": "str", "default": ""},
+            "validate_certs": {"type": "bool", "default": True},
+            "ca_path": {"type": "path"},
+        },
+        supports_check_mode=True,
+    )
+    action = module.params["action"]
+    try:
+        machine = connect(module)
+        if action == "status" or module.check_mode:
+            state = machine.state()
+            module.exit_json(changed=action != "status", before=state, state=state)
+        before = bmc.cycle(machine, action, module.params["pause"], module.params["timeout"], bmc.Clock())
+    except (bmc.BmcError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=True, before=before, state="on")
+
+
+if __name__ == "__main__":
+    main()

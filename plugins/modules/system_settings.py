@@ -1,0 +1,686 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: system_settings
+short_description: A node's clock, names and logs, in one call
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Looks at everything first, and changes nothing where anything is wrong.
+  - Installs nothing. In check mode it predicts what it would do on a node that has no chrony yet.
+attributes:
+  check_mode:
+    support: full
+    description: Can run in check mode and return changed status prediction without modifying the node.
+    details:
+      - Does not wait for the clock, and asks chronyd nothing where chrony is not installed yet.
+  diff_mode:
+    support: full
+    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
+options:
+  clock:
+    description:
+      - chrony's configuration. Left out, chrony is left alone.
+      - Writes C(/etc/chrony/sources.d/inference.sources) and C(/etc/chrony/conf.d/inference.conf), has chronyd judge
+        them, and asks chronyd afterwards whether it has the sources and the right time.
+    type: dict
+    suboptions:
+      servers:
+        description:
+          - NTP servers, each with chrony's options for it behind the name if need be.
+          - Where servers or pools are declared, the sources in C(/etc/chrony/chrony.conf) (Debian's pool, and what a
+            DHCP server offers) go out of force. They come back when nothing is declared any more.
+        type: list
+        elements: str
+        default: []
+      pools:
+        description: Names that stand for several NTP servers.
+        type: list
+        elements: str
+        default: []
+      config:
+        description: More directives of chrony.conf, one an item.
+        type: list
+        elements: str
+        default: []
+      sync_seconds:
+        description: How long to wait until the clock is synchronised. 0 asks nothing.
+        type: int
+        default: 60
+      max_offset:
+        description: How many seconds the clock may still be off then.
+        type: float
+        default: 0.5
+  timezone:
+    description: A name from C(/usr/share/zoneinfo). Empty leaves the time zone alone.
+    type: str
+    default: ""
+  names:
+    description: The host name and C(/etc/hosts). Left out, both are left alone.
+    type: dict
+    suboptions:
+      hostname:
+        description: The host name. Empty leaves it alone.
+        type: str
+        default: ""
+      manage_hosts:
+        description: Whether C(/etc/hosts) is looked after.
+        type: bool
+        default: true
+      address:
+        description:
+          - Where the node's own name leads, which must not be 127.0.1.1. Empty takes the address from which the node
+            goes out by its default route.
+        type: str
+        default: ""
+      hosts:
+        description: More entries, as mappings with C(address) and C(names).
+        type: list
+        elements: raw
+        default: []
+  journal:
+    description: journald's limits; the journal is kept over reboots. Left out, journald is left alone.
+    type: dict
+    suboptions:
+      max_use:
+        description: How much disk the journal takes at most, such as V(4G).
+        type: str
+        required: true
+      keep_free:
+        description: How much disk the journal leaves to others.
+        type: str
+        required: true
+      max_retention:
+        description: The age after which entries go, as a time span of systemd. V(0) keeps them while there is room.
+        type: str
+        required: true
+      rate_limit_interval:
+        description: The time span that O(journal.rate_limit_burst) counts in.
+        type: str
+        required: true
+      rate_limit_burst:
+        description:
+          - Messages that a service may write in that time; what is more is dropped. All containers count as one.
+          - V(0) sets no limit.
+        type: int
+        required: true
+  logrotate:
+    description: Limits for the logs that are files. Left out, logrotate is left alone.
+    type: dict
+    suboptions:
+      max_size:
+        description: The size from which on a log is rotated before its time, such as V(200M).
+        type: str
+        required: true
+"""
+
+EXAMPLES = r"""
+- name: Take the time from the site's own servers
+  baremetal.inference.system_settings:
+    clock:
+      servers: [ntp1.example.com, ntp2.example.com iburst nts]
+    timezone: Etc/UTC
+
+- name: Have the node's name lead to an address that other nodes reach
+  baremetal.inference.system_settings:
+    names:
+      hosts:
+        - address: 192.0.2.20
+          names: [storage.example.com, storage]
+"""
+
+RETURN = r"""
+notes:
+  description: What an operator should know, and what is no mistake.
+  returned: success
+  type: list
+  elements: str
+clock:
+  description: The sources as chronyd sees them, for people.
+  returned: where the clock was waited for
+  type: list
+  elements: str
+"""
+
+import ipaddress
+import os
+import re
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import chrony, hosts_file, journal
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
+
+ROOT = Path("/")
+HEADER = "Managed by Ansible, module baremetal.inference.system_settings: changes made here are lost."
+
+JOURNAL_MESSAGE = "ec387f577b844b8fa948f33cad9a75e6"
+"""journald's message on its journal's size. Source: SD_MESSAGE_JOURNAL_USAGE, systemd/sd-messages.h."""
+
+JOURNAL_SECONDS = 10
+JOURNAL_SLACK = 2**20
+"""Bytes by which journald may round a limit."""
+
+ROUTED = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
+"""Addresses that nobody has (RFC 5737, RFC 3849): the route to them is the default one. Nothing is sent there."""
+
+ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
+
+CLOUD_HOSTS = re.compile(r"^manage_etc_hosts:\s*['\"]?(\w+)", re.MULTILINE)
+CLOUD_FALSE = ("false", "no", "off")
+
+
+class SettingsError(Exception):
+    """The node does not do what it was told; the text is for the operator."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file's text before and after; None where there is none."""
+
+    path: Path
+    before: str | None
+    after: str | None
+
+    def diff(self) -> dict[str, str]:
+        header = {"before_header": str(self.path), "after_header": str(self.path)}
+        return {**header, "before": self.before or "", "after": self.after or ""}
+
+
+@dataclass
+class Part:
+    """A part of the settings: look() fills the lists, act() is called where there are changes or orders."""
+
+    node: Node
+    options: Any
+    problems: list[Problem] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    # What has to be done although no file differs.
+    orders: list[str] = field(default_factory=list)
+
+    def want(self, path: str, text: str | None) -> None:
+        """Declare a file's text, None for no file."""
+        full = self.node.path(path)
+        before = self.node.read(path)
+        if before != text:
+            self.changes.append(Change(full, before, text))
+
+    def write(self) -> None:
+        for change in self.changes:
+            if change.after is None:
+                change.path.unlink(missing_ok=True)
+            else:
+                files.write(change.path, change.after)
+
+    def undo(self) -> None:
+        """Bring the files back that write() replaced."""
+        for change in self.changes:
+            if change.before is None:
+                change.path.unlink(missing_ok=True)
+            else:
+                files.write(change.path, change.before)
+
+    def look(self) -> None:
+        """Read, judge and plan; changes nothing."""
+        raise NotImplementedError
+
+    def act(self) -> None:
+        """Do it. Raises SettingsError."""
+        self.write()
+
+
+class Node:
+    """What is read from the node, and its commands."""
+
+    def __init__(self, run: Callable[..., tuple[int, str, str]]) -> None:
+        self.runner = run
+
+    def path(self, path: str) -> Path:
+        return ROOT / path.lstrip("/")
+
+    def read(self, path: str) -> str | None:
+        """A file's text, None where there is none."""
+        try:
+            return self.path(path).read_text(encoding="utf-8", errors="surrogateescape")
+        except FileNotFoundError:
+            return None
+
+    def run(self, *command: str) -> tuple[int, str]:
+        """Status and output, errors included, of a command; 127 where there is no such program."""
+        try:
+            code, output, words = self.runner(list(command), handle_exceptions=False)
+        except OSError as error:
+            return 127, str(error)
+        return code, (output + words).strip()
+
+    def do(self, *command: str) -> str:
+        """A command's output. Raises SettingsError."""
+        code, output = self.run(*command)
+        if code:
+            raise SettingsError(f"{' '.join(command)} failed ({code}): {output}")
+        return output
+
+    def started(self, unit: str) -> int:
+        """When a unit became active, in seconds since 1970; 0 where it is not active. Raises SettingsError."""
+        properties = ("--property=ActiveState", "--property=ActiveEnterTimestamp")
+        shown = self.do("systemctl", "show", "--timestamp=unix", *properties, unit)
+        values = dict(line.split("=", 1) for line in shown.splitlines())
+        return int(values["ActiveEnterTimestamp"].removeprefix("@")) if values["ActiveState"] == "active" else 0
+
+
+class Clock(Part):
+    """chrony."""
+
+    MAIN = "/etc/chrony/chrony.conf"
+    SOURCES = "/etc/chrony/sources.d/inference.sources"
+    MORE = "/etc/chrony/conf.d/inference.conf"
+
+    def look(self) -> None:
+        servers, pools, config = (self.options[key] for key in ("servers", "pools", "config"))
+        self.problems += chrony.mistakes(servers, pools, config)
+        if self.options["sync_seconds"] < 0 or self.options["max_offset"] <= 0:
+            message = "sync_seconds must be 0 or more, max_offset more than 0"
+            self.problems.append(Problem("clock", message))
+        if self.problems:
+            return
+        lines = chrony.source_lines(servers, pools)
+        main = self.node.read(self.MAIN)
+        if main is not None:
+            self.want(self.MAIN, chrony.main_text(main, bool(lines)))
+        self.want(self.SOURCES, "\n".join([f"# {HEADER}", *lines]) + "\n" if lines else None)
+        # Debian has these two, but a chrony.conf that somebody made smaller may not.
+        self.more = "\n".join([f"# {HEADER}", "rtcsync", "makestep 1 3", *config]) + "\n"
+        self.want(self.MORE, self.more)
+        if main is not None and self.changes:
+            self.judge(chrony.main_text(main, bool(lines)), lines)
+        if main is not None and not self.changes:
+            self.look_at_service()
+
+    def look_at_service(self) -> None:
+        """Whether chronyd runs with the files that are there: a run may have been cut off after it had written them."""
+        started = self.node.started("chrony.service")
+        written = [self.node.path(path).stat().st_mtime for path in (self.MAIN, self.MORE)]
+        if not started:
+            self.orders.append("start chrony.service")
+        elif max(written) >= started + 1 or self.unknown(self.sources()):
+            self.orders.append("restart chrony.service, which is older than its configuration")
+
+    def sources(self) -> list[chrony.Source]:
+        """The sources that chronyd has, those without an address included."""
+        return chrony.parse_sources(self.node.run("chronyc", "-c", "-N", "sources", "-a")[1])
+
+    def unknown(self, sources: list[chrony.Source]) -> list[str]:
+        """What was declared and chronyd does not have."""
+        declared = chrony.declared_names(self.options["servers"], self.options["pools"])
+        return [name for name in declared if name not in {source.name for source in sources}]
+
+    def judge(self, main: str, lines: list[str]) -> None:
+        """Have chronyd read the whole as it would be; it is only let into its own directory, by AppArmor."""
+        directory = self.node.path(self.MORE).parent
+        included = ["confdir", str(directory)]
+        text = "".join(line for line in main.splitlines(keepends=True) if line.split() != included)
+        others = sorted(path for path in directory.glob("*.conf") if path.name != Path(self.MORE).name)
+        text += "".join(f"include {path}\n" for path in others)
+        handle, name = tempfile.mkstemp(dir=self.node.path("/etc/chrony"), prefix=".inference-", suffix=".candidate")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text + self.more + "\n".join(lines) + "\n")
+            code, output = self.node.run("chronyd", "-p", "-f", name)
+        finally:
+            os.unlink(name)
+        if code:
+            words = output.replace(name, "the new configuration").splitlines()
+            fatal = [line for line in words if "rror" in line] or words[-1:]
+            self.problems.append(Problem("clock", f"chronyd refuses it: {'; '.join(fatal)}"))
+
+    def act(self) -> None:
+        self.write()
+        touched = {change.path for change in self.changes}
+        if touched == {self.node.path(self.SOURCES)} and self.node.started("chrony.service"):
+            # chronyd goes on with what it knows of the clock.
+            self.node.do("chronyc", "reload", "sources")
+        else:
+            self.node.do("systemctl", "enable", "--quiet", "chrony.service")
+            self.node.do("systemctl", "restart", "chrony.service")
+        code, state = self.node.run("systemctl", "is-active", "chrony.service")
+        if code:
+            raise SettingsError(
+                f"chrony.service does not run ({state}): look at `systemctl status chrony`. A container that may not"
+                " set the clock has its host's: set common_time_enabled to false there"
+            )
+
+    def wait(self) -> list[str]:
+        """Wait until the clock is right and a source answers. chronyd calls itself synchronised for a while after its
+        sources are gone. Returns the sources. Raises SettingsError."""
+        seconds, offset = self.options["sync_seconds"], self.options["max_offset"]
+        deadline = time.monotonic() + seconds
+        while True:
+            # One try, the largest correction in seconds, any skew.
+            code, said = self.node.run("chronyc", "waitsync", "1", str(offset), "0")
+            sources = self.sources()
+            missing = self.unknown(sources)
+            if not code and not missing and any(source.state == "*" for source in sources):
+                break
+            if time.monotonic() > deadline:
+                gone = (f"{name}: chronyd does not have it (journalctl -u chrony)" for name in missing)
+                raise SettingsError(
+                    f"the clock is not synchronised after {seconds} s (allowed: {offset} s off)."
+                    f" Sources: {'; '.join([*map(str, sources), *gone]) or 'none'}."
+                    f" chronyc said: {(said.splitlines() or ['nothing'])[-1]}."
+                    " Declare servers that this node reaches by UDP port 123 (common_ntp_servers, common_ntp_pools)"
+                )
+            time.sleep(1)
+        declared = chrony.declared_names(self.options["servers"], self.options["pools"])
+        foreign = sorted({source.name for source in sources} - set(declared)) if declared else []
+        if foreign:
+            self.notes.append(
+                f"chronyd also uses {', '.join(foreign)}, which was not declared: look into conf.d and sources.d in"
+                " /etc/chrony"
+            )
+        return [str(source) for source in sources]
+
+
+class Zone(Part):
+    """The time zone."""
+
+    def look(self) -> None:
+        name = self.options
+        known = ZONE.fullmatch(name) and self.node.path(f"/usr/share/zoneinfo/{name}").is_file()
+        if not known:
+            message = "is not in /usr/share/zoneinfo: `timedatectl list-timezones` shows the names (package tzdata)"
+            self.problems.append(Problem("timezone", f"{name!r} {message}"))
+            return
+        link = self.node.path("/etc/localtime")
+        before = os.readlink(link) if link.is_symlink() else None
+        if before is None or before.rpartition("zoneinfo/")[2] != name:
+            self.orders.append(f"time zone {(before or 'unknown').rpartition('zoneinfo/')[2]} -> {name}")
+        # Debian 12 has it twice; Debian 13 has not.
+        if self.node.read("/etc/timezone") is not None:
+            self.want("/etc/timezone", f"{name}\n")
+
+    def act(self) -> None:
+        self.write()
+        if self.orders:
+            files.link(self.node.path("/etc/localtime"), f"/usr/share/zoneinfo/{self.options}")
+
+
+class Names(Part):
+    """The host name and /etc/hosts."""
+
+    HOSTS = "/etc/hosts"
+    CLOUD = "/etc/cloud/cloud.cfg.d/99-inference.cfg"
+
+    def look(self) -> None:
+        wanted, address = self.options["hostname"], self.options["address"]
+        if wanted and not hosts_file.valid_name(wanted, hosts_file.HOSTNAME_MAX):
+            message = "letters, digits, - and ., at most 64 characters"
+            self.problems.append(Problem("names", message, "hostname", wanted))
+            return
+        before = socket.gethostname()
+        hostname = wanted or before
+        if hostname != before or (wanted and (self.node.read("/etc/hostname") or "").strip() != wanted):
+            self.orders.append(f"host name {before} -> {hostname}")
+        if not self.options["manage_hosts"]:
+            return
+        entries, problems = hosts_file.parse_entries(self.options["hosts"], "names.hosts")
+        self.problems += problems
+        for entry in entries:
+            if hostname in entry.names and hosts_file.loopback(entry.address):
+                message = f"{entry.address} is of no use to other machines, and {hostname} is this node's name"
+                self.problems.append(Problem("names.hosts", message))
+        if hostname.partition(".")[0] == "localhost":
+            self.problems.append(Problem("names", "this node is called localhost: set common_hostname"))
+        address = self.own_address(address)
+        if not self.problems:
+            text = self.node.read(self.HOSTS) or "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+            self.want(self.HOSTS, hosts_file.render(text, hostname, address, entries))
+            self.look_at_cloud_init()
+
+    def own_address(self, address: str) -> str:
+        """Where the node's name shall lead, in its canonical spelling; what is wrong with it is noted."""
+        if not address:
+            for family, target in ROUTED.items():
+                with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                    try:
+                        probe.connect((target, 9))
+                        return str(probe.getsockname()[0])
+                    except OSError:
+                        continue
+            message = "the node has no default route, so set common_hosts_address to the address that other nodes use"
+            self.problems.append(Problem("names.address", message))
+            return ""
+        try:
+            parsed = ipaddress.ip_address(address)
+            if parsed.is_loopback or parsed.is_unspecified:
+                raise ValueError("no other machine can come by it")
+            family = socket.AF_INET if parsed.version == 4 else socket.AF_INET6
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.bind((str(parsed), 0))
+        except (ValueError, OSError) as error:
+            message = f"must be one of the node's own addresses (ip address): {error}"
+            self.problems.append(Problem("names", message, "address", address))
+            return ""
+        return str(parsed)
+
+    def look_at_cloud_init(self) -> None:
+        """cloud-init can write /etc/hosts anew at every boot, with 127.0.1.1 in it."""
+        directory = self.node.path("/etc/cloud/cloud.cfg.d")
+        if not directory.is_dir():
+            return
+        texts = [self.node.read("/etc/cloud/cloud.cfg") or ""]
+        ours = self.node.path(self.CLOUD)
+        texts += [path.read_text(errors="replace") for path in sorted(directory.glob("*.cfg")) if path != ours]
+        if self.manages(texts):
+            self.want(self.CLOUD, f"# {HEADER}\nmanage_etc_hosts: false\n")
+        user_data = [self.node.read(f"/var/lib/cloud/instance/{name}") or "" for name in ("cloud-config.txt",)]
+        if self.manages(user_data):
+            self.notes.append(
+                "the machine's cloud-init user data sets manage_etc_hosts, which wins over this node's own files: at"
+                " the next boot /etc/hosts is written anew, with 127.0.1.1 in it. Take it out of the user data"
+            )
+
+    @staticmethod
+    def manages(texts: list[str]) -> bool:
+        """Whether the last text that says anything has cloud-init write /etc/hosts."""
+        said = [match.lower() for text in texts for match in CLOUD_HOSTS.findall(text)]
+        return bool(said) and said[-1] not in CLOUD_FALSE
+
+    def act(self) -> None:
+        if self.orders:
+            self.node.do("hostnamectl", "set-hostname", self.options["hostname"])
+        for change in self.changes:
+            text = change.after or ""
+            try:
+                files.write(change.path, text)
+            except OSError:
+                # In a container it is a mount point, which cannot be replaced.
+                if not os.path.ismount(change.path):
+                    raise
+                change.path.write_text(text, encoding="utf-8")
+
+
+class Journal(Part):
+    """journald."""
+
+    UNIT = "systemd-journald.service"
+    PLACES = ("/etc", "/run", "/usr/local/lib", "/usr/lib")
+
+    def look(self) -> None:
+        self.problems += journal.mistakes(self.options)
+        if self.problems:
+            return
+        wanted = journal.settings(self.options)
+        self.problems += journal.overrides(self.later(), wanted)
+        path = f"/etc/systemd/journald.conf.d/{journal.DROP_IN}"
+        self.want(path, journal.render(wanted, HEADER))
+        # A run that was cut off after it had written the file.
+        if not self.changes and self.node.path(path).stat().st_mtime >= self.node.started(self.UNIT) + 1:
+            self.orders.append("restart journald, which is older than its configuration")
+
+    def later(self) -> list[tuple[str, str]]:
+        """The drop-ins that are read after ours. One in /etc takes the place of one with its name elsewhere."""
+        found: dict[str, Path] = {}
+        for place in self.PLACES:
+            for path in self.node.path(f"{place}/systemd/journald.conf.d").glob("*.conf"):
+                found.setdefault(path.name, path)
+        names = sorted(name for name in found if name > journal.DROP_IN)
+        return [(str(found[name]), found[name].read_text(errors="replace")) for name in names]
+
+    def act(self) -> None:
+        self.write()
+        # Services keep their streams: systemd holds them for journald meanwhile.
+        self.node.do("systemctl", "restart", self.UNIT)
+        self.node.do("journalctl", "--flush")
+        pid = self.node.do("systemctl", "show", "--value", "--property=MainPID", self.UNIT)
+        asked = journal.size(self.options["max_use"])
+        deadline = time.monotonic() + JOURNAL_SECONDS
+        found = "nothing"
+        while time.monotonic() < deadline:
+            query = ("journalctl", "--boot", "--output=json", f"MESSAGE_ID={JOURNAL_MESSAGE}", f"_PID={pid}")
+            try:
+                kind, most = journal.limit(self.node.do(*query))
+            except (ValueError, KeyError) as error:
+                found = str(error)
+            else:
+                if kind == "System Journal" and abs(most - asked) <= JOURNAL_SLACK:
+                    return
+                found = f"{kind}, at most {most} bytes"
+            time.sleep(0.5)
+        raise SettingsError(
+            f"journald was restarted, but does not keep its journal on disk with max_use {self.options['max_use']}"
+            f" ({asked} bytes). It says: {found}. Look at `systemd-analyze cat-config systemd/journald.conf`, and"
+            " whether /var/log/journal can be written to"
+        )
+
+
+class Logrotate(Part):
+    """Logs that are files."""
+
+    TIMER = "/etc/systemd/system/logrotate.timer.d/60-inference.conf"
+
+    def look(self) -> None:
+        limit = self.options["max_size"]
+        if not re.fullmatch(r"[1-9][0-9]*[kMG]?", limit):
+            message = "must be a size such as 200M (k, M or G)"
+            self.problems.append(Problem("logrotate", message, "max_size", limit))
+            return
+        # Before the others: what stands outside of braces holds for all files that are read after it.
+        self.want("/etc/logrotate.d/00-inference", f"# {HEADER}\nmaxsize {limit}\n")
+        # Once a day, a log that grows fast fills the disk before anybody looks at its size.
+        self.want(self.TIMER, f"# {HEADER}\n[Timer]\nOnCalendar=\nOnCalendar=hourly\n")
+
+    def act(self) -> None:
+        self.write()
+        if self.node.run("logrotate", "--version")[0] == 127:
+            self.undo()
+            raise SettingsError("logrotate is not installed")
+        code, output = self.node.run("logrotate", "--debug", "/etc/logrotate.conf")
+        if code:
+            words = [line for line in output.splitlines() if "rror" in line]
+            self.notes.append(f"logrotate finds fault with its configuration: {'; '.join(words)}")
+        self.node.do("systemctl", "daemon-reload")
+        self.node.do("systemctl", "enable", "--quiet", "logrotate.timer")
+        self.node.do("systemctl", "restart", "logrotate.timer")
+
+
+PARTS: dict[str, type[Part]] = {
+    "clock": Clock,
+    "timezone": Zone,
+    "names": Names,
+    "journal": Journal,
+    "logrotate": Logrotate,
+}
+
+
+def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any]:
+    """The module's result. Raises InputError, SettingsError and OSError."""
+    parts = {key: kind(node, params[key]) for key, kind in PARTS.items() if params[key]}
+    for part in parts.values():
+        part.look()
+    problems = [problem for part in parts.values() for problem in part.problems]
+    if problems:
+        raise InputError(problems)
+    todo = [part for part in parts.values() if part.changes or part.orders]
+    result: dict[str, Any] = {
+        "changed": bool(todo),
+        "diff": [change.diff() for part in todo for change in part.changes]
+        + [{"prepared": f"{order}\n"} for part in todo for order in part.orders],
+    }
+    if not check_mode:
+        for part in todo:
+            part.act()
+        clock = parts.get("clock")
+        if isinstance(clock, Clock) and clock.options["sync_seconds"]:
+            result["clock"] = clock.wait()
+    result["notes"] = [note for part in parts.values() for note in part.notes]
+    return result
+
+
+def main() -> None:
+    text = {"type": "str", "default": ""}
+    needed = {"type": "str", "required": True}
+    names = {"type": "list", "elements": "str", "default": []}
+    module = AnsibleModule(
+        argument_spec={
+            "clock": {
+                "type": "dict",
+                "options": {
+                    "servers": names,
+                    "pools": names,
+                    "config": names,
+                    "sync_seconds": {"type": "int", "default": 60},
+                    "max_offset": {"type": "float", "default": 0.5},
+                },
+            },
+            "timezone": text,
+            "names": {
+                "type": "dict",
+                "options": {
+                    "hostname": text,
+                    "manage_hosts": {"type": "bool", "default": True},
+                    "address": text,
+                    "hosts": {"type": "list", "elements": "raw", "default": []},
+                },
+            },
+            "journal": {
+                "type": "dict",
+                "options": {
+                    "max_use": needed,
+                    "keep_free": needed,
+                    "max_retention": needed,
+                    "rate_limit_interval": needed,
+                    "rate_limit_burst": {"type": "int", "required": True},
+                },
+            },
+            "logrotate": {"type": "dict", "options": {"max_size": needed}},
+        },
+        supports_check_mode=True,
+    )
+    module.run_command_environ_update = {"LC_ALL": "C"}
+    try:
+        result = apply(module.params, Node(module.run_command), module.check_mode)
+    except InputError as error:
+        module.fail_json(msg="\n- ".join(["Nothing was changed.", *map(str, error.problems)]))
+    except (SettingsError, OSError) as error:
+        module.fail_json(msg=str(error))
+    for note in result["notes"]:
+        module.warn(note)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
