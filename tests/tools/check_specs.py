@@ -14,7 +14,9 @@ ROLES = Path(__file__).parents[2] / "roles"
 
 
 def load(path: Path) -> dict:
-    return (yaml.safe_load(path.read_text()) if path.exists() else None) or {}
+    """A file of variables, or all files of the directory that stands for it."""
+    files = [path] if path.is_file() else sorted(path.with_suffix("").glob("*.yml"))
+    return {name: value for file in files for name, value in (yaml.safe_load(file.read_text()) or {}).items()}
 
 
 def differences(role: Path) -> list[str]:

@@ -74,6 +74,7 @@ class Site:
         self.key = directory / "id_ed25519"
         self.known_hosts = directory / "known_hosts"
         self.addresses: dict[str, str] = {}
+        self.own_address = ""
         if not self.key.exists():
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "node", "-f", str(self.key))
@@ -96,7 +97,9 @@ class Site:
         script = "umask 077; mkdir -p /root/.ssh; cat > /root/.ssh/authorized_keys"
         run("docker", "exec", "-i", name, "sh", "-c", script, stdin=self.key.with_suffix(".pub").read_text())
         inspect = json.loads(run("docker", "inspect", name).stdout)[0]
-        self.addresses[name] = next(iter(inspect["NetworkSettings"]["Networks"].values()))["IPAddress"]
+        network = inspect["NetworkSettings"]["Networks"][NETWORK]
+        self.addresses[name] = network["IPAddress"]
+        self.own_address = network["Gateway"]
         return self.addresses[name]
 
     def _create(self, name: str, release: str) -> None:
@@ -131,6 +134,8 @@ class Site:
             "ansible_user": "root",
             "ansible_ssh_private_key_file": str(self.key),
             "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.known_hosts}",
+            # There is no gateway: this machine asks the engines.
+            "firewall_allow": [{"name": "engines", "port": 5005, "sources": [self.own_address]}],
         }
         # JSON is YAML.
         path.write_text(json.dumps({"inference": {"hosts": hosts, "vars": variables}}, indent=2) + "\n")

@@ -11,6 +11,8 @@ from node import EPHEMERAL, Node, changes
 
 # What check mode cannot try on a bare node, and the task that says instead what would be done.
 ANNOUNCED = {
+    "common : Firewall | Install nftables": "common : Firewall | Say what a run outside check mode would do",
+    "common : Firewall | Load the rules on trial": "common : Firewall | Say what a run outside check mode would do",
     "docker : Install | Install the packages": "docker : Install | Say what a run outside check mode would do",
     "model_store : Publish | Copy the models from the controller": (
         "model_store : Publish | Report what would be copied"

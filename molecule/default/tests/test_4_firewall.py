@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The firewall: what it lets in, and that nobody is locked out by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node import PROJECT, Node, changes, playbook, wait_for
+
+CUTS_SSH = {"common_firewall_ssh_sources": ["192.0.2.1"], "common_firewall_confirm_seconds": 20}
+
+
+def reaches(node: Node, port: int, seconds: float = 2) -> bool:
+    """Whether a new connection from this machine comes in."""
+    try:
+        socket.create_connection((node.address, port), timeout=seconds).close()
+    except OSError:
+        return False
+    return True
+
+
+def scan(source: Node, target: Node, ports: list[int]) -> list[int]:
+    """The ports of a node on which another node gets a connection."""
+    program = (
+        "import socket\n"
+        f"for port in {ports}:\n"
+        " with socket.socket() as s:\n"
+        "  s.settimeout(0.5)\n"
+        f"  if s.connect_ex(('{target.address}', port)) == 0: print(port)\n"
+    )
+    return [int(word) for word in source.run(f'python3 -c "{program}"').split()]
+
+
+def foreign_tables(node: Node) -> list[str]:
+    """Every table but ours, without its counters."""
+    tables = [line for line in node.run("nft list tables").splitlines() if line != "table inet inference"]
+    return [node.run(f"nft --stateless list {table}") for table in tables]
+
+
+@pytest.fixture
+def listeners(deb13: Node) -> Iterator[list[int]]:
+    """Ports of deb13 on which something listens on every address."""
+    ports = [7001, 7002, 7003]
+    for port in ports:
+        deb13.run(f"systemd-run --quiet --collect --unit=listen-{port} python3 -m http.server {port}")
+    yield ports
+    deb13.run("systemctl stop 'listen-*'")
+
+
+@pytest.fixture
+def back_to_normal(deb13: Node) -> Callable[[], None]:
+    """Whether the node is let in again, with the rules of the inventory."""
+
+    def check() -> None:
+        wait_for("SSH comes in again", lambda: reaches(deb13, 22), 40)
+        assert "192.0.2.1" not in deb13.run("nft list table inet inference; cat /etc/nftables.conf")
+        assert changes(deb13.baseline("firewall")) == 0
+
+    return check
+
+
+def test_only_what_is_declared_is_open(deb12: Node, deb13: Node, listeners: list[int]) -> None:
+    """Seen from the other node: SSH alone, then what is let in from there, then SSH alone again."""
+    ports = [22, 111, 2375, 2376, 5004, 5005, 8000, *listeners]
+    assert scan(deb12, deb13, ports) == [22]
+    allow = [
+        {"name": "one", "port": "7001-7002", "sources": [deb12.address]},
+        {"name": "other", "port": 7003, "sources": ["192.0.2.0/24", "2001:db8::/32"]},
+    ]
+    deb13.baseline("firewall", firewall_allow=allow)
+    assert scan(deb12, deb13, ports) == [22, 7001, 7002]
+    assert not reaches(deb13, 7001), "let in from anywhere, not from deb12 alone"
+    deb13.baseline("firewall")
+    assert scan(deb12, deb13, ports) == [22]
+
+
+def test_a_part_of_its_own_leaves_the_others_alone(deb12: Node, deb13: Node, listeners: list[int]) -> None:
+    deb13.baseline("firewall", firewall_allow=[{"name": "one", "port": 7001}])
+    play = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "part.yml"
+    role = {"name": "baremetal.inference.common", "tasks_from": "firewall"}
+    task = {"ansible.builtin.include_role": role}
+    play.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "become": True, "tasks": [task]}]))
+    part: dict[str, Any] = {"common_firewall_name": "other", "common_firewall_allow": [{"name": "two", "port": 7002}]}
+    assert changes(playbook(deb13.name, name=str(play), **part)) > 0
+    assert changes(playbook(deb13.name, name=str(play), **part)) == 0
+    assert scan(deb12, deb13, listeners) == [7001, 7002]
+    playbook(deb13.name, name=str(play), **{**part, "common_firewall_allow": []})
+    assert scan(deb12, deb13, listeners) == [7001]
+    deb13.baseline("firewall")
+
+
+def test_rules_that_cut_ssh_are_taken_back(deb13: Node, back_to_normal: Callable[[], None]) -> None:
+    output = " ".join(deb13.baseline("firewall", check=False, **CUTS_SSH).split())
+    assert "the old firewall is back" in output
+    assert "common_firewall_ssh_sources" in output
+    back_to_normal()
+
+
+def test_rules_that_cut_ssh_are_taken_back_without_a_controller(
+    deb13: Node, back_to_normal: Callable[[], None], tmp_path: Path
+) -> None:
+    """The controller dies in the middle: the node itself puts the old rules back."""
+    helper = "import json, sys; sys.path.insert(0, sys.argv[1]); from node import Node;"
+    helper += " Node(sys.argv[2]).baseline('firewall', check=False, **json.loads(sys.argv[3]))"
+    shared = str(PROJECT / "molecule/shared")
+    with (tmp_path / "output").open("w") as output:
+        run = subprocess.Popen(
+            [sys.executable, "-c", helper, shared, deb13.name, json.dumps(CUTS_SSH)],
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    wait_for("the rules are on trial", lambda: "192.0.2.1" in deb13.run("nft list table inet inference"), 60)
+    assert not reaches(deb13, 22)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    back_to_normal()
+
+
+def test_dockers_chains_survive(node: Node) -> None:
+    before = foreign_tables(node)
+    assert any("DOCKER" in table for table in before)
+    for verb in ("reload", "restart", "stop", "start"):
+        node.run(f"systemctl {verb} nftables.service")
+        assert foreign_tables(node) == before, verb
+    assert node.run("systemctl is-enabled nftables.service") == "enabled"
+    assert changes(node.baseline("firewall")) == 0
+
+
+def test_a_published_port_is_closed_until_it_is_declared(deb12: Node, deb13: Node) -> None:
+    """Docker opens what it publishes in front of every rule for the node itself. (In a container that is a node, Debian
+    13's Docker cannot give its own containers an interface.)"""
+    image = deb12.run("docker images --quiet | head -1")
+    serve = "--entrypoint python3 " + image + " -m http.server 80"
+    deb12.run(f"docker run --detach --rm --name published --publish 7010:80 {serve}")
+    try:
+        wait_for("it listens", lambda: "200" in deb12.run("curl -sI http://127.0.0.1:7010 || true"), 30)
+        assert scan(deb13, deb12, [7010]) == []
+        deb12.baseline("firewall", firewall_allow=[{"name": "published", "port": 7010}])
+        assert scan(deb13, deb12, [7010]) == [7010]
+        deb12.baseline("firewall")
+        assert scan(deb13, deb12, [7010]) == []
+    finally:
+        deb12.run("docker stop --time 1 published")
+
+
+def test_every_mistake_is_named_before_anything_changes(deb13: Node) -> None:
+    allow = [
+        {"name": "one", "port": 70000},
+        {"name": "two", "port": 80, "protocol": "sctp"},
+        {"name": "three", "port": 80, "sources": ["gateway.example.com"]},
+    ]
+    output = deb13.baseline("firewall", check=False, firewall_allow=allow)
+    for word in ("70000", "sctp", "gateway.example.com", "host_addresses"):
+        assert word in output
+    assert changes(output) == 0

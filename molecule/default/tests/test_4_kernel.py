@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kernel settings and limits, as far as a container can show them; the scenario vm shows the rest."""
+
+from __future__ import annotations
+
+from node import Node, changes
+
+
+def test_a_new_service_has_the_limits(node: Node) -> None:
+    """As far as the container's own limits reach, which only a machine of its own can raise."""
+    manager = node.run("systemctl show --property=DefaultLimitNOFILE --property=DefaultLimitMEMLOCK")
+    assert set(manager.split()) == {"DefaultLimitNOFILE=1048576", "DefaultLimitMEMLOCK=infinity"}
+    # What a dying kernel said: Debian's own file would delete it after 14 days.
+    tmpfiles = node.run("systemd-tmpfiles --cat-config | grep /var/lib/systemd/pstore")
+    assert tmpfiles.split()[-1] == "-"
+    limits = node.run("systemd-run --quiet --wait --pipe prlimit --output=HARD,SOFT --noheadings --nofile").split()
+    assert limits[0] == limits[1], "the soft limit is as high as the hard one"
+
+
+def test_a_key_that_does_not_exist_is_named_with_its_nearest(deb13: Node) -> None:
+    before = deb13.run("ls -lR --time-style=full-iso /etc/sysctl.d /etc/tmpfiles.d")
+    output = deb13.baseline(
+        "kernel",
+        check=False,
+        common_sysctl_enabled=True,
+        common_sysctl={"vm.swapiness": 5, "kernel.no_such_thing_at_all": 1},
+    )
+    assert "vm.swapiness: this kernel has no /proc/sys/vm/swapiness. Did you mean vm.swappiness?" in " ".join(
+        output.split()
+    )
+    assert "kernel.no_such_thing_at_all" in output
+    assert "A container has no kernel of its own" in " ".join(output.split())
+    assert changes(output) == 0
+    assert deb13.run("ls -lR --time-style=full-iso /etc/sysctl.d /etc/tmpfiles.d") == before
+
+
+def test_limits_that_this_node_cannot_have_are_named_at_once(deb12: Node) -> None:
+    """More files than fs.nr_open would leave every login with its old limits, without a word to anybody."""
+    output = deb12.baseline(
+        "kernel", check=False, common_limits_nofile=2000000, common_limits_memlock="64 GB", common_watchdog_seconds=1
+    )
+    words = " ".join(output.split())
+    assert "nofile is 2000000; allowed are 1024 to 1048576 (fs.nr_open of this kernel)" in words
+    assert "memlock is '64 GB'; allowed are infinity" in words
+    assert "watchdog_seconds is 1; allowed are 10 or more" in words
+    assert changes(output) == 0
+
+
+def test_a_limit_that_another_file_overrules_is_an_error_that_names_it(deb13: Node) -> None:
+    later = "/etc/systemd/system.conf.d/99-site.conf"
+    deb13.run(f"printf '[Manager]\nDefaultLimitNOFILE=4096\n' > {later}; systemctl daemon-reload")
+    try:
+        output = deb13.baseline("kernel", check=False)
+        assert "DefaultLimitNOFILE: asked for 1048576, systemd has 4096" in " ".join(output.split())
+    finally:
+        deb13.run(f"rm {later}; systemctl daemon-reload")
+
+
+def test_a_command_line_without_a_boot_loader_is_refused(deb12: Node) -> None:
+    output = deb12.baseline("kernel", check=False, common_kernel_cmdline=["iommu=pt"])
+    assert "this machine does not boot by GRUB" in " ".join(output.split())
+    assert changes(output) == 0
+
+
+def test_a_switch_that_goes_off_takes_its_files_along(deb12: Node) -> None:
+    deb12.baseline("kernel", common_limits_enabled=False)
+    assert "infinity" not in deb12.run("systemctl show --property=DefaultLimitMEMLOCK")
+    assert "inference" not in deb12.run("ls /etc/security/limits.d /etc/systemd/user.conf.d")
+    deb12.baseline("kernel")
+    assert "infinity" in deb12.run("systemctl show --property=DefaultLimitMEMLOCK")
