@@ -88,18 +88,22 @@ def mirror_of(suite: str) -> list[str]:
     return [MIRROR] if MIRROR else host.sources(suite)
 
 
+def bootstrap(suite: str, packages: Iterable[str], tarball: Path, *options: str) -> None:
+    """Make a tarball of a minimal Debian with packages; options are mmdebstrap's. Raises BuildError."""
+    options += tuple(f"--aptopt={option}" for option in host.apt_options())
+    run(
+        *("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", *options),
+        *(suite, str(tarball), *mirror_of(suite)),
+        advice="Check the network, or name a mirror that you reach: DEBIAN_MIRROR=http://… make setup",
+    )
+
+
 def debootstrap(suite: str, packages: Iterable[str], name: str, *hooks: str) -> None:
     """Make an image of a minimal Debian with packages. Hooks are shell commands; $1 is the root."""
     with tempfile.TemporaryDirectory() as scratch:
-        tarball = f"{scratch}/root.tar"
-        options = [f"--customize-hook={hook}" for hook in hooks]
-        options += [f"--aptopt={option}" for option in host.apt_options()]
-        run(
-            *("mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}", *options),
-            *(suite, tarball, *mirror_of(suite)),
-            advice="Check the network, or name a mirror that you reach: DEBIAN_MIRROR=http://… make setup",
-        )
-        run("docker", "import", "--change", 'CMD ["bash"]', tarball, name)
+        tarball = Path(scratch) / "root.tar"
+        bootstrap(suite, packages, tarball, *(f"--customize-hook={hook}" for hook in hooks))
+        run("docker", "import", "--change", 'CMD ["bash"]', str(tarball), name)
 
 
 def for_python(version: str) -> list[str]:

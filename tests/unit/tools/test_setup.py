@@ -15,6 +15,7 @@ NEEDED = (
     *("bash", "env", "dirname", "mkdir", "ln", "sha256sum", "cut", "cat", "touch", "python3", "rm", "sleep", "tail"),
     *("sort", "grep", "awk"),
 )
+EMULATOR = {"qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils", "mkfs.ext4": "e2fsprogs"}
 ENGINE_HERE = """case "$1" in context) echo unix:///var/run/docker.sock;; info) exit 0;; esac"""
 ENGINE_SILENT = """case "$1" in context) echo unix:///var/run/docker.sock;; *) exit 1;; esac"""
 
@@ -31,6 +32,8 @@ def machine(tmp_path: Path) -> Path:
     for name in NEEDED:
         (binaries / name).symlink_to(str(shutil.which(name)))
     provide(tmp_path, "uname", "echo x86_64")
+    for name in EMULATOR:
+        provide(tmp_path, name)
     # The virtual environment's Python: it would build the images.
     venv = tmp_path / ".cache/venv"
     (venv / "bin").mkdir(parents=True)
@@ -94,6 +97,19 @@ def test_debian_13_has_the_command_docker_in_a_package_of_its_own(machine: Path)
     for name in ("dockerd", "iptables", "mmdebstrap", "ssh", "rsync", "newuidmap"):
         provide(machine, name)
     assert "sudo apt-get install --no-install-recommends docker-cli\n" in setup(machine).stderr
+
+
+def test_what_the_virtual_machine_needs_is_for_the_tests_alone(machine: Path) -> None:
+    become(machine, "root")
+    provide(machine, "docker", ENGINE_HERE)
+    for name in ("mmdebstrap", "ssh", "rsync"):
+        provide(machine, name)
+    for name in EMULATOR:
+        (machine / "bin" / name).unlink()
+    assert setup(machine, "demo").returncode == 0
+    assert not (machine / "apt.log").exists()
+    assert setup(machine, "all").returncode == 0
+    assert installed(machine) == " ".join(sorted(EMULATOR.values()))
 
 
 def test_root_gets_python3_venv_for_the_tools_alone(machine: Path) -> None:

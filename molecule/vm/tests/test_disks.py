@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Disks that are formatted and those that nobody may touch, before and after a reboot. prepare.yml has filled them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from node import changes
+from virtual import Machine
+
+BY_ID = "/dev/disk/by-id/virtio-"
+PRECIOUS = {
+    "ext4": "it holds ext4 (label 'precious'",
+    "lvm": "it holds LVM2_member",
+    "md": "it holds linux_raid_member",
+    "parted": "it has the partitions",
+    "swap": "it is swap in use",
+    "noise": "data of an unknown kind",
+}
+MOUNTS = {"/mnt/models": "ext4", "/mnt/nvme/workspace": "xfs"}
+VOLUME = {"name": "lv", "devices": [f"{BY_ID}blank4", f"{BY_ID}noise"], "join": "lvm", "path": "/mnt/lv"}
+
+
+def single(name: str, device: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "devices": [device], "path": f"/mnt/{name}", **more}
+
+
+def contents(machine: Machine) -> str:
+    """Where file systems, tables and superblocks lie: the first 8 MiB and the last of each precious disk."""
+    devices = " ".join(f"{BY_ID}{name}" for name in PRECIOUS)
+    read = "(head -c 8M $d; dd if=$d bs=1M skip=511 status=none) | sha256sum"
+    return machine.run(f"sync; for d in {devices}; do blockdev --flushbufs $d; {read}; done")
+
+
+def mounted(machine: Machine, path: str) -> str:
+    return machine.run(f"findmnt --noheadings --output FSTYPE,SOURCE --mountpoint {path}", check=False)
+
+
+def test_what_was_blank_is_formatted_and_mounted(machine: Machine) -> None:
+    for path, kind in MOUNTS.items():
+        assert mounted(machine, path).startswith(kind)
+        machine.run(f"echo kept > {path}/data; sync")
+    assert "md" in mounted(machine, "/mnt/models") and machine.run("cat /sys/block/md*/md/level") == "raid0"
+    assert machine.run("stat -c '%U %a' /mnt/models /mnt/nvme/workspace/vllm_cache").split() == [
+        *("inference", "755"),
+        *("inference", "750"),
+    ]
+    assert machine.run("cat /mnt/share/file") == "shared"
+    assert "Success" in machine.run("findmnt --verify")
+
+
+def test_nothing_can_be_written_below_a_mount(machine: Machine) -> None:
+    """While the disk is away, it would fill the root disk."""
+    below = "mkdir -p /run/below && mount --bind / /run/below"
+    words = machine.run(f"{below}; touch /run/below/mnt/models/x 2>&1; umount /run/below", check=False)
+    assert "Operation not permitted" in words
+
+
+def test_no_disk_that_holds_anything_is_touched(machine: Machine) -> None:
+    """Whatever is declared: all of them at once, and beside them a blank one, which has to wait until all is right."""
+    machine.run(f"swapon {BY_ID}swap")
+    root = machine.run("find -L /dev/disk/by-path -samefile /dev/vda1 -print -quit")
+    wanted = [
+        *(single(name, f"{BY_ID}{name}") for name in PRECIOUS),
+        single("new", f"{BY_ID}blank4"),
+        single("root", root),
+        single("member", f"{BY_ID}blank1"),
+        single("kernel", "/dev/vde"),
+        single("gone", f"{BY_ID}gone"),
+        single("etc", f"{BY_ID}blank4", adopt=True),
+    ]
+    before = contents(machine)
+    output = machine.site("--tags", "common_disks", check=False, common_disks=wanted)
+    words = " ".join(output.split())
+    for name, reason in PRECIOUS.items():
+        assert re.search(
+            rf"common_disks.{name}: {BY_ID}{name} [^-]*left alone, because [^-]*{re.escape(reason)}", words
+        )
+    assert "it is mounted at /" in words and "lies upon it" in words and "kernel names move" in words
+    assert f"{BY_ID}gone is not there" in words and changes(output) == 0
+    assert contents(machine) == before
+    assert not machine.run(f"blkid --probe {BY_ID}blank4", check=False), "the blank one was formatted all the same"
+    assert (
+        machine.run("mount -o ro /dev/disk/by-label/precious /media && umount /media; cat /mnt/models/data") == "kept"
+    )
+    machine.run(f"swapoff {BY_ID}swap")
+
+
+def test_what_the_operator_gives_up_becomes_a_volume(machine: Machine) -> None:
+    """By the very command that the refusal names."""
+    output = machine.site("--tags", "common_disks", check=False, common_disks=[VOLUME])
+    command = re.search(r"wipefs --all \S+ && dd \S+ \S+ bs=1M count=4 conv=fsync", " ".join(output.split()))
+    assert command
+    machine.run(command[0])
+    predicted = machine.site("--tags", "common_disks", "--check", common_disks=[VOLUME])
+    assert "join /dev/disk/by-id/virtio-blank4" in predicted and not mounted(machine, "/mnt/lv")
+    machine.site("--tags", "common_disks", common_disks=[VOLUME])
+    assert mounted(machine, "/mnt/lv").startswith("ext4")
+    machine.run("echo kept > /mnt/lv/data; sync")
+
+
+def test_all_of_it_is_there_after_a_reboot(rebooted: Machine) -> None:
+    for path, kind in {**MOUNTS, "/mnt/lv": "ext4"}.items():
+        assert mounted(rebooted, path).startswith(kind)
+        assert rebooted.run(f"cat {path}/data") == "kept"
+
+
+def test_a_server_that_is_away_holds_up_neither_the_boot_nor_a_play(rebooted: Machine) -> None:
+    assert rebooted.run("systemctl is-active nfs-server", check=False) == "inactive"
+    assert changes(rebooted.site("--tags", "common_disks")) == 0
+    assert rebooted.run("timeout 45 cat /mnt/share/file || echo $?", check=False) == "1", "it was waited for too long"
+    rebooted.run("systemctl start nfs-server")
+    assert rebooted.run("cat /mnt/share/file") == "shared"
+    # The attempt that failed is no news to the other tests.
+    rebooted.run("systemctl reset-failed")

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the kernel took, before and after a reboot."""
+
+from __future__ import annotations
+
+from virtual import Machine
+
+VALUES = {"kernel/panic": "30", "vm/swappiness": "10", "net/core/somaxconn": "4096"}
+
+
+def has_its_values(machine: Machine) -> None:
+    for key, value in VALUES.items():
+        assert machine.run(f"cat /proc/sys/{key}") == value
+    assert "[madvise]" in machine.run("cat /sys/kernel/mm/transparent_hugepage/enabled")
+    assert machine.run("awk '/HugePages_Total/ {print $2}' /proc/meminfo") == "16"
+    assert machine.run("systemctl show --value --property=RuntimeWatchdogUSec") == "1min"
+    limits = machine.run("systemd-run --quiet --wait --pipe prlimit --output=SOFT --noheadings --nofile --memlock")
+    assert set(limits.split()) == {"unlimited", "1048576"}
+
+
+def test_the_kernel_has_its_values(machine: Machine) -> None:
+    has_its_values(machine)
+
+
+def test_the_command_line_waits_for_a_reboot_that_nobody_makes(machine: Machine) -> None:
+    assert "iommu=pt" not in machine.run("cat /proc/cmdline")
+    assert machine.run("cat /run/reboot-required.pkgs") == "inference-kernel-cmdline"
+
+
+def test_a_value_that_the_kernel_does_not_take_is_an_error_that_names_it(machine: Machine) -> None:
+    """It takes 0 to 2. The others are as before then, too."""
+    output = machine.site(
+        "--tags", "common_kernel", check=False, common_sysctl={"vm.overcommit_memory": 9, "vm.swappiness": 20}
+    )
+    assert "vm.overcommit_memory: asked for '9', the kernel has '0' (Invalid argument)" in " ".join(output.split())
+    has_its_values(machine)
+    assert "overcommit" not in machine.run("cat /etc/sysctl.d/60-inference.conf")
+
+
+def test_all_of_it_is_there_after_a_reboot(rebooted: Machine) -> None:
+    has_its_values(rebooted)
+    assert "iommu=pt" in rebooted.run("cat /proc/cmdline").split()
+    rebooted.run("! ls /run/reboot-required")
+    assert rebooted.run("systemctl is-system-running") == "running"

@@ -1,0 +1,233 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Virtual machines for what a container cannot show: a kernel, a boot loader, disks and a watchdog of their own.
+
+One is a qemu process that belongs to a directory: its key, disks, console's log and inventory lie there.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
+DISK = CACHE / "machine/disk.qcow2"
+"""Made by images/build machine."""
+
+BOOT_SECONDS = 300
+"""An emulated machine boots in 40 s on two idle cores."""
+STOP_SECONDS = 20
+DISK_MIB = 512
+"""Of each further disk. mkfs.xfs refuses less than 300."""
+SERIALS = ("blank1", "blank2", "blank3", "blank4", "ext4", "lvm", "md", "parted", "swap", "noise")
+"""The further disks, all empty at first; in the machine each is /dev/disk/by-id/virtio-SERIAL."""
+
+
+class MachineError(Exception):
+    """A machine that does not start or answer; the message says what to look at."""
+
+
+def accelerator() -> str:
+    """Kvm where it works, else emulation. A /dev/kvm that is there may still fail: only a try tells."""
+    argv = ["qemu-system-x86_64", "-accel", "kvm", "-cpu", "max", "-nodefaults", "-display", "none", "-S"]
+    try:
+        tried = subprocess.run(
+            [*argv, "-monitor", "stdio"], input="quit\n", text=True, capture_output=True, timeout=30, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "tcg"
+    return "kvm" if tried.returncode == 0 else "tcg"
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def arguments(directory: Path, accel: str, port: int, public_key: str, serials: Sequence[str]) -> list[str]:
+    """The command line of qemu for a machine. `port` of this machine leads to the machine's SSH."""
+    # systemd puts this into root's authorized_keys when it boots for the first time.
+    key = base64.b64encode(public_key.encode()).decode()
+    devices = []
+    for serial in serials:
+        drive = f"if=none,id={serial},format=raw,cache=unsafe,discard=unmap,file={directory}/{serial}.raw"
+        devices += ["-drive", drive, "-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
+    return [
+        *("qemu-system-x86_64", "-name", directory.name, "-accel", accel, "-cpu", "max", "-smp", "2", "-m", "2048"),
+        *("-nodefaults", "-vga", "none", "-display", "none", "-serial", f"file:{directory}/console.log"),
+        *("-daemonize", "-pidfile", f"{directory}/qemu.pid"),
+        *("-drive", f"if=none,id=root,format=qcow2,cache=unsafe,file={directory}/disk.qcow2"),
+        *("-device", "virtio-blk-pci,drive=root,bootindex=0"),
+        *("-netdev", f"user,id=net,hostfwd=tcp:127.0.0.1:{port}-:22", "-device", "virtio-net-pci,netdev=net"),
+        *("-device", "virtio-rng-pci", "-device", "i6300esb", "-action", "watchdog=reset"),
+        *("-smbios", f"type=11,value=io.systemd.credential.binary:ssh.authorized_keys.root={key}"),
+        *devices,
+    ]
+
+
+class Machine:
+    """A machine and its directory."""
+
+    def __init__(self, directory: Path, name: str = "") -> None:
+        self.directory = directory
+        self.name = name or directory.name
+        self.key = directory / "id_ed25519"
+        self.known_hosts = directory / "known_hosts"
+        self.console = directory / "console.log"
+
+    @property
+    def port(self) -> int:
+        """Where this machine's SSH is reached on the loopback interface. Raises MachineError."""
+        try:
+            return int((self.directory / "port").read_text())
+        except FileNotFoundError:
+            raise MachineError(f"{self.name} was never started: {self.directory} holds no machine") from None
+
+    def pid(self) -> int:
+        """The process id of its qemu; 0 where none runs."""
+        try:
+            pid = int((self.directory / "qemu.pid").read_text())
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except (OSError, ValueError):
+            return 0
+        # The number may have become another process's.
+        return pid if f"{self.directory}/qemu.pid".encode() in command else 0
+
+    # --- its life
+
+    def up(self) -> None:
+        """Start it with fresh disks, unless it runs, and wait until its boot is done. Raises MachineError."""
+        if not self.pid():
+            if not DISK.exists():
+                raise MachineError(f"{DISK} is not there. Run: make setup")
+            self._make_files()
+            self._start()
+        self.wait()
+
+    def _make_files(self) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # A fresh disk comes with a host key that nobody knows yet.
+        for path in (self.known_hosts, self.console):
+            path.unlink(missing_ok=True)
+        if not self.key.exists():
+            _run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", self.name, "-f", str(self.key))
+        _run(
+            *("qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(DISK.resolve())),
+            str(self.directory / "disk.qcow2"),
+        )
+        for serial in SERIALS:
+            with (self.directory / f"{serial}.raw").open("wb") as stream:
+                stream.truncate(DISK_MIB << 20)
+
+    def _start(self) -> None:
+        public_key = self.key.with_suffix(".pub").read_text()
+        # Another process may take the port between the look and qemu's own.
+        for attempts_left in (2, 1, 0):
+            port = free_port()
+            try:
+                _run(*arguments(self.directory, accelerator(), port, public_key, SERIALS))
+                break
+            except MachineError as error:
+                if "host forwarding" not in str(error) or not attempts_left:
+                    raise
+        (self.directory / "port").write_text(f"{port}\n")
+
+    def wait(self, boot: str = "") -> None:
+        """Wait until it has booted; with `boot`, into another boot than that. Raises MachineError."""
+        deadline = time.monotonic() + BOOT_SECONDS
+        said = ""
+        while time.monotonic() < deadline:
+            if not self.pid():
+                raise MachineError(f"{self.name}: qemu has ended. {self._last_words()}")
+            result = self.ssh("cat /proc/sys/kernel/random/boot_id; systemctl is-system-running --wait", check=False)
+            said = result.stdout.strip() or result.stderr.strip()
+            now, _, state = said.partition("\n")
+            if state in ("running", "degraded") and now != boot:
+                return
+            time.sleep(1)
+        raise MachineError(f"{self.name} has not booted after {BOOT_SECONDS} s ({said}). {self._last_words()}")
+
+    def reboot(self) -> None:
+        """Boot again, and wait for it. Raises MachineError."""
+        boot = self.ssh("cat /proc/sys/kernel/random/boot_id").stdout.strip()
+        # In its own time: who waits for the answer of a machine that goes waits long.
+        self.ssh("systemd-run --quiet --on-active=1s --timer-property=AccuracySec=100ms systemctl reboot")
+        self._disconnect()
+        self.wait(boot)
+
+    def _disconnect(self) -> None:
+        _run("ssh", *self.ssh_options(), "-O", "exit", "root@127.0.0.1", check=False)
+
+    def down(self) -> None:
+        """Switch it off and forget its disks. What helps to find a fault stays: the console's log."""
+        pid = self.pid()
+        if pid:
+            self._disconnect()
+            os.kill(pid, signal.SIGTERM)
+            deadline = time.monotonic() + STOP_SECONDS
+            while self.pid():
+                if time.monotonic() > deadline:
+                    raise MachineError(f"qemu (process {pid}) of {self.name} does not end. Run: kill -9 {pid}")
+                time.sleep(0.1)
+        for path in (*self.directory.glob("*.raw"), self.directory / "disk.qcow2", self.directory / "qemu.pid"):
+            path.unlink(missing_ok=True)
+
+    def _last_words(self) -> str:
+        try:
+            lines = self.console.read_text(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        return f"The end of {self.console}:\n" + "\n".join(lines[-20:])
+
+    # --- how it is reached
+
+    def ssh_options(self) -> list[str]:
+        """What ssh needs to reach it as root, less the port."""
+        # Nobody else reaches the port: what answers first is the machine.
+        options = ["BatchMode=yes", "ConnectTimeout=10", "StrictHostKeyChecking=accept-new"]
+        # The emulator keeps the connections of a machine that has gone open for minutes.
+        options += ["ServerAliveInterval=5", "ServerAliveCountMax=4"]
+        # A new connection takes two seconds where the processor is emulated.
+        options += ["ControlMaster=auto", "ControlPersist=120", f"ControlPath={self.directory}/ssh"]
+        return [
+            *("-i", str(self.key), "-o", f"UserKnownHostsFile={self.known_hosts}"),
+            *(word for option in options for word in ("-o", option)),
+        ]
+
+    def ssh_command(self) -> list[str]:
+        """The words before the remote command."""
+        return ["ssh", *self.ssh_options(), "-p", str(self.port), "root@127.0.0.1"]
+
+    def ssh(self, command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run a shell command on it. Raises MachineError where it fails and check is set."""
+        return _run(*self.ssh_command(), command, check=check)
+
+    def write_inventory(self, path: Path) -> None:
+        """A hosts file with this machine in the group inference."""
+        variables = {
+            "ansible_connection": "ssh",
+            "ansible_host": "127.0.0.1",
+            "ansible_port": self.port,
+            "ansible_user": "root",
+            "ansible_ssh_private_key_file": str(self.key),
+            "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.known_hosts}",
+        }
+        # JSON is YAML.
+        path.write_text(json.dumps({"inference": {"hosts": {self.name: variables}}}, indent=2) + "\n")
+
+
+def _run(*argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run a command. Raises MachineError with its own words."""
+    result = subprocess.run(argv, text=True, capture_output=True, errors="replace", stdin=subprocess.DEVNULL)
+    if check and result.returncode != 0:
+        raise MachineError(f"{' '.join(argv)}: {result.stderr.strip() or result.stdout.strip()}")
+    return result
