@@ -9,6 +9,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +138,8 @@ def playbook(
     return result.stdout
 
 
-def changed_tasks(node: Node, scratch: Path, *options: str, **extra: Any) -> tuple[set[str], str]:
-    """Run site.yml and return the tasks that changed the node, and what was printed."""
+def changed_tasks(node: Node, scratch: Path, *options: str, part: str = "", **extra: Any) -> tuple[set[str], str]:
+    """Run site.yml, or a part of the role common; return the tasks that changed the node, and what was printed."""
     record = scratch / "changes.jsonl"
     record.unlink(missing_ok=True)
     environment = {
@@ -146,7 +147,8 @@ def changed_tasks(node: Node, scratch: Path, *options: str, **extra: Any) -> tup
         "ANSIBLE_CALLBACKS_ENABLED": "changes",
         "CHANGES_FILE": str(record),
     }
-    output = node.site(*options, environment=environment, **extra)
+    run = partial(node.baseline, part) if part else node.site
+    output = run(*options, environment=environment, **extra)
     lines = record.read_text().splitlines() if record.exists() else []
     return {json.loads(line)["task"] for line in lines}, output
 

@@ -36,6 +36,9 @@ class Bmc(Protocol):
     def state(self) -> str:
         """`on`, `off`, or the BMC's own word for what lies between. Raises BmcError."""
 
+    def offers(self, what: str) -> None:
+        """Raises BmcError where the BMC says that it cannot do this."""
+
     def order(self, what: str) -> None:
         """`on`, `off` (hard, at once) or `reset` (hard). Raises BmcError."""
 
@@ -102,14 +105,23 @@ class Redfish:
         """See Bmc."""
         return str(self.resource().get("PowerState", "unknown")).lower()
 
-    def order(self, what: str) -> None:
-        """See Bmc."""
+    def reset_action(self, what: str) -> tuple[str, str]:
+        """The path of an order, and Redfish's word for it. Raises BmcError."""
         action = self.resource().get("Actions", {}).get("#ComputerSystem.Reset", {})
         allowed = action.get("ResetType@Redfish.AllowableValues") or list(RESET_TYPES[what])
         kinds = [kind for kind in RESET_TYPES[what] if kind in allowed]
         if "target" not in action or not kinds:
             raise BmcError(f"{self.base} cannot do {RESET_TYPES[what][0]}: it offers {', '.join(allowed)}")
-        self.call(str(action["target"]), {"ResetType": kinds[0]})
+        return str(action["target"]), kinds[0]
+
+    def offers(self, what: str) -> None:
+        """See Bmc."""
+        self.reset_action(what)
+
+    def order(self, what: str) -> None:
+        """See Bmc."""
+        path, kind = self.reset_action(what)
+        self.call(path, {"ResetType": kind})
 
 
 class Ipmi:
@@ -138,6 +150,9 @@ class Ipmi:
         """See Bmc."""
         return self.call("chassis", "power", "status").strip().lower().rpartition(" ")[2]
 
+    def offers(self, what: str) -> None:
+        """See Bmc: IPMI does not say."""
+
     def order(self, what: str) -> None:
         """See Bmc."""
         self.call("chassis", "power", what)
@@ -156,9 +171,15 @@ class Clock:
 
 
 def wait_for(bmc: Bmc, state: str, seconds: float, clock: Clock) -> None:
-    """Wait until the power is as it shall be. Raises BmcError."""
+    """Wait until the power is as it shall be. A BMC that is busy may leave a question out. Raises BmcError."""
     deadline = clock.now() + seconds
-    while (found := bmc.state()) != state:
+    while True:
+        try:
+            found = bmc.state()
+        except BmcError as error:
+            found = f"unknown: {error}"
+        if found == state:
+            return
         if clock.now() >= deadline:
             raise BmcError(f"the power is {found!r} after {seconds:.0f} s, and should be {state!r}")
         clock.sleep(POLL_SECONDS)
@@ -173,6 +194,8 @@ def cycle(bmc: Bmc, action: str, pause: float, seconds: float, clock: Clock) -> 
     before = bmc.state()
     if before not in STEADY:
         raise BmcError(f"the power is {before!r}: nothing was done. Look at the BMC's own page")
+    for order in ("on",) if before == "off" else ("reset",) if action == "reset" else ("off", "on"):
+        bmc.offers(order)
     if before == "on" and action == "reset":
         bmc.order("reset")
     elif before == "on":

@@ -100,7 +100,10 @@ def overriding(root: Path, own: str, wanted: Mapping[str, str]) -> list[str]:
         for key, value in parse_sysctl(files[name].read_text(encoding="utf-8", errors="replace")):
             if key in wanted and value.split() != wanted[key].split():
                 place = "/" + str(files[name].resolve().relative_to(root.resolve()))
-                found.append(f"{key}: {place} sets {value!r} at boot, after ours ({wanted[key]!r}). Remove that line")
+                found.append(
+                    f"{key}: {place} sets {value!r} at boot, after ours ({wanted[key]!r}). Remove that"
+                    " line, or declare what you want in common_sysctl (null leaves the key alone)"
+                )
     return found
 
 

@@ -44,8 +44,9 @@ RESTART_DELAY = 2
 
 SANDBOX = f"""
 # It speaks to Docker, to its engine and to systemd, and writes only its own state. To tell whose process listens on the
-# engine's port, it looks into /proc of another user: those two capabilities.
-CapabilityBoundingSet=CAP_SYS_PTRACE CAP_DAC_READ_SEARCH
+# engine's port, it looks into /proc of another user; to let the engine drain, it sends it a signal: those three
+# capabilities.
+CapabilityBoundingSet=CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH
 NoNewPrivileges=yes
 ProtectSystem=strict
 ReadWritePaths={Paths().state}

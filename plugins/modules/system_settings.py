@@ -363,6 +363,14 @@ class Clock(Part):
                 " set the clock has its host's: set common_time_enabled to false there"
             )
 
+    def give_back(self) -> str:
+        """Bring back the servers of before, where this run has changed them. Returns what to say of it."""
+        if not self.changes:
+            return ""
+        self.undo()
+        self.node.run("systemctl", "restart", "chrony.service")
+        return " The configuration of before is in force again"
+
     def wait(self) -> list[str]:
         """Wait until the clock is right and a source answers. chronyd calls itself synchronised for a while after its
         sources are gone. Returns the sources. Raises SettingsError."""
@@ -625,7 +633,10 @@ def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any
             part.act()
         clock = parts.get("clock")
         if isinstance(clock, Clock) and clock.options["sync_seconds"]:
-            result["clock"] = clock.wait()
+            try:
+                result["clock"] = clock.wait()
+            except SettingsError as error:
+                raise SettingsError(f"{error}.{clock.give_back()}") from None
     result["notes"] = [note for part in parts.values() for note in part.notes]
     return result
 

@@ -12,7 +12,7 @@ import pytest
 from node import Node, changed_tasks, changes
 
 OURS = "/etc/ssh/sshd_config.d/10-inference.conf"
-TAGS = ("--tags", "common_access")
+PART = "access"
 SSH = (
     *("ssh", "-F", "none", "-o", "BatchMode=yes", "-o", "ControlPath=none", "-o", "ConnectTimeout=5"),
     *("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"),
@@ -58,7 +58,7 @@ def spare(tmp_path_factory: pytest.TempPathFactory) -> Key:
 def refused(node: Node, *options: str, **extra: Any) -> str:
     """A run that must fail before it changed anything. Returns what it said, as one line."""
     before = node.run(f"cat {OURS} /etc/shadow; ls /etc/sudoers.d")
-    output = node.site(*TAGS, *options, check=False, **extra)
+    output = node.baseline(PART, *options, check=False, **extra)
     assert changes(output) == 0, output[-3000:]
     assert node.run(f"cat {OURS} /etc/shadow; ls /etc/sudoers.d") == before
     assert node.run("systemctl is-active ssh") == "active"
@@ -131,10 +131,10 @@ def test_what_only_a_new_connection_shows_comes_undone(deb13: Node) -> None:
     """The server accepts it, and whoever has one key would never get in again."""
     before = deb13.run(f"cat {OURS}")
     config = {"AuthenticationMethods": "publickey,publickey"}
-    output = deb13.site(*TAGS, check=False, common_ssh_config=config, __common_access_seconds=20)
+    output = deb13.baseline(PART, check=False, common_ssh_config=config, __common_access_seconds=20)
     assert "the old state is back" in output
     assert deb13.run(f"cat {OURS}") == before
-    assert changes(deb13.site(*TAGS)) == 0
+    assert changes(deb13.baseline(PART)) == 0
 
 
 def test_passwords_stay_on_until_a_key_was_seen_at_work(deb12: Node) -> None:
@@ -146,29 +146,29 @@ def test_passwords_stay_on_until_a_key_was_seen_at_work(deb12: Node) -> None:
     try:
         # No control socket, since a connection by the key is still open.
         by_password: dict[str, Any] = {"ansible_password": "molecule", "ansible_ssh_private_key_file": "/dev/null"}
-        output = deb12.site(*TAGS, check=False, ansible_control_path="none", **by_password)
+        output = deb12.baseline(PART, check=False, ansible_control_path="none", **by_password)
         assert changes(output) == 0
         assert "root has not come in by a key over a new connection, and would be shut out" in " ".join(output.split())
         assert "passwordauthentication yes" in deb12.run("sshd -T")
         assert deb12.run(f"ls {OURS}", check=False) == ""
     finally:
         deb12.run("passwd --lock root; rm /etc/ssh/sshd_config.d/90-test.conf")
-        deb12.site(*TAGS)
+        deb12.baseline(PART)
     test_the_server_takes_keys_only(deb12)
 
 
 def test_an_admin_comes_changes_keys_and_goes(deb13: Node, alice: Key, spare: Key, tmp_path: Path) -> None:
     admin = {"name": "alice", "keys": [alice.public, spare.public], "groups": ["adm"]}
-    predicted, _output = changed_tasks(deb13, tmp_path, *TAGS, "--check", common_admins=[admin])
+    predicted, _output = changed_tasks(deb13, tmp_path, "--check", part=PART, common_admins=[admin])
     assert deb13.run("id alice", check=False) == ""
-    done, _output = changed_tasks(deb13, tmp_path, *TAGS, common_admins=[admin])
+    done, _output = changed_tasks(deb13, tmp_path, part=PART, common_admins=[admin])
     assert done == predicted
     for key in (alice, spare):
         works, output = key.ssh(deb13, "alice", "sudo -n id -u")
         assert works and output.splitlines()[-1] == "0"
     assert deb13.run("stat -c %a /etc/sudoers.d/inference-alice") == "440"
     assert "adm" in deb13.run("id -nG alice").split()
-    assert changes(deb13.site(*TAGS, common_admins=[admin])) == 0
+    assert changes(deb13.baseline(PART, common_admins=[admin])) == 0
 
     # Her own key is the one that this connection uses: a mistake comes undone.
     as_alice: dict[str, Any] = {
@@ -177,12 +177,12 @@ def test_an_admin_comes_changes_keys_and_goes(deb13: Node, alice: Key, spare: Ke
         "__common_access_seconds": 20,
     }
     wrong = {**admin, "keys": [spare.public]}
-    output = deb13.site(*TAGS, check=False, common_admins=[wrong], **as_alice)
+    output = deb13.baseline(PART, check=False, common_admins=[wrong], **as_alice)
     assert "the old state is back" in output
     assert alice.ssh(deb13, "alice", "true")[0]
 
     # Somebody else takes that key away.
-    deb13.site(*TAGS, common_admins=[wrong])
+    deb13.baseline(PART, common_admins=[wrong])
     assert not alice.ssh(deb13, "alice", "true")[0]
     assert spare.ssh(deb13, "alice", "true")[0]
 
@@ -191,7 +191,7 @@ def test_an_admin_comes_changes_keys_and_goes(deb13: Node, alice: Key, spare: Ke
         stdin=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deb13.site(*TAGS, common_admins=[{"name": "alice", "state": "absent"}])
+    deb13.baseline(PART, common_admins=[{"name": "alice", "state": "absent"}])
     assert session.wait(10) != 0
     assert not spare.ssh(deb13, "alice", "true")[0]
     assert deb13.run("id alice; ls /etc/sudoers.d/inference-alice", check=False) == ""

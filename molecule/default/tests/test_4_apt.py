@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from node import Node, changed_tasks, changes, playbook
 
-TAGS = ("--tags", "common_apt")
+PART = "apt"
 SECRET = "proxy-secret-41c7"
 PORT = 5098
 
@@ -89,7 +89,7 @@ def state(node: Node) -> str:
 def refused(node: Node, **extra: Any) -> str:
     """A run with a mistake: it changes nothing, and APT goes on working. Returns what it said, as one line."""
     before = state(node)
-    output = node.site(*TAGS, check=False, **extra)
+    output = node.baseline(PART, check=False, **extra)
     assert changes(output) == 0, output[-3000:]
     assert state(node) == before
     node.run("apt-get -qq -o APT::Update::Error-Mode=any update")
@@ -137,13 +137,13 @@ def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(
         "common_packages": ["curl", "inference-pinned=1.*", "inference-upgraded", "linux-image-0.1-inference"],
         "common_packages_held": ["inference-up*"],
     }
-    assert "broken.list" in deb13.site(*TAGS, check=False, **declared)
+    assert "broken.list" in deb13.baseline(PART, check=False, **declared)
     declared["common_apt_exclusive"] = True
-    predicted, _output = changed_tasks(deb13, tmp_path, *TAGS, "--check", **declared)
+    predicted, _output = changed_tasks(deb13, tmp_path, "--check", part=PART, **declared)
     assert version(deb13, "inference-pinned") == ""
-    done, _output = changed_tasks(deb13, tmp_path, *TAGS, **declared)
+    done, _output = changed_tasks(deb13, tmp_path, part=PART, **declared)
     assert done == predicted
-    again, _output = changed_tasks(deb13, tmp_path, *TAGS, **declared)
+    again, _output = changed_tasks(deb13, tmp_path, part=PART, **declared)
     assert not again
 
     assert deb13.run("apt-get indextargets --format '$(REPO_URI)' | sort -u") == "file:/srv/repo/"
@@ -155,7 +155,7 @@ def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(
     # A kernel that came along later is held by the next run; what left a list is released.
     deb13.run("apt-get -qq --yes install linux-image-inference")
     declared["common_packages_held"] = []
-    deb13.site(*TAGS, **declared)
+    deb13.baseline(PART, **declared)
     holds = deb13.run("apt-mark showhold").split()
     assert "linux-image-inference" in holds and "inference-upgraded" not in holds
 
@@ -178,7 +178,7 @@ def test_upgrades_run_unattended_from_the_declared_origins_alone(deb12: Node, ke
         "common_packages_held": ["inference-blocked"],
         "common_unattended_upgrades_origins": ["origin=Inference,suite=test"],
     }
-    deb12.site(*TAGS, **options)
+    deb12.baseline(PART, **options)
     said = deb12.run("unattended-upgrade --dry-run --debug 2>&1")
     assert "Allowed origins are: origin=Inference,suite=test\n" in said
     chosen = [line for line in said.splitlines() if line.startswith("Packages that will be upgraded:")]
@@ -196,7 +196,7 @@ def test_a_machine_that_reaches_nothing_without_the_proxy(
     # Python's server looks for the whole address as a path, which makes it a proxy for one host.
     deb12.run("mkdir -p /srv/proxy/http:; ln -sfn /srv/repo /srv/proxy/http:/mirror.invalid")
     deb12.run(f"systemd-run --unit=proxy python3 -m http.server --directory /srv/proxy --bind 127.0.0.1 {PORT}")
-    deb12.run("rm /etc/apt/sources.list; apt-get -qq remove --yes python3-debian")
+    deb12.run("rm /etc/apt/sources.list; dpkg --remove python3-debian")
     options: dict[str, Any] = {
         "common_apt_sources": [source(uris=["http://mirror.invalid/"], key=keys[deb12.name]["right"])],
         "common_apt_http_proxy": f"http://somebody:{SECRET}@127.0.0.1:{PORT}",
@@ -208,13 +208,13 @@ def test_a_machine_that_reaches_nothing_without_the_proxy(
     try:
         output = playbook(deb12.name, "--diff", name=str(play), **options)
         assert version(deb12, "python3-debian").startswith("installed")
-        output += deb12.site(*TAGS, "--diff", "-vvv", **options)
+        output += deb12.baseline(PART, "--diff", "-vvv", **options)
         file = deb12.run("grep -rl somebody /etc /run /tmp /var/log 2>/dev/null", check=False)
         assert file == "/etc/apt/apt.conf.d/52-inference-proxy"
         assert deb12.run(f"stat -c %a {file}") == "600"
         # One that leads nowhere is refused.
-        assert "Nothing was changed" in deb12.site(
-            *TAGS, check=False, **{**options, "common_apt_http_proxy": "http://127.0.0.1:9"}
+        assert "Nothing was changed" in deb12.baseline(
+            PART, check=False, **{**options, "common_apt_http_proxy": "http://127.0.0.1:9"}
         )
         deb12.run("apt-get -qq -o APT::Update::Error-Mode=any update")
     finally:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from node import Node, changed_tasks, changes, wait_for
 
-TAG = ("--tags", "common_system")
+PART = "system"
 
 # What a node logs while its journald is restarted.
 COUNTER = "i=0; while sleep 0.05; do i=$((i+1)); echo count $i; done"
@@ -53,13 +53,13 @@ def test_hurt_names_and_a_new_limit(node: Node, tmp_path: Path) -> None:
         "common_hosts": [{"address": "192.0.2.20", "names": ["storage.example.com", "storage"]}],
     }
 
-    predicted, _ = changed_tasks(node, tmp_path, *TAG, "--check", **wanted)
+    predicted, _ = changed_tasks(node, tmp_path, "--check", part=PART, **wanted)
     assert len(predicted) == 1
     assert "192.0.2.20" not in node.run("cat /etc/hosts")
 
     counter = f"counter-{time.time_ns()}"
     node.run(f"systemd-run --quiet --unit={counter} sh -c {shlex.quote(COUNTER)}")
-    done, _ = changed_tasks(node, tmp_path, *TAG, **wanted)
+    done, _ = changed_tasks(node, tmp_path, part=PART, **wanted)
     assert done == predicted
     node.run(f"sleep 1; systemctl stop {counter}.service; journalctl --sync")
     lines = node.run(f"journalctl -u {counter} -o cat | grep '^count '").splitlines()
@@ -91,7 +91,8 @@ def test_all_mistakes_before_any_change(deb12: Node) -> None:
     other = "/etc/systemd/journald.conf.d/99-other.conf"
     deb12.run(f"mkdir -p $(dirname {other}); printf '[Journal]\\nStorage=none\\n' > {other}")
     before = deb12.run("cat /etc/hosts /etc/systemd/journald.conf.d/60-inference.conf")
-    output = deb12.site(
+    output = deb12.baseline(
+        PART,
         check=False,
         common_timezone="Mars/Olympus",
         common_hosts=[{"address": "192.0.2.300", "names": ["a"]}, {"address": "192.0.2.1", "names": ["under_score"]}],
@@ -122,8 +123,8 @@ def test_the_clock_follows_the_declared_server_alone(timeless: Node, tmp_path: P
     node.run(f"systemd-run --quiet --unit=ntp-server python3 -c {shlex.quote(NTP_SERVER)}")
     wait_for("an NTP server", lambda: node.run("ss -Hunl sport = 1123"), 10)
     wanted: dict[str, Any] = {"common_time_enabled": True, "common_ntp_servers": ["127.0.0.1 port 1123 iburst"]}
-    predicted, _ = changed_tasks(node, tmp_path, *TAG, "--check", **wanted)
-    done, _ = changed_tasks(node, tmp_path, *TAG, **wanted)
+    predicted, _ = changed_tasks(node, tmp_path, "--check", part=PART, **wanted)
+    done, _ = changed_tasks(node, tmp_path, part=PART, **wanted)
     assert done <= predicted and done
     assert [line.split(",")[2] for line in node.run("chronyc -c -N sources -a").splitlines()] == ["127.0.0.1"]
     assert changes(node.baseline("system", **wanted)) == 0

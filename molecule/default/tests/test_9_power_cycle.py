@@ -43,6 +43,8 @@ def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tm
             (deb13.name, {"confirm": deb12.name}, "Name one node twice"),
             (deb13.name, {"confirm": deb13.name, "bmc_password": "wrong"}, "refuses the user or the password"),
             (deb13.name, {"confirm": deb13.name}, "answers over SSH"),
+            (deb13.name, {"confirm": deb13.name, "ansible_ssh_private_key_file": "/dev/null"}, "Permission denied"),
+            (deb13.name, {"confirm": deb13.name, "ansible_host": "no.such.invalid"}, "says nothing of the node"),
         ]
         for limit, more, words in cases:
             output = playbook(limit, name=NAME, check=False, **{**bmc, **more})
@@ -53,8 +55,9 @@ def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tm
 
 def test_a_node_that_hangs_comes_back(deb13: Node, tmp_path: Path) -> None:
     machine = Container(deb13.name)
-    # Nobody can log in any more, as where the disk under the system does not answer.
-    deb13.run("systemctl stop ssh.socket ssh.service 2>/dev/null; ! ss -Htln sport = 22 | grep -q .")
+    # It takes the login and hangs behind it, until its next boot, as where the disk under the system does not answer.
+    deb13.run("echo ForceCommand sleep 1000 > /run/hangs; ln -s /run/hangs /etc/ssh/sshd_config.d/01-test.conf")
+    deb13.run("systemctl reload ssh")
     with serve(machine, PASSWORD, tmp_path) as (address, authority):
         output = playbook(
             deb13.name,

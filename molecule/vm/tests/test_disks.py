@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
-from node import changes
+import pytest
+import yaml
+from node import changed_tasks, changes
 from virtual import Machine
 
 BY_ID = "/dev/disk/by-id/virtio-"
@@ -20,7 +23,12 @@ PRECIOUS = {
     "noise": "data of an unknown kind",
 }
 MOUNTS = {"/mnt/models": "ext4", "/mnt/nvme/workspace": "xfs"}
+DECLARED = yaml.safe_load((Path(__file__).parents[1] / "hosts.yml").read_text())["inference"]["hosts"]["machine"]
 VOLUME = {"name": "lv", "devices": [f"{BY_ID}blank4", f"{BY_ID}noise"], "join": "lvm", "path": "/mnt/lv"}
+MORE: dict[str, Any] = {
+    "common_disks": [*DECLARED["common_disks"], VOLUME],
+    "common_sysctl": {"vm.vfs_cache_pressure": 50},
+}
 
 
 def single(name: str, device: str, **more: Any) -> dict[str, Any]:
@@ -58,8 +66,10 @@ def test_nothing_can_be_written_below_a_mount(machine: Machine) -> None:
     assert "Operation not permitted" in words
 
 
-def test_no_disk_that_holds_anything_is_touched(machine: Machine) -> None:
-    """Whatever is declared: all of them at once, and beside them a blank one, which has to wait until all is right."""
+@pytest.fixture(scope="module")
+def refusal(machine: Machine) -> list[str]:
+    """What a run says, mistake by mistake, that declares every precious disk at once, and a blank one that has to wait
+    until all is right."""
     machine.run(f"swapon {BY_ID}swap")
     root = machine.run("find -L /dev/disk/by-path -samefile /dev/vda1 -print -quit")
     wanted = [
@@ -73,31 +83,42 @@ def test_no_disk_that_holds_anything_is_touched(machine: Machine) -> None:
     ]
     before = contents(machine)
     output = machine.site("--tags", "common_disks", check=False, common_disks=wanted)
-    words = " ".join(output.split())
-    for name, reason in PRECIOUS.items():
-        assert re.search(
-            rf"common_disks.{name}: {BY_ID}{name} [^-]*left alone, because [^-]*{re.escape(reason)}", words
-        )
-    assert "it is mounted at /" in words and "lies upon it" in words and "kernel names move" in words
-    assert f"{BY_ID}gone is not there" in words and changes(output) == 0
+    machine.run(f"swapoff {BY_ID}swap")
+    assert changes(output) == 0
     assert contents(machine) == before
+    return " ".join(output.replace("\\n", " ").split()).split("- common_disks.")
+
+
+def test_no_disk_that_holds_anything_is_touched(machine: Machine, refusal: list[str]) -> None:
+    reasons = {
+        **PRECIOUS,
+        "root": "it is mounted at /",
+        "member": "lies upon it",
+        "kernel": "kernel names move",
+        "gone": f"{BY_ID}gone is not there",
+    }
+    for name, reason in reasons.items():
+        assert any(words.startswith(f"{name}: ") and reason in words for words in refusal), (name, refusal)
     assert not machine.run(f"blkid --probe {BY_ID}blank4", check=False), "the blank one was formatted all the same"
     assert (
         machine.run("mount -o ro /dev/disk/by-label/precious /media && umount /media; cat /mnt/models/data") == "kept"
     )
-    machine.run(f"swapoff {BY_ID}swap")
 
 
-def test_what_the_operator_gives_up_becomes_a_volume(machine: Machine) -> None:
-    """By the very command that the refusal names."""
-    output = machine.site("--tags", "common_disks", check=False, common_disks=[VOLUME])
-    command = re.search(r"wipefs --all \S+ && dd \S+ \S+ bs=1M count=4 conv=fsync", " ".join(output.split()))
+def test_what_the_operator_gives_up_becomes_a_volume(machine: Machine, refusal: list[str], tmp_path: Path) -> None:
+    """By the very command that the refusal names, and as check mode says."""
+    said = next(words for words in refusal if words.startswith("noise: "))
+    command = re.search(r"wipefs --all \S+ && dd \S+ \S+ bs=1M count=4 conv=fsync", said)
     assert command
     machine.run(command[0])
-    predicted = machine.site("--tags", "common_disks", "--check", common_disks=[VOLUME])
-    assert "join /dev/disk/by-id/virtio-blank4" in predicted and not mounted(machine, "/mnt/lv")
-    machine.site("--tags", "common_disks", common_disks=[VOLUME])
+    tags = ("--tags", "common_disks,common_kernel")
+    predicted, output = changed_tasks(machine, tmp_path, *tags, "--check", **MORE)
+    assert "join /dev/disk/by-id/virtio-blank4" in output and not mounted(machine, "/mnt/lv")
+    assert machine.run("cat /proc/sys/vm/vfs_cache_pressure") == "100"
+    done, _output = changed_tasks(machine, tmp_path, *tags, **MORE)
+    assert done == predicted
     assert mounted(machine, "/mnt/lv").startswith("ext4")
+    assert machine.run("cat /proc/sys/vm/vfs_cache_pressure") == "50"
     machine.run("echo kept > /mnt/lv/data; sync")
 
 
@@ -108,8 +129,9 @@ def test_all_of_it_is_there_after_a_reboot(rebooted: Machine) -> None:
 
 
 def test_a_server_that_is_away_holds_up_neither_the_boot_nor_a_play(rebooted: Machine) -> None:
+    """And the play has nothing to do: this is the scenario's step `idempotence`, on a machine that has booted since."""
     assert rebooted.run("systemctl is-active nfs-server", check=False) == "inactive"
-    assert changes(rebooted.site("--tags", "common_disks")) == 0
+    assert changes(rebooted.site(**MORE)) == 0
     assert rebooted.run("timeout 45 cat /mnt/share/file || echo $?", check=False) == "1", "it was waited for too long"
     rebooted.run("systemctl start nfs-server")
     assert rebooted.run("cat /mnt/share/file") == "shared"
