@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.inference.plugins.filter import addresses as plugin
 from ansible_collections.baremetal.inference.plugins.module_utils import addresses
 
 DNS = {"gw3": ["192.0.2.3", "2001:db8::3"], "name.example": ["192.0.2.5"], "lo": ["127.0.1.1"]}
@@ -34,8 +32,3 @@ def test_every_host_without_an_address_is_named() -> None:
     hostvars = {"lo": {"ansible_host": "127.0.0.1"}, "gone": {}, "gw": {"ansible_host": "192.0.2.1"}}
     with pytest.raises(addresses.AddressError, match="no address for lo, gone: set inference_address"):
         addresses.host_addresses(hostvars, hostvars, resolver)
-
-
-def test_the_filter_wants_a_list() -> None:
-    with pytest.raises(AnsibleFilterError, match="wants a list of host names, found 'gateway'"):
-        plugin.FilterModule().filters()["host_addresses"]("gateway", {})
