@@ -11,6 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,6 +77,9 @@ def running(tmp_path: Path) -> Iterator[tuple[machines.Machine, subprocess.Popen
     """A machine whose process is another program with qemu's argument."""
     command = [sys.executable, "-c", "import time; time.sleep(60)", "-pidfile", f"{tmp_path}/qemu.pid"]
     process = subprocess.Popen(command)
+    # Popen returns as the program is replaced, a moment before the kernel shows the new one's arguments.
+    while not Path(f"/proc/{process.pid}/cmdline").read_bytes().endswith(b"qemu.pid\0"):
+        time.sleep(0.01)
     (tmp_path / "qemu.pid").write_text(f"{process.pid}\n")
     (tmp_path / "disk.qcow2").touch()
     (tmp_path / "console.log").touch()
