@@ -18,15 +18,15 @@ description:
   - An admin that is absent loses keys, rule, sessions and account; the home directory stays.
   - With O(phase=trial) a change of the user of the very connection that the module came by comes undone after
     O(seconds), by a timer of systemd, unless M(baremetal.inference.trial) confirms it.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
     details:
       - Where sudo is not installed yet, nothing judges its rules.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
     details:
       - Keys are shown by their fingerprints.
 options:

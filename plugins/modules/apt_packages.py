@@ -15,13 +15,13 @@ description:
     version, unless another is wanted.
   - Lets C(apt-get) simulate the change first. Where it would remove a package that is not in O(absent), or change one
     that is on hold and whose version nobody named, the module fails, and nothing is changed.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
   diff_mode:
     support: none
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   present:
     description: What shall be installed, as NAME or NAME=VERSION, with C(*) as a wildcard in a version.

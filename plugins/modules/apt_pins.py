@@ -17,13 +17,13 @@ description:
   - Only packages that are installed are held. Installs nothing.
   - What an earlier run with the same O(name) held and is no longer declared is released, unless another name has it.
     With an empty list of packages, both files are removed.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   name:
     description: What the packages make up, which becomes part of the files' names.

@@ -19,15 +19,15 @@ description:
   - Files are replaced all or none, and APT's lists of the declared sources are refreshed. Where that fails, the old
     files are put back.
   - An earlier proxy or authority of this module that is no longer declared is removed.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
     details:
       - What differs is tried in check mode as well, in a temporary directory.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
     details:
       - Logins of proxies are not shown.
 options:

@@ -15,15 +15,15 @@ description:
     by Redfish or by IPMI.
   - Runs where the BMC can be reached, which usually is the controller. Nothing asks the operating system first.
   - Redfish needs nothing but Python; IPMI needs C(ipmitool), which is given the password by its standard input.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the machine.
     details:
       - Asks for the state, and changes no power.
   diff_mode:
     support: none
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   protocol:
     description: How to talk to the BMC.

@@ -24,15 +24,15 @@ description:
     its file system knows it, so that nothing fills the root disk while the disk is away; C(chattr -i) takes it off.
   - All mistakes are reported at once, before the first change. A disk that is declared no more stays as it is and is
     reported in RV(undeclared).
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
     details:
       - What an array or a group that is not assembled holds is seen only once it is.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   disks:
     description: The disks.

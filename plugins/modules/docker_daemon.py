@@ -20,15 +20,15 @@ description:
   - When the daemon does not come up, or does not reload, the old file is put back and the daemon's words are reported.
   - Starts and enables the service. While the service is down, containers that live on without it are counted by their
     shims, and a start that would end them, because C(live-restore) is off, is refused unless O(restart_allowed=true).
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
     details:
       - Where the engine is not installed yet, the daemon cannot judge the file; RV(validated_by) is then empty.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
     details:
       - Of O(environment), only the names are shown.
 options:

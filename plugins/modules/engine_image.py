@@ -23,12 +23,12 @@ options:
     description: The file of Docker's client that holds the registry's credentials.
     type: path
     default: /root/.docker/config.json
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
   diff_mode:
-    description: Returns details on what has changed.
     support: none
 """
 

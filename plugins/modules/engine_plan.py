@@ -57,12 +57,12 @@ options:
     description: The same for values that must never be shown.
     type: dict
     default: {}
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
   diff_mode:
-    description: Returns details on what has changed.
     support: none
 """
 

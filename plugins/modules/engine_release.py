@@ -85,13 +85,15 @@ options:
         description: Capabilities that the container keeps.
         type: list
         elements: str
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
   diff_mode:
-    description: Returns details on what has changed, secrets left out.
     support: full
+    details:
+      - Secrets are left out.
 """
 
 EXAMPLES = r"""

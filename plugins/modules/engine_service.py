@@ -36,12 +36,12 @@ options:
     description: How long V(ready) waits, in seconds. Instances that load longer are returned as RV(loading).
     type: int
     default: 20
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
   diff_mode:
-    description: Returns details on what has changed.
     support: none
 seealso:
   - module: baremetal.inference.engine_release

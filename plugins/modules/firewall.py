@@ -22,15 +22,15 @@ description:
   - With O(phase=trial) the rules are loaded, not written, and a timer of systemd brings the old ones back after
     O(seconds), whatever becomes of Ansible. SSH sessions that are open then go on. O(phase=confirm) writes them and
     stops the timer, O(phase=rollback) brings the old ones back at once.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
     details:
       - Where nftables is not installed yet, nothing judges the rules.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   phase:
     description:

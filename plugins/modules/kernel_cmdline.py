@@ -16,13 +16,13 @@ description:
     old one's place. When anything fails, the old files are put back.
   - Never reboots. RV(missing) names what the running kernel was not started with, RV(surplus) what has just left the
     list and the running kernel still has.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   parameters:
     description:

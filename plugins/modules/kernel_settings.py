@@ -18,15 +18,15 @@ description:
   - Before anything is changed, every key that does not exist, that cannot be written, or that another file sets to
     another value at boot is named, all at once.
   - A key that is not declared any more leaves the files; its running value stays until the next boot.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
     details:
       - Whether the kernel takes a value is only known by trying.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   sysctl:
     description:

@@ -38,12 +38,12 @@ options:
     description: Read every file again, whatever the cache says.
     type: bool
     default: false
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
   diff_mode:
-    description: Returns details on what has changed.
     support: none
 seealso:
   - module: baremetal.inference.model_publish

@@ -22,13 +22,15 @@ options:
     type: str
     choices: [present, absent]
     default: present
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
-    description: Can run in check mode and return changed status prediction without modifying the target.
     support: full
   diff_mode:
-    description: Returns details on what has changed. Names and checksums of files are shown.
     support: full
+    details:
+      - Names and checksums of files are shown.
 """
 
 EXAMPLES = r"""

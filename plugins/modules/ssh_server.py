@@ -19,13 +19,13 @@ description:
   - The server is reloaded, never restarted, so that sessions stay. When it does not reload, the old file is put back.
   - With O(phase=trial) a timer of systemd brings the old file back after O(seconds), whatever becomes of Ansible,
     unless M(baremetal.inference.trial) confirms the change.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   base:
     description: The values to set, by keyword. A list makes several lines.

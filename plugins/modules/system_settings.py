@@ -13,15 +13,15 @@ author:
 description:
   - Looks at everything first, and changes nothing where anything is wrong.
   - Installs nothing. In check mode it predicts what it would do on a node that has no chrony yet.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
     details:
       - Does not wait for the clock, and asks chronyd nothing where chrony is not installed yet.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   clock:
     description:

@@ -15,13 +15,13 @@ description:
     C(/etc/security/limits.d), and C(/etc/tmpfiles.d/systemd-pstore.conf); a file that has nothing to say is removed.
   - Has systemd read them where anything changed, and asks it afterwards what it gives to a service.
   - What runs already keeps the limits that it was started with.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
   diff_mode:
     support: full
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   memlock:
     description: Memory that a process may lock, V(infinity) or bytes with a suffix as in V(64G). Empty leaves it alone.

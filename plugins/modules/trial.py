@@ -12,13 +12,13 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Ends what M(baremetal.inference.ssh_server) or M(baremetal.inference.admin_accounts) began with C(phase=trial).
+extends_documentation_fragment:
+  - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
-    description: Can run in check mode and return changed status prediction without modifying the node.
   diff_mode:
     support: none
-    description: Returns details on what has changed, or would be changed in check mode, when in diff mode.
 options:
   name:
     description: What is on trial.
