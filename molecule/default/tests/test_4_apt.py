@@ -196,7 +196,7 @@ def test_a_machine_that_reaches_nothing_without_the_proxy(
     # Python's server looks for the whole address as a path, which makes it a proxy for one host.
     deb12.run("mkdir -p /srv/proxy/http:; ln -sfn /srv/repo /srv/proxy/http:/mirror.invalid")
     deb12.run(f"systemd-run --unit=proxy python3 -m http.server --directory /srv/proxy --bind 127.0.0.1 {PORT}")
-    deb12.run("rm /etc/apt/sources.list; dpkg --remove python3-debian")
+    deb12.run("rm /etc/apt/sources.list")
     options: dict[str, Any] = {
         "common_apt_sources": [source(uris=["http://mirror.invalid/"], key=keys[deb12.name]["right"])],
         "common_apt_http_proxy": f"http://somebody:{SECRET}@127.0.0.1:{PORT}",
@@ -205,9 +205,21 @@ def test_a_machine_that_reaches_nothing_without_the_proxy(
     include = {"name": "baremetal.inference.common", "tasks_from": "bootstrap"}
     tasks = [{"name": "Bootstrap", "ansible.builtin.include_role": include}]
     play.write_text(json.dumps([{"hosts": "inference", "gather_facts": False, "become": True, "tasks": tasks}]))
+    # All authorities of the world are more than a command line holds.
+    bundle = tmp_path / "authorities.pem"
+    bundle.write_text(deb12.run("cat /etc/ssl/certs/ca-certificates.crt"))
+    assert bundle.stat().st_size > 2**17
+    long: dict[str, Any] = {
+        **options,
+        "common_apt_http_proxy": f"http://127.0.0.1:{PORT}",
+        "common_apt_ca": f"controller:{bundle}",
+    }
     try:
-        output = playbook(deb12.name, "--diff", name=str(play), **options)
-        assert version(deb12, "python3-debian").startswith("installed")
+        output = ""
+        for variables in (long, options):
+            deb12.run("dpkg --remove python3-debian")
+            output += playbook(deb12.name, "--diff", name=str(play), **variables)
+            assert version(deb12, "python3-debian").startswith("installed")
         output += deb12.baseline(PART, "--diff", "-vvv", **options)
         file = deb12.run("grep -rl somebody /etc /run /tmp /var/log 2>/dev/null", check=False)
         assert file == "/etc/apt/apt.conf.d/52-inference-proxy"
