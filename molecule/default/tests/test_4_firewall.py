@@ -90,7 +90,7 @@ def listeners(deb13: Node) -> Iterator[list[int]]:
     """Ports of deb13 on which something listens on every address."""
     ports = [7001, 7002, 7003]
     for port in ports:
-        deb13.run(f"systemd-run --quiet --collect --unit=listen-{port} python3 -m http.server {port}")
+        deb13.run(f"systemd-run --quiet --collect --unit=listen-{port} python3 -m http.server --bind :: {port}")
     yield ports
     deb13.run("systemctl stop 'listen-*'")
 
@@ -111,10 +111,18 @@ def back_to_normal(deb13: Node) -> Callable[[], None]:
 def neighbours(deb12: Node, deb13: Node) -> Iterator[None]:
     """Both nodes reach each other by IPv6, too."""
     for node, address in ((deb12, IPV6["deb12"]), (deb13, IPV6["deb13"])):
-        node.run(f"sysctl -qw net.ipv6.conf.eth0.disable_ipv6=0; ip address add {address}/64 dev eth0 nodad")
+        _switch_ipv6(node, on=True)
+        node.run(f"ip address add {address}/64 dev eth0 nodad")
     yield
     for node in (deb12, deb13):
-        node.run("sysctl -qw net.ipv6.conf.eth0.disable_ipv6=1")
+        _switch_ipv6(node, on=False)
+
+
+def _switch_ipv6(node: Node, on: bool) -> None:
+    """Docker has switched it off, and the node may not change that itself."""
+    pid = subprocess.check_output(["docker", "inspect", "--format", "{{.State.Pid}}", node.name], text=True).strip()
+    command = ["nsenter", "--target", pid, "--net", "sysctl", "-qw", f"net.ipv6.conf.eth0.disable_ipv6={int(not on)}"]
+    subprocess.run(command, check=True)
 
 
 @pytest.mark.usefixtures("neighbours")
@@ -139,16 +147,18 @@ def test_only_what_is_declared_is_open(deb12: Node, deb13: Node, listeners: list
 
 
 def test_the_engines_are_open_to_the_gateways_of_the_inventory(deb12: Node, deb13: Node, tmp_path: Path) -> None:
-    gateways = tmp_path / "gateways.json"
-    gateways.write_text(json.dumps({"gateway": {"hosts": {"gw": {"ansible_host": deb12.address}}}}))
+    inventory = {
+        "gateway": {"hosts": {"gw": {"ansible_host": deb12.address}}},
+        "inference": {"hosts": {deb13.name: {"inference_address": deb13.address}}},
+    }
+    (tmp_path / "site.json").write_text(json.dumps(inventory))
     # An engine's place, beside the one that the engine has on the loopback interface.
     listen = f"systemd-run --quiet --collect --unit=listen-5005 python3 -m http.server --bind {deb13.address} 5005"
     deb13.run(listen)
-    options = ("--inventory", str(gateways))
     try:
         wait_for("it listens", lambda: deb13.run(f"ss -Htnl src {deb13.address}:5005"), 10)
         assert scan(deb12, deb13.address, [5005]) == []
-        deb13.baseline("firewall", *options, inference_address=deb13.address)
+        deb13.baseline("firewall", "--inventory", str(tmp_path / "site.json"))
         assert scan(deb12, deb13.address, [5005]) == [5005]
         assert not reaches(deb13, 5005), "let in from elsewhere than the gateway"
     finally:

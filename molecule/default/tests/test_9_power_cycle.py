@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,10 @@ def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tm
 def test_a_node_that_hangs_comes_back(deb13: Node, tmp_path: Path) -> None:
     machine = Container(deb13.name)
     # It takes the login and hangs behind it, until its next boot, as where the disk under the system does not answer.
-    deb13.run("echo ForceCommand sleep 1000 > /run/hangs; ln -s /run/hangs /etc/ssh/sshd_config.d/01-test.conf")
-    deb13.run("systemctl reload ssh")
+    hangs = 'ForceCommand [ ! -e /run/hangs ] || sleep 1000; sh -c "$SSH_ORIGINAL_COMMAND"'
+    deb13.run(
+        f"echo {shlex.quote(hangs)} > /etc/ssh/sshd_config.d/01-test.conf; touch /run/hangs; systemctl reload ssh"
+    )
     with serve(machine, PASSWORD, tmp_path) as (address, authority):
         output = playbook(
             deb13.name,
