@@ -115,12 +115,15 @@ def _own(name: str, hostname: str) -> bool:
 
 def own_entry(lines: Iterable[str], hostname: str, entry: Entry) -> Entry:
     """The node's own line: `entry`, and the names that the file had for the node, in their order there, since the first
-    is what `hostname --fqdn` says."""
+    is what `hostname --fqdn` says. Lines that stay go before loopback lines, which go: so it is the same in a next run.
+    """
     names: list[str] = []
-    for line in lines:
-        words, _comment = _split(line)
-        if len(words) > 1 and (loopback(words[0]) or words[0] == entry.address):
-            names += [name for name in words[1:] if _own(name, hostname) and name not in names]
+    split = [words for words, _comment in map(_split, lines)]
+    for words in [
+        *(words for words in split if words[:1] == [entry.address]),
+        *(words for words in split if words and loopback(words[0])),
+    ]:
+        names += [name for name in words[1:] if _own(name, hostname) and name not in names]
     return Entry(entry.address, (*names, *(name for name in entry.names if name not in names)))
 
 
@@ -133,7 +136,7 @@ def render(text: str, hostname: str, address: str, entries: list[Entry]) -> str:
     lines = text.splitlines()
     outside = _foreign(lines)
     mine = next((entry for entry in entries if hostname in entry.names), None)
-    own = own_entry(lines, hostname, mine or Entry(address, (hostname,)))
+    own = own_entry([*outside, *lines], hostname, mine or Entry(address, (hostname,)))
     wanted = [own, *(entry for entry in entries if entry is not mine)]
 
     targets: dict[str, set[str]] = {}

@@ -134,6 +134,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils import admins as declared_admins
 from ansible_collections.baremetal.inference.plugins.module_utils import ssh_session
 from ansible_collections.baremetal.inference.plugins.module_utils.admins import Admin
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
 from ansible_collections.baremetal.inference.plugins.module_utils.trial import Trial, TrialError
 
@@ -202,19 +203,6 @@ def acting_as(account: pwd.struct_passwd) -> Iterator[None]:
         os.seteuid(0)
         os.setegid(0)
         os.setgroups(groups)
-
-
-def replace(path: Path, text: str, mode: int) -> None:
-    """Replace a file in one step."""
-    # sudo passes over a name with a dot, and sshd knows its files by name.
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-        os.fchmod(stream.fileno(), mode)
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    new.replace(path)
 
 
 def text_of(path: Path) -> str:
@@ -388,8 +376,8 @@ class Manager:
         directory = Path(account.pw_dir, ".ssh")
         try:
             with acting_as(account):
-                files = [directory / name for name in KEY_FILES]
-                return {file.name: text_of(file) for file in files if file.exists()}
+                places = [directory / name for name in KEY_FILES]
+                return {place.name: text_of(place) for place in places if place.exists()}
         except OSError as error:
             raise AccountError(
                 f"{account.pw_name}: cannot read its keys: {error}. Correct what is wrong there."
@@ -418,7 +406,7 @@ class Manager:
                 directory.mkdir(mode=0o700, exist_ok=True)
                 # sshd takes no keys from where others may write.
                 directory.chmod(directory.stat().st_mode & 0o755)
-                replace(directory / KEY_FILE, admin.keys_text, 0o600)
+                files.write(directory / KEY_FILE, admin.keys_text, 0o600)
                 for name in KEY_FILES:
                     if name != KEY_FILE:
                         directory.joinpath(name).unlink(missing_ok=True)
@@ -457,7 +445,7 @@ class Manager:
         elif not VISUDO.exists():
             raise AccountError(f"{admin.name}: sudo is not installed, so nothing can judge its rule.")
         else:
-            replace(path, admin.sudo_text, 0o440)
+            files.write(path, admin.sudo_text, 0o440)
 
     def remove(self, admin: Admin) -> None:
         """An admin that is not there: first the ways in, then who is in, then the account."""

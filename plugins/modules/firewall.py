@@ -146,6 +146,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils import nftables
 from ansible_collections.baremetal.inference.plugins.module_utils.nftables import FirewallError
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
 
 MAIN = Path("/etc/nftables.conf")
@@ -285,23 +286,6 @@ def read(path: Path) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return None
-
-
-def write(path: Path, text: str | None, mode: int = 0o644) -> None:
-    """Replace a file in one step, or remove it for None."""
-    if text is None:
-        path.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    # Not *.nft, which would be loaded, should the run be cut off.
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-        os.fchmod(stream.fileno(), mode)
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    new.replace(path)
 
 
 @contextmanager
@@ -449,11 +433,11 @@ class Manager:
         with locked():
             self.over()
             self.node.must(str(NFT), "--check", "-f", "-", text=text)
-            write(RUN / "old.nft", self.way_back(), 0o600)
-            write(RUN / "rollback", ROLLBACK.format(directory=RUN, nft=NFT), 0o700)
-            files = {str(path): content for path, content in self.files.items()}
-            plan = {"schema": 1, "text": self.text, "files": files, "foreign_main": self.foreign_main}
-            write(RUN / "trial.json", json.dumps(plan), 0o600)
+            files.write(RUN / "old.nft", self.way_back(), 0o600)
+            files.write(RUN / "rollback", ROLLBACK.format(directory=RUN, nft=NFT), 0o700)
+            texts = {str(path): content for path, content in self.files.items()}
+            plan = {"schema": 1, "text": self.text, "files": texts, "foreign_main": self.foreign_main}
+            files.write(RUN / "trial.json", json.dumps(plan), 0o600)
             try:
                 self.arm()
                 self.node.must(str(NFT), "-f", "-", text=text)
@@ -511,20 +495,20 @@ class Manager:
             self.disarm()
         return {"changed": True, **result}
 
-    def keep(self, text: str, files: dict[str, str | None], running: str | None) -> dict[str, str]:
+    def keep(self, text: str, texts: dict[str, str | None], running: str | None) -> dict[str, str]:
         """Load and write for good. Puts everything back, and raises FirewallError, where that does not work.
 
         A trial's own roll-back brings its table back, so ``running`` is only for who has none.
         """
         backup: dict[str, str] = {}
-        before = {Path(name): read(Path(name)) for name in files}
+        before = {Path(name): read(Path(name)) for name in texts}
         try:
             self.node.must(str(NFT), "-f", "-", text=text)
             if self.foreign_main:
                 backup = {"backup_file": self.module.backup_local(str(MAIN))}
-            for name, content in files.items():
+            for name, content in texts.items():
                 if content != before[Path(name)]:
-                    write(Path(name), content)
+                    files.write(Path(name), content)
             if before[DROP_IN] != DROP_IN_TEXT:
                 self.node.must("systemctl", "daemon-reload")
             self.node.must("systemctl", "enable", "--quiet", SERVICE)
@@ -532,7 +516,7 @@ class Manager:
         except (FirewallError, OSError) as error:
             for path, content in before.items():
                 if read(path) != content:
-                    write(path, content)
+                    files.write(path, content)
             if not (RUN / "trial.json").exists():
                 self.node.must(str(NFT), "-f", "-", text=nftables.listed(running))
             raise FirewallError(f"The rules could not be made permanent; the old files are back: {error}") from error

@@ -114,6 +114,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils import ssh_session, sshd
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
 from ansible_collections.baremetal.inference.plugins.module_utils.sshd import SshdError
 from ansible_collections.baremetal.inference.plugins.module_utils.trial import Trial, TrialError
@@ -221,22 +222,6 @@ def text_of(path: str | Path) -> str:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
-
-
-def write(path: Path, text: str | None) -> None:
-    """Replace a file in one step, or remove it for None."""
-    if text is None:
-        path.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-        os.fchmod(stream.fileno(), 0o644)
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
-    new.replace(path)
 
 
 def groups_of(user: str) -> list[str]:
@@ -363,8 +348,8 @@ class Manager:
             if reason:
                 found.append(Problem(user, f"{name} would be shut out, because {reason}"))
             if user in self.admins and not KEY_FILES & set(" ".join(values.get("authorizedkeysfile", ())).split()):
-                files = ", ".join(values.get("authorizedkeysfile", ()))
-                found.append(Problem(user, f"AuthorizedKeysFile is {files}: it must name .ssh/authorized_keys too"))
+                names = ", ".join(values.get("authorizedkeysfile", ()))
+                found.append(Problem(user, f"AuthorizedKeysFile is {names}: it must name .ssh/authorized_keys too"))
         if found:
             raise InputError(found)
 
@@ -379,7 +364,7 @@ class Manager:
                 self.change()
             except (SshdError, OSError) as error:
                 if not self.trial.rollback():
-                    write(OURS, self.old)
+                    files.write(OURS, self.old)
                     self.server.reload()
                 raise SshdError(f"{OURS}: {error}\nThe old state is back and in use.") from error
         result = {"changed": changed, "closes": self.closes, "trial": on_trial, "user": self.login.user}
@@ -399,7 +384,7 @@ class Manager:
 
     def change(self) -> None:
         """Write, look at the values that are in effect now, and reload. Raises SshdError."""
-        write(OURS, self.new)
+        files.write(OURS, self.new)
         if self.values(str(MAIN)) != self.after:
             raise SshdError("sshd does not make of it what it said it would; something else changes its files as well.")
         self.server.reload()

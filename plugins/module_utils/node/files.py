@@ -22,15 +22,20 @@ def same(path: Path, text: str, mode: int = 0o644) -> bool:
         return False
 
 
-def write(path: Path, text: str, mode: int = 0o644) -> bool:
+def write(path: Path, text: str | None, mode: int = 0o644) -> bool:
     """Write a file so that a reader, or a power cut, finds the old or the new text and nothing between.
 
-    Returns whether anything changed: text or mode.
+    None removes it. Returns whether anything changed: text or mode.
     """
+    if text is None:
+        there = path.exists()
+        path.unlink(missing_ok=True)
+        return there
     if same(path, text, mode):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    # mkstemp creates with 0600: a secret is never readable by others, not even for a moment.
+    # mkstemp creates with 0600: a secret is never readable by others, not even for a moment. Should this be cut off,
+    # programs that read all of a directory pass over a name that begins with a dot.
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:

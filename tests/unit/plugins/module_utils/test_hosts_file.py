@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.hosts_file import (
@@ -98,6 +98,8 @@ WORDS = st.sampled_from(
 )
 
 
+@example("127.0.0.1 gpu1\n192.0.2.7 gpu1.a")
+@settings(max_examples=500)
 @given(st.lists(st.lists(WORDS, max_size=5).map(" ".join), max_size=8).map("\n".join))
 def test_whatever_stood_there(text: str) -> None:
     new = render(text, "gpu1", ADDRESS, [Entry("10.0.0.1", ("b",))])
