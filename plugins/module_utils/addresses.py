@@ -36,11 +36,9 @@ def _usable(text: str) -> bool:
 
 
 def _one(host: str, variables: Mapping[str, Any], resolver: Callable[[str], list[str]]) -> list[str]:
-    words = [str(variables[key]) for key in VARIABLES if variables.get(key)]
-    for word in words:
-        if _usable(word):
-            return [word]
-    for name in [*words, host]:
+    for name in [*(str(variables[key]) for key in VARIABLES if variables.get(key)), host]:
+        if _usable(name):
+            return [name]
         found = [address for address in resolver(name) if _usable(address)]
         if found:
             return found

@@ -24,6 +24,9 @@ SUDO = ("ALL=(ALL:ALL) NOPASSWD: ALL",)
 FIRST_UID = 1000
 """The first number that is a person's. Source: FIRST_UID in Debian's adduser.conf, Debian policy 9.2.2"""
 
+LAST_UID = 59999
+"""The last one: above lie Debian's own and `nobody`. Source: LAST_UID in Debian's adduser.conf, Debian policy 9.2.2"""
+
 
 @dataclass(frozen=True)
 class Admin:
@@ -95,7 +98,7 @@ def _name_problems(
         return [Problem(where, message, "name")]
     if name == service_user:
         return [Problem(where, "is common_user, which engines run as and which nobody logs in as", "name")]
-    if users.get(name, FIRST_UID) < FIRST_UID:
+    if not FIRST_UID <= users.get(name, FIRST_UID) <= LAST_UID:
         return [Problem(where, f"is a user of the system (number {users[name]}): choose another name", "name")]
     if present and name not in users and groups.get(name, FIRST_UID) < FIRST_UID:
         return [Problem(where, f"is a group of the system (number {groups[name]}): choose another name", "name")]

@@ -13,7 +13,7 @@ import re
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,9 +85,11 @@ class BlockDevices:
         lines = (self.proc / "swaps").read_text(encoding="utf-8", errors="replace").splitlines()[1:]
         numbers = set()
         for line in lines:
-            status = Path(decode(line.split()[0])).stat()
-            if stat.S_ISBLK(status.st_mode):
-                numbers.add(_number(status.st_rdev))
+            # A file may have been deleted since; a device that is swap in use cannot be opened exclusively either.
+            with suppress(FileNotFoundError):
+                status = Path(decode(line.split()[0])).stat()
+                if stat.S_ISBLK(status.st_mode):
+                    numbers.add(_number(status.st_rdev))
         return numbers
 
     # --- devices

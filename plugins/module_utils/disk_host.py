@@ -114,6 +114,17 @@ class Host:
         files.write(FSTAB, text)
         self.do("systemctl", "daemon-reload")
 
+    def immutable(self, path: Path) -> bool:
+        """Whether nothing can be made in a directory, not even by root."""
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            flags = struct.unpack("l", fcntl.ioctl(handle, GET_FLAGS, bytes(struct.calcsize("l"))))[0]
+        except OSError:
+            return False
+        finally:
+            os.close(handle)
+        return bool(flags & IMMUTABLE)
+
     def protect(self, path: Path) -> None:
         """Make an empty mount point immutable. Not every file system can, nor every container: then it stays open."""
         handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -150,7 +150,9 @@ class Pass:
             # Without --run: so that it refuses what it finds itself.
             self.host.do(
                 *("mdadm", "--create", f"/dev/md/{disk.label}", "--metadata=1.2", "--level=raid0", "--homehost=any"),
-                *(f"--name={disk.label}", f"--raid-devices={len(devices)}", *disk.devices),
+                # By itself, mdadm leaves up to 128 MiB free, and the array would begin with what lay there.
+                *(f"--name={disk.label}", "--data-offset=1M", f"--raid-devices={len(devices)}"),
+                *(device.node for device in devices),
             )
         self.host.settle()
 
@@ -184,7 +186,7 @@ class Pass:
     def create_group(self, disk: dk.Disk, devices: list[dk.Device]) -> None:
         with self.last_look(disk, devices):
             # Without --yes: so that it refuses what it finds itself.
-            self.host.do("vgcreate", disk.label, *disk.devices)
+            self.host.do("vgcreate", disk.label, *(device.node for device in devices))
 
     def unseen(self, disk: dk.Disk) -> None:
         """End a rehearsal whose volume is not to be seen. Raises Unseen."""
@@ -207,7 +209,7 @@ class Pass:
         # Without an option to force. Data disks have no use for the blocks that ext4 keeps for root.
         makers = {"ext4": ("mkfs.ext4", "-q", "-m", "0"), "xfs": ("mkfs.xfs", "-q")}
         with self.last_look(disk, [volume]):
-            self.host.do(*makers[disk.filesystem], "-L", disk.label, volume.path, timeout=SLOW)
+            self.host.do(*makers[disk.filesystem], "-L", disk.label, volume.node, timeout=SLOW)
         self.host.settle()
 
     def formatted(self, disk: dk.Disk, path: str) -> dk.Device:
@@ -279,6 +281,9 @@ class Pass:
         place = Path(path)
         if os.path.realpath(path) != path:
             raise dk.DiskError(f"{path} leads through a symbolic link to {os.path.realpath(path)}: declare that path")
+        there = next(parent for parent in (place, *place.parents) if parent.exists())
+        if there != place and self.host.immutable(there):
+            raise dk.DiskError(f"{there} is immutable, as a mount point without its disk: run chattr -i {there}")
         if place.exists() and not place.is_dir():
             raise dk.DiskError(f"{path} is no directory: move it away")
         names = sorted(os.listdir(path)) if place.is_dir() else []
@@ -300,13 +305,14 @@ class Pass:
                     directory.mkdir()
                     directory.chmod(0o755)
             self.host.protect(Path(path))
-        if text != old:
-            self.host.write_fstab(text)
         try:
+            if text != old:
+                self.host.write_fstab(text)
             self.host.do(*words)
         except dk.DiskError as error:
             if text != old:
-                self.host.write_fstab(old)
+                with suppress(dk.DiskError):
+                    self.host.write_fstab(old)
             raise dk.DiskError(f"{error}. /etc/fstab is as it was. Look at: journalctl --dmesg") from error
 
     # --- directories

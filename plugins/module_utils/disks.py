@@ -292,6 +292,11 @@ class Device:
     doubts: tuple[str, ...] = ()
     """What could not be found out."""
 
+    @property
+    def node(self) -> str:
+        """Its device node. What writes takes this one: the declared name may lead elsewhere by then."""
+        return f"/dev/{self.kernel.replace('!', '/')}"
+
     def __str__(self) -> str:
         details = [self.kernel, f"{human(self.size)}", *([self.model] if self.model else [])]
         return f"{self.path} ({', '.join(details)})"

@@ -228,6 +228,9 @@ def parse(declared: Mapping[str, Any]) -> tuple[list[Rule], Base]:
     for name in sorted({name for name in names if names.count(name) > 1}):
         found.append(Problem(f"{PREFIX}allow", "is used more than once", "name", name))
     sources = _sources(declared["ssh_sources"], f"{PREFIX}ssh_sources", "entry", found)
+    if declared["ssh_sources"] and not _flat(declared["ssh_sources"]):
+        message = "holds lists that are empty, as of a group without hosts: leave it out to let in everybody"
+        found.append(Problem(f"{PREFIX}ssh_sources", message))
     ssh_ports = _ports(declared["ssh_ports"], f"{PREFIX}ssh_ports", found) if declared["ssh_ports"] else ()
     for interface in declared["trusted_interfaces"]:
         if not INTERFACE.fullmatch(str(interface)):

@@ -61,10 +61,16 @@ class Trial:
                 SCRIPT.format(directory=shlex.quote(str(self.directory)), steps="\n".join(steps)), encoding="utf-8"
             )
             (self.directory / "pending").touch()
-            _must(
-                "systemd-run", f"--unit={self.unit}", f"--on-active={seconds}", "--timer-property=AccuracySec=1",
-                "--collect", "/bin/sh", str(script),
-            )  # fmt: skip
+            # One that was confirmed by a run that ended right then.
+            _run("systemctl", "stop", f"{self.unit}.timer")
+            try:
+                _must(
+                    "systemd-run", f"--unit={self.unit}", f"--on-active={seconds}", "--timer-property=AccuracySec=1",
+                    "--collect", "/bin/sh", str(script),
+                )  # fmt: skip
+            except TrialError:
+                (self.directory / "pending").unlink()
+                raise
 
     def keep(self, name: str, text: str) -> Path:
         """Keep an old text for the steps to bring back. Returns its path."""

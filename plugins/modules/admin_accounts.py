@@ -141,8 +141,12 @@ from ansible_collections.baremetal.inference.plugins.module_utils.trial import T
 SUDOERS = Path("/etc/sudoers.d")
 VISUDO = Path("/usr/sbin/visudo")
 PROC = Path("/proc")
+SHADOW = Path("/etc/shadow")
 
 SHELL = "/bin/bash"
+
+REMOVED = "1"
+"""The day on which an account ends that is being removed, in days since 1970."""
 
 NO_PASSWORD = "*"
 """A password that nothing matches. Unlike an exclamation mark, it does not lock the account for keys where the server
@@ -330,7 +334,7 @@ class Manager:
                     script = f"cat > {path}.new && chmod 600 {path}.new && mv {path}.new {path}"
                     steps.append(f"runuser -u {user} -- sh -c {shlex.quote(script)} < {kept}")
                 else:
-                    steps.append(f"rm -f {path}")
+                    steps.append(f"runuser -u {user} -- rm -f {path}")
         if not in_place(rule, admin.sudo_text):
             if rule.exists():
                 kept = shlex.quote(str(self.trial.keep("rule", text_of(rule))))
@@ -339,6 +343,8 @@ class Manager:
                 steps.append(f"rm -f {shlex.quote(str(rule))}")
         if admin.groups is not None and set(admin.groups) != groups:
             steps.append(f"usermod --groups {shlex.quote(','.join(sorted(groups)))} {shlex.quote(admin.name)}")
+        if admin.shell and admin.shell != account.pw_shell:
+            steps.append(f"usermod --shell {shlex.quote(account.pw_shell)} {shlex.quote(admin.name)}")
         if steps:
             self.trial.begin(steps, self.module.params["seconds"])
             self.on_trial = True
@@ -360,7 +366,10 @@ class Manager:
         )  # fmt: skip
 
     def adjust(self, admin: Admin, account: pwd.struct_passwd) -> None:
-        """Correct the shell and the groups of an account."""
+        """Correct the shell and the groups of an account, and open one whose removal was cut off."""
+        if expiry(admin.name) == REMOVED:
+            words = ("--expiredate", "", "--password", NO_PASSWORD)
+            self.do(f"open the account of {admin.name} again", "usermod", *words, admin.name)
         if admin.shell and admin.shell != account.pw_shell:
             self.do(f"give {admin.name} the shell {admin.shell}", "usermod", "--shell", admin.shell, admin.name)
         if admin.groups is not None and set(admin.groups) != self.groups_of(admin.name):
@@ -460,7 +469,7 @@ class Manager:
         self.note(f"end the sessions of {admin.name}, and remove its keys and its account")
         if not self.acts:
             return
-        must("usermod", "--lock", "--expiredate", "1", admin.name)
+        must("usermod", "--lock", "--expiredate", REMOVED, admin.name)
         with suppress(OSError), acting_as(account):
             for name in KEY_FILES:
                 Path(account.pw_dir, ".ssh", name).unlink(missing_ok=True)
@@ -473,7 +482,7 @@ class Manager:
         with suppress(FileNotFoundError):
             run("loginctl", "terminate-user", account.pw_name)
         deadline = time.monotonic() + END
-        while processes := [path for path in PROC.glob("[0-9]*") if owner(path) == account.pw_uid]:
+        while processes := [path for path in PROC.glob("[0-9]*") if owner(path) == account.pw_uid and is_ours(path)]:
             if time.monotonic() > deadline:
                 raise AccountError(
                     f"{account.pw_name}: process {processes[0].name} cannot be killed; its keys are gone."
@@ -491,6 +500,20 @@ class Manager:
         self.note(action)
         if self.acts:
             must(*command)
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a process is the node's own. A number in a container means somebody else."""
+    try:
+        return os.readlink(path / "ns/pid") == os.readlink(PROC / "1/ns/pid")
+    except FileNotFoundError:
+        return False
+
+
+def expiry(name: str) -> str:
+    """The day since 1970 on which an account ends, empty for none. Source: shadow(5)."""
+    fields = next((line.split(":") for line in text_of(SHADOW).splitlines() if line.startswith(f"{name}:")), [])
+    return fields[7] if len(fields) > 7 else ""
 
 
 def owner(path: Path) -> int:

@@ -517,6 +517,7 @@ class Manager:
             for path, content in before.items():
                 if read(path) != content:
                     files.write(path, content)
+            self.node.run("systemctl", "daemon-reload")
             if not (RUN / "trial.json").exists():
                 self.node.must(str(NFT), "-f", "-", text=nftables.listed(running))
             raise FirewallError(f"The rules could not be made permanent; the old files are back: {error}") from error

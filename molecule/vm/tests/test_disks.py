@@ -50,6 +50,8 @@ def test_what_was_blank_is_formatted_and_mounted(machine: Machine) -> None:
     for path, kind in MOUNTS.items():
         assert mounted(machine, path).startswith(kind)
         machine.run(f"echo kept > {path}/data; sync")
+    # Within what was seen to be blank: large devices would get 129 MiB.
+    assert "Data Offset : 2048 sectors" in machine.run(f"mdadm --examine {BY_ID}blank1")
     assert "md" in mounted(machine, "/mnt/models") and machine.run("cat /sys/block/md*/md/level") == "raid0"
     assert machine.run("stat -c '%U %a' /mnt/models /mnt/nvme/workspace/vllm_cache").split() == [
         *("inference", "755"),

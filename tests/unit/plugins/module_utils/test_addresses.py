@@ -20,7 +20,8 @@ def test_the_most_telling_variable_wins() -> None:
         "gw1": {"inference_address": "192.0.2.1", "ansible_host": "198.51.100.1"},
         "gw2": {"ansible_host": "2001:db8::2"},
         "gw3": {},
-        "gw4": {"ansible_host": "name.example"},
+        # A name by which the fabric is reached, before the address of the management network.
+        "gw4": {"inference_address": "name.example", "ansible_host": "198.51.100.4"},
         # Where the gateway and the controller are one: its loopback address leads nobody else anywhere.
         "gw5": {"inference_address": "192.0.2.1", "ansible_host": "127.0.0.1"},
     }

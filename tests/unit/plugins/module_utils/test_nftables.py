@@ -55,6 +55,12 @@ def test_rules(entry: dict[str, Any], expected: list[str]) -> None:
     assert lines([{"name": "x", **entry}]) == expected
 
 
+def test_a_group_without_hosts_does_not_open_ssh_to_the_world() -> None:
+    assert nftables.parse({**DECLARED, "ssh_sources": []})[1].ssh_sources.matches() == [""]
+    with pytest.raises(InputError, match="ssh_sources: holds lists that are empty"):
+        nftables.parse({**DECLARED, "ssh_sources": [[], []]})
+
+
 def test_a_part_that_opens_nothing_has_no_file() -> None:
     assert nftables.part_text("site", []) is None
 

@@ -42,9 +42,9 @@ def begun(tmp_path: Path) -> tuple[trial.Trial, Path]:
 def test_the_timer_brings_the_old_state_back(tmp_path: Path, commands: list[tuple[str, ...]]) -> None:
     one, file = begun(tmp_path)
     assert one.pending
-    assert "--on-active=60" in commands[0]
+    assert "--on-active=60" in commands[1]
     # What the timer starts, after a step that fails.
-    subprocess.run(commands[0][-2:], check=True)
+    subprocess.run(commands[1][-2:], check=True)
     assert file.read_text() == "old"
     assert not one.rollback()
     with pytest.raises(trial.TrialError, match="was over"):
@@ -56,7 +56,7 @@ def test_what_is_confirmed_stays(tmp_path: Path, commands: list[tuple[str, ...]]
     one.confirm()
     assert commands[-1] == ("systemctl", "stop", "inference-trial-x.timer")
     # The timer fires at the same moment.
-    subprocess.run(commands[0][-2:], check=True)
+    subprocess.run(commands[1][-2:], check=True)
     assert file.read_text() == "new"
 
 

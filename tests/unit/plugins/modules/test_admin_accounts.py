@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,7 +48,7 @@ class Node:
             return (0, "") if self.visudo_accepts else (1, "syntax error near line 2")
         self.commands.append(command)
         if command[0] == "useradd":
-            self.users[command[-1]] = 60000
+            self.users[command[-1]] = 59999
             (self.root / command[-1]).mkdir(exist_ok=True)
         if command[0] == "userdel":
             del self.users[command[-1]]
@@ -92,6 +93,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(module, "SUDOERS", node.sudoers)
     monkeypatch.setattr(module, "VISUDO", visudo)
     monkeypatch.setattr(module, "PROC", tmp_path / "proc")
+    monkeypatch.setattr(module, "SHADOW", tmp_path / "shadow")
     monkeypatch.setattr(module, "run", node.run)
     monkeypatch.setattr(module, "acting_as", acting_as)
     # The owner is the tests' own user.
@@ -105,7 +107,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     )
     monkeypatch.setattr(module.ssh_session, "login", lambda: Login("root", "192.0.2.7"))
     monkeypatch.setattr(trial, "RUN", tmp_path / "trials")
-    monkeypatch.setattr(trial, "_must", lambda *command: node.commands.append(command))
+    monkeypatch.setattr(trial, "_run", node.run)
     return node
 
 
@@ -185,6 +187,36 @@ def test_an_admin_that_goes_loses_the_ways_in_first(node: Node) -> None:
     assert node.apply({"state": "absent"})["changed"] is False
 
 
+def test_processes_of_containers_are_somebody_elses(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their users share the node's numbers."""
+    proc = node.root / "proc"
+    for number, namespace in ((1, "node"), (100, "node"), (200, "container")):
+        (proc / str(number) / "ns").mkdir(parents=True)
+        (proc / str(number) / "ns/pid").symlink_to(namespace)
+    killed: list[int] = []
+
+    def kill(number: int, _signal: int) -> None:
+        killed.append(number)
+        shutil.rmtree(proc / str(number))
+
+    monkeypatch.setattr(admin_accounts, "owner", lambda path: 0 if path.name == "1" else 59999)
+    monkeypatch.setattr(admin_accounts.os, "kill", kill)
+    node.apply({})
+    node.apply({"state": "absent"})
+    assert killed == [100]
+
+
+def test_an_account_whose_removal_was_cut_off_is_opened_again(node: Node) -> None:
+    node.apply({})
+    (node.root / "shadow").write_text("root:*:19000:0:99999:7:::\nalice:!*:19000:0:99999:7::1:\n")
+    assert node.apply({}, check=True)["actions"] == ["open the account of alice again"]
+    node.apply({})
+    assert node.commands[-1] == ("usermod", "--expiredate", "", "--password", "*", "alice")
+    # An end that somebody else has set stays.
+    (node.root / "shadow").write_text("alice:*:19000:0:99999:7::20000:\n")
+    assert not node.apply({})["changed"]
+
+
 def test_an_admin_that_nobody_declares_any_more_is_mentioned(node: Node) -> None:
     (node.sudoers / "inference-bob").touch()
     node.apply({})
@@ -202,11 +234,18 @@ def test_only_a_change_of_the_connections_own_user_is_on_trial(node: Node, monke
     monkeypatch.setattr(admin_accounts.ssh_session, "login", lambda: Login("alice", "192.0.2.7"))
     assert not node.apply({"keys": [OTHER]}, {"name": "bob"}, phase="trial")["trial"]
     node.commands.clear()
-    result = node.apply({"sudo": [], "keys": [KEY], "groups": ["adm"]}, {"name": "bob"}, phase="trial")
+    changed = {"sudo": [], "keys": [KEY], "groups": ["adm"], "shell": "/bin/sh"}
+    result = node.apply(changed, {"name": "bob"}, phase="trial")
     assert result["trial"]
-    assert node.commands[0][0] == "systemd-run"
-    script = Path(node.commands[0][-1]).read_text()
-    for words in ("runuser -u alice", "install -m 0440", "usermod --groups '' alice", "authorized_keys2"):
+    assert [command[0] for command in node.commands][:2] == ["systemctl", "systemd-run"]
+    script = Path(node.commands[1][-1]).read_text()
+    for words in (
+        "runuser -u alice",
+        "install -m 0440",
+        "usermod --groups '' alice",
+        "authorized_keys2",
+        "usermod --shell /bin/bash alice",
+    ):
         assert words in script
     assert (node.root / "trials/admins/authorized_keys").read_text().splitlines()[1:] == [OTHER]
 

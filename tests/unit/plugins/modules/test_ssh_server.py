@@ -81,7 +81,13 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     }.items():
         monkeypatch.setattr(ssh_server, name, value)
     monkeypatch.setattr(trial, "RUN", tmp_path / "trials")
-    monkeypatch.setattr(trial, "_must", lambda *command: node.began.append(command[-1]))
+
+    def begin(*command: str) -> tuple[int, str]:
+        if command[0] == "systemd-run":
+            node.began.append(command[-1])
+        return 0, ""
+
+    monkeypatch.setattr(trial, "_run", begin)
     monkeypatch.setattr(ssh_server.Server, "run", lambda _self, *command: node.run(*command))
     monkeypatch.setattr(ssh_server.ssh_session, "login", lambda: Login("root", "192.0.2.7"))
     return node
