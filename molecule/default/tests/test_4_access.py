@@ -170,16 +170,17 @@ def test_an_admin_comes_changes_keys_and_goes(deb13: Node, alice: Key, spare: Ke
     assert "adm" in deb13.run("id -nG alice").split()
     assert changes(deb13.baseline(PART, common_admins=[admin])) == 0
 
-    # Her own key is the one that this connection uses: a mistake comes undone.
+    # Her own key is the one that this connection uses, and her shell runs its commands: mistakes come undone.
     as_alice: dict[str, Any] = {
         "ansible_user": "alice",
         "ansible_ssh_private_key_file": str(alice.path),
         "__common_access_seconds": 20,
     }
     wrong = {**admin, "keys": [spare.public]}
-    output = deb13.baseline(PART, check=False, common_admins=[wrong], **as_alice)
+    output = deb13.baseline(PART, check=False, common_admins=[{**wrong, "shell": "/usr/sbin/nologin"}], **as_alice)
     assert "the old state is back" in output
     assert alice.ssh(deb13, "alice", "true")[0]
+    assert deb13.run("getent passwd alice").endswith(":/bin/bash")
 
     # Somebody else takes that key away.
     deb13.baseline(PART, common_admins=[wrong])
