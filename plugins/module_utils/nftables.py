@@ -34,6 +34,9 @@ EMPTY = f"table inet {TABLE}\ndelete table inet {TABLE}\n"
 PREFIX = "common_firewall_"
 """Where the operator has written what is wrong: the role's variables."""
 
+SECONDS = (15, 600)
+"""How long rules may be on trial. Two tries of SSH take ten; a node must not be shut longer than its operator waits."""
+
 KEYS = ("name", "port", "protocol", "sources")
 
 PROTOCOLS = ("tcp", "udp")
@@ -231,6 +234,9 @@ def parse(declared: Mapping[str, Any]) -> tuple[list[Rule], Base]:
     if declared["ssh_sources"] and not _flat(declared["ssh_sources"]):
         message = "holds lists that are empty, as of a group without hosts: leave it out to let in everybody"
         found.append(Problem(f"{PREFIX}ssh_sources", message))
+    if not SECONDS[0] <= declared["seconds"] <= SECONDS[1]:
+        message = f"is {declared['seconds']}, must be from 15 to 600: in half of it a new SSH session has to begin"
+        found.append(Problem(f"{PREFIX}confirm_seconds", message))
     ssh_ports = _ports(declared["ssh_ports"], f"{PREFIX}ssh_ports", found) if declared["ssh_ports"] else ()
     for interface in declared["trusted_interfaces"]:
         if not INTERFACE.fullmatch(str(interface)):

@@ -75,7 +75,7 @@ options:
     type: bool
     default: false
   seconds:
-    description: How long a trial lasts.
+    description: How long a trial lasts, 15 to 600.
     type: int
     default: 60
 """

@@ -18,6 +18,7 @@ DECLARED: dict[str, Any] = {
     "ssh_ports": [],
     "trusted_interfaces": [],
     "log": True,
+    "seconds": 60,
 }
 
 
