@@ -10,6 +10,8 @@ MAKEFLAGS += --no-print-directory
 NODES ?= 1
 SCENARIO ?=
 export INFERENCE_CACHE ?= $(HOME)/.cache/baremetal-inference
+# Recordings of real machines, for the tests of parsers; without them the own samples run alone.
+export INFERENCE_SAMPLES ?= $(abspath $(wildcard ../shared/fixtures))
 
 VENV := .cache/venv
 IN_VENV := source $(VENV)/bin/activate; export PYTHONPATH=.cache;

@@ -4,9 +4,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # `make setup` links the checkout there, so that the collection's own name resolves.
@@ -15,3 +20,42 @@ sys.path.insert(0, str(Path(__file__).parents[2] / ".cache"))
 # Wrong answers count, not how busy the machine is; and hypothesis' first text of all takes seconds, for its table.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
+
+SAMPLES = Path(os.environ["INFERENCE_SAMPLES"]) if os.environ.get("INFERENCE_SAMPLES") else None
+"""Recordings of other people's machines, with what a parser must find in them (expected.json). They are theirs, and so
+no part of the repository."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a tool printed on a real machine, or a directory of it, and what a parser must find there."""
+
+    name: str
+    path: Path
+    expected: Any
+    synthetic: bool
+
+    def text(self) -> str:
+        return self.path.read_text(errors="replace")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "recordings(category, …): run the test with each recording of these categories")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test marked with `recordings` gets its argument `recording` from each of them."""
+    marker = metafunc.definition.get_closest_marker("recordings")
+    if marker is None:
+        return
+    found = []
+    for name, entry in json.loads((SAMPLES / "expected.json").read_text()).items() if SAMPLES else ():
+        if name.partition("/")[0] in marker.args:
+            found.append(Recording(name, SAMPLES / name, entry["expected"], bool(entry["synthetic"])))
+    assert found or not SAMPLES, f"{SAMPLES} holds no recording of {', '.join(marker.args)}"
+    metafunc.parametrize("recording", found, ids=[recording.name for recording in found])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    where = SAMPLES or "none, because INFERENCE_SAMPLES is not set: the repository's own samples ran alone"
+    terminalreporter.write_line(f"recordings of real machines: {where}")
