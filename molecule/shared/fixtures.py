@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from lanes import nodes_of
 from node import Node
 
 # The containers that are the scenario's nodes; others where tests run beside a scenario.
@@ -27,3 +28,9 @@ def deb13() -> Node:
 def node(request: pytest.FixtureRequest) -> Node:
     """Each node in turn."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def used(request: pytest.FixtureRequest) -> list[Node]:
+    """The nodes that the test uses."""
+    return [request.getfixturevalue(name) for name in nodes_of(request.node)]

@@ -13,9 +13,10 @@ import pytest
 
 sys.path.insert(0, str(Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "molecule/shared"))
 
-from fixtures import deb12, deb13, node
+from fixtures import deb12, deb13, node, used
+from lanes import pytest_collection_modifyitems, pytest_runtest_protocol
 
-__all__ = ["deb12", "deb13", "node"]
+__all__ = ["deb12", "deb13", "node", "pytest_collection_modifyitems", "pytest_runtest_protocol", "used"]
 
 # Set in hosts.yml; the tests look for it where it must not be.
 API_KEY = "molecule-key-7f3a91"

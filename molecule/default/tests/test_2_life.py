@@ -5,10 +5,8 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from node import READY_SECONDS, Node, changed_tasks, changes, wait_for
 
@@ -81,34 +79,36 @@ def test_the_death_of_the_core_is_healed_by_systemd(deb12: Node, api_key: str) -
 
 def test_docker_kill_is_healed_by_systemd(deb13: Node, api_key: str) -> None:
     deb13.run("docker kill vllm-main")
-    wait_for("systemd restarts the engine", lambda: deb13.unit("NRestarts") == "1", 60)
+    wait_for("systemd restarts the engine", lambda: deb13.unit("NRestarts") == "1", 120)
     deb13.wait_ready()
     assert deb13.ask(key=api_key) == "I am tiny-a."
 
 
 def test_a_stop_lets_a_running_stream_end(deb13: Node, api_key: str) -> None:
     """A stream that is under way when the unit is stopped ends as it should, within the drain time."""
-    # The stream must be under way for a while: as many tokens as the model's length allows.
     body = '{"model": "main", "prompt": "Once", "max_tokens": 480, "ignore_eos": true, "stream": true}'
-    result: dict[str, Any] = {}
-
-    def stream() -> None:
-        command = ["curl", "--silent", "--no-buffer", "-H", f"Authorization: Bearer {api_key}"]
-        command += ["-H", "Content-Type: application/json", "-d", body, "http://127.0.0.1:5005/v1/completions"]
-        result["text"] = subprocess.check_output(["docker", "exec", "deb13", *command], text=True)
-
-    # A share of one core makes the stream last longer than the pause before the stop.
+    options = ["-H", f"Authorization: Bearer {api_key}", "-H", "Content-Type: application/json", "-d", body]
+    address = "http://127.0.0.1:5005/v1/completions"
+    # A share of one core, until the stop is under way: as many tokens as the model's length allows are soon made.
     deb13.run("docker update --cpus 0.3 vllm-main")
-    client = threading.Thread(target=stream)
-    client.start()
-    time.sleep(2)
-    started = time.monotonic()
-    deb13.run("systemctl stop vllm@main")
-    client.join(timeout=60)
-    assert time.monotonic() - started < 30 + 30, "the drain time is over"
-    assert result["text"].rstrip().endswith("data: [DONE]")
-    assert '"error"' not in result["text"]
-    assert result["text"].count("data: {") > 400
+    with subprocess.Popen(
+        deb13.argv("curl", "--silent", "--no-buffer", *options, address),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as client:
+        assert client.stdout is not None
+        # A client's first words prove that its request was accepted.
+        words = client.stdout.readline()
+        deb13.run("systemctl stop --no-block vllm@main")
+        wait_for("the stop is under way", lambda: deb13.unit("ActiveState") == "deactivating", 30)
+        assert client.poll() is None, "the stream had ended before the stop began"
+        deb13.run("docker update --cpus 2 vllm-main")
+        words += client.stdout.read()
+    wait_for("the unit has stopped", lambda: deb13.unit("ActiveState") == "inactive", 60)
+    assert words.rstrip().endswith("data: [DONE]")
+    assert '"error"' not in words
+    assert words.count("data: {") > 400
     assert deb13.unit("Result") == "success"
 
 
@@ -119,7 +119,7 @@ def test_a_stop_during_the_start_takes_seconds(deb13: Node) -> None:
     time.sleep(3)
     started = time.monotonic()
     deb13.run("systemctl stop vllm@main")
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 20, "it waited for the drain time"
     assert deb13.run("docker ps -aq --filter name=vllm-main") == ""
 
 

@@ -193,6 +193,6 @@ def test_an_admin_comes_changes_keys_and_goes(deb13: Node, alice: Key, spare: Ke
         stderr=subprocess.DEVNULL,
     )
     deb13.baseline(PART, common_admins=[{"name": "alice", "state": "absent"}])
-    assert session.wait(10) != 0
+    assert session.wait(30) != 0
     assert not spare.ssh(deb13, "alice", "true")[0]
     assert deb13.run("id alice; ls /etc/sudoers.d/inference-alice", check=False) == ""

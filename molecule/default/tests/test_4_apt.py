@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,23 +60,21 @@ def source(**changed: Any) -> dict[str, Any]:
     return {"name": "test", "uris": ["file:/srv/repo"], "suites": ["test"], "components": ["main"], **changed}
 
 
-@pytest.fixture(scope="module")
-def keys(deb12: Node, deb13: Node) -> dict[str, dict[str, str]]:
-    """The keys of the repositories that this makes on both nodes, by the node's name."""
-    for node in (deb12, deb13):
-        node.run(BUILD)
-    return {
-        node.name: {key: node.run(f"cat /srv/build/{key}.asc") for key in ("right", "wrong")} for node in (deb12, deb13)
-    }
+@cache
+def keys(node: Node) -> dict[str, str]:
+    """Make the repository on a node; its keys by their names."""
+    node.run(BUILD)
+    return {key: node.run(f"cat /srv/build/{key}.asc") for key in ("right", "wrong")}
 
 
 @pytest.fixture(autouse=True)
-def restored(keys: dict[str, dict[str, str]], deb12: Node, deb13: Node) -> Iterator[None]:
+def restored(used: list[Node]) -> Iterator[None]:
     """Each node's APT is afterwards what it was."""
-    for node in (deb12, deb13):
+    for node in used:
+        keys(node)
         node.run(SAVE)
     yield
-    for node in (deb12, deb13):
+    for node in used:
         node.run(RESTORE)
 
 
@@ -100,11 +99,11 @@ def version(node: Node, package: str) -> str:
     return node.run(f"dpkg-query -W -f '${{db:Status-Status}} ${{Version}}' {package}", check=False)
 
 
-def test_a_source_that_cannot_be_used_is_refused(node: Node, keys: dict[str, dict[str, str]]) -> None:
+def test_a_source_that_cannot_be_used_is_refused(node: Node) -> None:
     bad = [
         source(name="dead", uris=["http://127.0.0.1:9/debian"]),
-        source(name="stranger", uris=["file:/srv/other"], key=keys[node.name]["wrong"]),
-        source(name="incomplete", uris=["file:///srv/repo"], components=["nonsense"], key=keys[node.name]["right"]),
+        source(name="stranger", uris=["file:/srv/other"], key=keys(node)["wrong"]),
+        source(name="incomplete", uris=["file:///srv/repo"], components=["nonsense"], key=keys(node)["right"]),
     ]
     output = refused(node, common_apt_sources=bad)
     assert "source dead: E: Failed to fetch http://127.0.0.1:9/debian test InRelease: Could not connect" in output
@@ -126,12 +125,10 @@ def test_every_mistake_is_told_before_anything_is_tried(deb12: Node) -> None:
     assert SECRET not in output
 
 
-def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(
-    deb13: Node, keys: dict[str, dict[str, str]], tmp_path: Path
-) -> None:
+def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(deb13: Node, tmp_path: Path) -> None:
     # Whatever the installer left behind goes out of use, though it makes APT itself give up.
     deb13.run("echo nonsense >/etc/apt/sources.list.d/broken.list")
-    (tmp_path / "key.asc").write_text(keys[deb13.name]["right"])
+    (tmp_path / "key.asc").write_text(keys(deb13)["right"])
     declared: dict[str, Any] = {
         "common_apt_sources": [source(key=f"controller:{tmp_path}/key.asc")],
         "common_packages": ["curl", "inference-pinned=1.*", "inference-upgraded", "linux-image-0.1-inference"],
@@ -160,8 +157,8 @@ def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(
     assert "linux-image-inference" in holds and "inference-upgraded" not in holds
 
 
-def test_nothing_is_removed_that_nobody_named(deb12: Node, keys: dict[str, dict[str, str]]) -> None:
-    deb12.run(f"echo '{keys[deb12.name]['right']}' >/etc/apt/keyrings/test.asc")
+def test_nothing_is_removed_that_nobody_named(deb12: Node) -> None:
+    deb12.run(f"echo '{keys(deb12)['right']}' >/etc/apt/keyrings/test.asc")
     deb12.run(
         "echo 'deb [signed-by=/etc/apt/keyrings/test.asc] file:/srv/repo test main' >/etc/apt/sources.list.d/t.list"
     )
@@ -171,10 +168,10 @@ def test_nothing_is_removed_that_nobody_named(deb12: Node, keys: dict[str, dict[
     assert "Unable to locate package crul" in refused(deb12, common_packages=["crul"])
 
 
-def test_upgrades_run_unattended_from_the_declared_origins_alone(deb12: Node, keys: dict[str, dict[str, str]]) -> None:
+def test_upgrades_run_unattended_from_the_declared_origins_alone(deb12: Node) -> None:
     deb12.run("apt-get -qq --yes --allow-downgrades install /srv/repo/pool/inference-*_1.0-1_all.deb")
     options: dict[str, Any] = {
-        "common_apt_sources": [source(key=keys[deb12.name]["right"])],
+        "common_apt_sources": [source(key=keys(deb12)["right"])],
         "common_packages_held": ["inference-blocked"],
         "common_unattended_upgrades_origins": ["origin=Inference,suite=test"],
     }
@@ -189,16 +186,14 @@ def test_upgrades_run_unattended_from_the_declared_origins_alone(deb12: Node, ke
     assert 'Unattended-Upgrade::Automatic-Reboot "false";' in dump and 'Unattended-Upgrade "1";' in dump
 
 
-def test_a_machine_that_reaches_nothing_without_the_proxy(
-    deb12: Node, keys: dict[str, dict[str, str]], tmp_path: Path
-) -> None:
+def test_a_machine_that_reaches_nothing_without_the_proxy(deb12: Node, tmp_path: Path) -> None:
     """The bootstrap and the role come by a proxy whose login is nowhere to be seen."""
     # Python's server looks for the whole address as a path, which makes it a proxy for one host.
     deb12.run("mkdir -p /srv/proxy/http:; ln -sfn /srv/repo /srv/proxy/http:/mirror.invalid")
     deb12.run(f"systemd-run --unit=proxy python3 -m http.server --directory /srv/proxy --bind 127.0.0.1 {PORT}")
     deb12.run("rm /etc/apt/sources.list")
     options: dict[str, Any] = {
-        "common_apt_sources": [source(uris=["http://mirror.invalid/"], key=keys[deb12.name]["right"])],
+        "common_apt_sources": [source(uris=["http://mirror.invalid/"], key=keys(deb12)["right"])],
         "common_apt_http_proxy": f"http://somebody:{SECRET}@127.0.0.1:{PORT}",
     }
     play = tmp_path / "bootstrap.json"

@@ -243,6 +243,6 @@ def test_every_mistake_is_named_before_anything_changes(deb13: Node) -> None:
         {"name": "three", "port": 80, "sources": ["gateway.example.com"]},
     ]
     output = deb13.baseline("firewall", check=False, firewall_allow=allow, common_firewall_confirm_seconds=5)
-    for word in ("confirm_seconds is 5", "70000", "80-22", "gateway.example.com", "host_addresses"):
+    for word in ("confirm_seconds: is 5,", "70000", "80-22", "gateway.example.com", "host_addresses"):
         assert word in output
     assert changes(output) == 0
