@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs another program within a time limit that holds whatever the program does. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+SYSTEM_DIRECTORIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Searched after PATH: a login over SSH has no sbin in it."""
+
+OUTPUT_LIMIT = 16 << 20
+"""Bytes of output after which a program counts as broken. The longest honest report, of sixteen GPUs, has 0.5 MB."""
+
+KILL_SECONDS = 1.0
+"""For a killed program to be gone. One that waits in the kernel for a device (state D) is not, and may never be."""
+
+NOT_FOUND, NOT_RUNNABLE, TIMEOUT, ENDLESS = "not_found", "not_runnable", "timeout", "endless_output"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run went, and what was printed, the part before a failure included."""
+
+    code: int | None
+    """The exit status, negative for a signal; None where the program did not end by itself."""
+    stdout: str = ""
+    stderr: str = ""
+    failure: str | None = None
+    """Why there is no exit status: `not_found`, `not_runnable`, `timeout`, `endless_output`."""
+    message: str = ""
+    """The failure as a sentence."""
+
+
+def run(command: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None) -> Outcome:
+    """Run a program for `timeout` seconds at most, with everything it starts.
+
+    Returns at the latest KILL_SECONDS after that, even if the program hangs in the kernel: then it is left behind.
+    Messages are in English; `environment` is added to the caller's. Raises nothing.
+    """
+    deadline = time.monotonic() + timeout
+    path = f"{os.environ.get('PATH') or os.defpath}:{SYSTEM_DIRECTORIES}"
+    program = shutil.which(command[0], path=path)
+    if program is None:
+        there = os.path.isfile(command[0])
+        message = f"{command[0]} is not executable" if there else f"{command[0]} is not installed"
+        return Outcome(None, failure=NOT_RUNNABLE if there else NOT_FOUND, message=message)
+    try:
+        process = subprocess.Popen(
+            [program, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "", **(environment or {})},
+            # A group of its own, so that what it starts is killed with it.
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return Outcome(None, failure=NOT_RUNNABLE, message=f"{command[0]} cannot be run: {error}")
+    return _watch(process, command[0], timeout, deadline)
+
+
+def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline: float) -> Outcome:
+    assert process.stdout and process.stderr
+    output = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    # Readable as soon as the process has ended, whoever else still holds its pipes. Source: pidfd_open(2).
+    end = os.pidfd_open(process.pid)
+    failure, message = None, ""
+    try:
+        with selectors.DefaultSelector() as selector:
+            for handle in (*output, end):
+                selector.register(handle, selectors.EVENT_READ)
+            while True:
+                left = deadline - time.monotonic()
+                ready = [key.fd for key, _ in selector.select(max(left, 0))]
+                for handle in ready:
+                    if handle != end and not _read(handle, output[handle]):
+                        selector.unregister(handle)
+                if sum(map(len, output.values())) > OUTPUT_LIMIT:
+                    failure, message = ENDLESS, f"{name} printed more than {OUTPUT_LIMIT >> 20} MiB and was stopped"
+                    break
+                # All that was printed before the end is in the pipes by now, and is read before leaving.
+                if ready == [end]:
+                    break
+                if left <= 0:
+                    failure, message = TIMEOUT, f"{name} did not end within {timeout:g} s"
+                    break
+        # While it is not waited for, nothing else can have its number. What changed its user may not be killed by ours.
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        if not _ended(end):
+            message += f", nor when killed: process {process.pid} hangs in the kernel"
+        code = process.poll()
+    finally:
+        os.close(end)
+        process.stdout.close()
+        process.stderr.close()
+    out, err = (bytes(part).decode("utf-8", errors="replace") for part in output.values())
+    return Outcome(None if failure else code, out, err, failure, message)
+
+
+def _read(handle: int, into: bytearray) -> bool:
+    """Take what a pipe holds; False at its end."""
+    data = os.read(handle, 1 << 16)
+    into += data
+    return bool(data)
+
+
+def _ended(pidfd: int) -> bool:
+    """Whether a process is gone within KILL_SECONDS."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pidfd, selectors.EVENT_READ)
+        return bool(selector.select(KILL_SECONDS))
