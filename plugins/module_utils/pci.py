@@ -80,8 +80,12 @@ def devices(root: Path) -> list[Device]:
         names = [entry.name for entry in (root / DEVICES).iterdir()]
     except OSError:
         return []
-    found = [device(root, address) for address in filter(None, map(normalise, names))]
-    return sorted(found, key=lambda one: [int(part, 16) for part in re.split("[:.]", one.address)])
+    return [device(root, address) for address in sorted(filter(None, map(normalise, names)), key=sort_key)]
+
+
+def sort_key(address: str) -> list[int]:
+    """Sorts normalised addresses as the bus does, domains of five digits last."""
+    return [int(part, 16) for part in re.split("[:.]", address) if part]
 
 
 def device(root: Path, address: str) -> Device:

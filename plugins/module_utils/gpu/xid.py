@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds what NVIDIA's driver reports in the kernel's log: XIDs, and failures that have none. Private to the
+collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..kernel_log import Line
+from ..pci import normalise
+
+ADDRESS = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
+
+XID = re.compile(rf"NVRM: +Xid \((?:PCI:)?{ADDRESS}\): ([0-9]{{1,5}})\b")
+"""An XID; those of NVSwitch, SXids, are written by another driver. Source: NVIDIA's XID documentation, "Viewing Xid
+error messages"; the PCI: is missing in drivers before 2014."""
+
+GPU = re.compile(rf"\bGPU (?:at )?(?:PCI:)?{ADDRESS}")
+
+FAILURES = (
+    ("fallen_off_bus", re.compile("fallen off the bus")),
+    ("init_failed", re.compile("RmInitAdapter failed")),
+    ("needs_open_module", re.compile("requires use of the NVIDIA open kernel modules")),
+    ("legacy_gpu", re.compile("Legacy (?:drivers|GPU)", re.IGNORECASE)),
+)
+"""What the driver says without an XID. Source: nv.c and nv-pci.c of the open kernel modules, and reports."""
+
+WITHIN = 3
+"""Lines that a message takes at most: the GPU is named in its first."""
+
+
+@dataclass(frozen=True)
+class Xid:
+    """An error that the driver numbers; `time_s` is seconds since boot."""
+
+    pci_bus_id: str | None
+    xid: int
+    time_s: float | None
+    text: str
+
+
+@dataclass(frozen=True)
+class KernelError:
+    """A failure without a number, of kind `fallen_off_bus`, `init_failed`, `needs_open_module` or `legacy_gpu`."""
+
+    pci_bus_id: str | None
+    kind: str
+    time_s: float | None
+    text: str
+
+
+def find(lines: Iterable[Line]) -> tuple[list[Xid], list[KernelError]]:
+    """The XIDs and the other failures of a log, in its order."""
+    xids: list[Xid] = []
+    errors: list[KernelError] = []
+    named, since, age = None, None, 0
+    for line in lines:
+        if match := XID.search(line.text):
+            xids.append(Xid(normalise(match[1]), int(match[2]), line.time_s, line.text[match.start() :].strip()))
+            continue
+        # Of a message of several lines, only the first begins with the driver's name in some logs.
+        if match := GPU.search(line.text):
+            named, since, age = normalise(match[1]), line.time_s, 0
+        age += 1
+        kind = next((kind for kind, words in FAILURES if words.search(line.text)), None)
+        if kind and ("NVRM" in line.text or (named and age <= WITHIN)):
+            address, begun = (named, since) if age <= WITHIN else (None, None)
+            time_s = begun if line.time_s is None else line.time_s
+            errors.append(KernelError(address, kind, time_s, line.text.strip()))
+    return xids, errors
