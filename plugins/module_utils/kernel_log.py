@@ -20,10 +20,11 @@ documentation."""
 SYSLOG = re.compile(r"^.{0,200}?\bkernel: +")
 STAMP = re.compile(r"^\[ *([0-9]+\.[0-9]+)\] ?")
 ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
-BOOT = re.compile(r"Linux version [0-9]")
+BOOT = "Linux version "
+"""The first message of every boot."""
 
-LARGEST = 64 << 20
-"""Bytes of a file that are read, the last ones."""
+LARGEST = 16 << 20
+"""Bytes of a file that are read, the last ones: a hundred thousand lines."""
 
 
 @dataclass(frozen=True)
@@ -34,36 +35,51 @@ class Line:
     text: str
 
 
-def read(root: Path, timeout: float) -> list[Line] | None:
-    """The log below a root: dev/kmsg, live or a plain file, else var/log/kern.log. None where it cannot be read.
+def read(root: Path, timeout: float) -> str | None:
+    """The log since the last boot below a root: dev/kmsg, live or a plain file, else var/log/kern.log.
 
-    Reading the live log ends after `timeout` seconds, however fast the kernel writes.
+    None where it cannot be read. Reading the live log ends after `timeout` seconds, however fast the kernel writes.
     """
     kmsg = root / "dev/kmsg"
     try:
         kind = kmsg.stat().st_mode
         if stat.S_ISCHR(kind) and kmsg == Path("/dev/kmsg"):
-            return parse(_live(kmsg, timeout))
+            return since_boot(_live(kmsg, timeout))
         if stat.S_ISREG(kind):
-            return parse(_tail(kmsg))
+            return since_boot(_tail(kmsg))
     # Without the right to read the live log, a container or a user may still have the file.
     except OSError:
         pass
     try:
-        return parse(_tail(root / "var/log/kern.log"))
+        return since_boot(_tail(root / "var/log/kern.log"))
     except OSError:
         return None
 
 
-def parse(text: str) -> list[Line]:
-    """The lines since the last boot, of any form: records of /dev/kmsg, dmesg, or syslog, with or without time."""
+def since_boot(text: str) -> str:
+    """The part of a log from the last boot on: a file goes on over boots."""
+    end = len(text)
+    while (found := text.rfind(BOOT, 0, end)) >= 0:
+        start = text.rfind("\n", 0, found) + 1
+        # Only where the message begins with it; others may quote it.
+        if _lines(text[start : found + len(BOOT)])[0].text == BOOT:
+            return text[start:]
+        end = found
+    return text
+
+
+def about(text: str, word: str, after: int = 0) -> list[Line]:
+    """The lines of a log that have a word, and some after each, for messages of several lines.
+
+    The log may be of any form: records of /dev/kmsg, dmesg, or syslog, with or without time stamps.
+    """
     lines: list[Line] = []
-    for raw in text.splitlines():
-        for line in _lines(raw):
-            # A file goes on over boots.
-            if BOOT.match(line.text):
-                lines = []
-            lines.append(line)
+    until = -1
+    for number, raw in enumerate(text.splitlines()):
+        if word in raw:
+            until = number + after
+        if number <= until:
+            lines += _lines(raw)
     return lines
 
 

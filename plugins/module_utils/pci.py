@@ -58,10 +58,6 @@ class Device:
     """Root complex and bridges above it, from the top: ("pci0000:15", "0000:15:01.0"). Devices that have more of
     these in common are nearer to one another. Empty where sysfs is a copy without links."""
 
-    @property
-    def is_nvidia_gpu(self) -> bool:
-        return self.vendor == NVIDIA and self.class_code in GPU_CLASSES
-
 
 def normalise(text: str) -> str | None:
     """An address as sysfs writes it, 0000:1b:00.0, of any usual spelling: domains of eight digits, upper case, none
@@ -76,11 +72,18 @@ def normalise(text: str) -> str | None:
 
 def devices(root: Path) -> list[Device]:
     """Every PCI function below `root`/sys, by address. Empty where there is no PCI."""
-    try:
-        names = [entry.name for entry in (root / DEVICES).iterdir()]
-    except OSError:
-        return []
-    return [device(root, address) for address in sorted(filter(None, map(normalise, names)), key=sort_key)]
+    return [device(root, address) for address in _addresses(root)]
+
+
+def nvidia_gpus(root: Path) -> list[Device]:
+    """The GPUs of NVIDIA alone: a server has hundreds of other functions, whose registers take time to read."""
+    candidates = (
+        address
+        for address in _addresses(root)
+        if sysfs.read_int(root / DEVICES / address / "vendor", 16) == NVIDIA
+        and (sysfs.read_int(root / DEVICES / address / "class", 16) or 0) >> 8 in GPU_CLASSES
+    )
+    return [device(root, address) for address in candidates]
 
 
 def sort_key(address: str) -> list[int]:
@@ -93,7 +96,7 @@ def device(root: Path, address: str) -> Device:
     path = root / DEVICES / address
     whole_class = sysfs.read_int(path / "class", 16)
     numa_node = sysfs.read_int(path / "numa_node")
-    registers = sysfs.read_bytes(path / "config") or b""
+    registers = sysfs.read_bytes(path / "config", limit=4)
     return Device(
         address=address,
         vendor=sysfs.read_int(path / "vendor", 16),
@@ -109,9 +112,17 @@ def device(root: Path, address: str) -> Device:
             gen_max=_generation(path / "max_link_speed"),
             width_max=_width(path / "max_link_width"),
         ),
-        lost=registers[:4] == b"\xff" * 4 or sysfs.read_int(path / "revision", 16) == 0xFF,
+        lost=registers == b"\xff" * 4 or sysfs.read_int(path / "revision", 16) == 0xFF,
         upstream=_upstream(path),
     )
+
+
+def _addresses(root: Path) -> list[str]:
+    try:
+        names = [entry.name for entry in (root / DEVICES).iterdir()]
+    except OSError:
+        return []
+    return sorted(filter(None, map(normalise, names)), key=sort_key)
 
 
 def _generation(path: Path) -> int | None:

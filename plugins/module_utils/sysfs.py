@@ -11,11 +11,12 @@ LIMIT = 1 << 16
 """Bytes that are read at most; an attribute has one page. Source: Documentation/filesystems/sysfs.rst."""
 
 
-def read_bytes(path: Path) -> bytes | None:
-    """A binary attribute, or None where the kernel has or gives none."""
+def read_bytes(path: Path, limit: int = LIMIT) -> bytes | None:
+    """The first bytes of an attribute, or None where the kernel has or gives none."""
     try:
-        with open(path, "rb") as file:
-            return file.read(LIMIT)
+        # Unbuffered, for the driver is asked for as much as is read: registers of hardware, in some attributes.
+        with open(path, "rb", buffering=0) as file:
+            return file.read(limit)
     # EINVAL, EIO and ENODEV are usual answers of a driver whose hardware does not know, or is gone.
     except OSError:
         return None

@@ -613,7 +613,7 @@ def chosen(subset: Sequence[str]) -> set[str]:
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     timeout = module.params["timeout"]
-    if timeout <= 0:
+    if not timeout > 0:
         module.fail_json(msg=f"timeout: {timeout:g}: must be more than 0 seconds")
 
     def run(command: list[str]) -> commands.Outcome:

@@ -54,9 +54,8 @@ def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: 
     """
     tool = Tool(run, program)
     loaded = driver.read(root)
-    on_bus = [device for device in pci.devices(root) if device.is_nvidia_gpu]
     told = _report(tool) if NVIDIA_SMI in parts else report.Report()
-    gpus = _join(on_bus, told.gpus)
+    gpus = _join(pci.nvidia_gpus(root), told.gpus)
     for gpu in gpus:
         driver.information(root, gpu)
         _complete(gpu)
@@ -69,8 +68,8 @@ def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: 
     if TOPOLOGY in parts:
         facts["gpu_topology"] = _topology(tool, gpus)
     if XIDS in parts:
-        lines = kernel_log.read(root, timeout)
-        found = None if lines is None else xid.find(lines)
+        log = kernel_log.read(root, timeout)
+        found = None if log is None else xid.find(log)
         facts["gpu_xids"] = None if found is None else [asdict(one) for one in found[0]]
         facts["gpu_kernel_errors"] = None if found is None else [asdict(one) for one in found[1]]
     asked = {NVIDIA_SMI, NVLINK, TOPOLOGY} & set(parts)

@@ -7,10 +7,9 @@ collection."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..kernel_log import Line
+from .. import kernel_log
 from ..pci import normalise
 
 ADDRESS = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
@@ -53,12 +52,12 @@ class KernelError:
     text: str
 
 
-def find(lines: Iterable[Line]) -> tuple[list[Xid], list[KernelError]]:
+def find(log: str) -> tuple[list[Xid], list[KernelError]]:
     """The XIDs and the other failures of a log, in its order."""
     xids: list[Xid] = []
     errors: list[KernelError] = []
     named, since, age = None, None, 0
-    for line in lines:
+    for line in kernel_log.about(log, "NVRM", after=WITHIN - 1):
         if match := XID.search(line.text):
             xids.append(Xid(normalise(match[1]), int(match[2]), line.time_s, line.text[match.start() :].strip()))
             continue

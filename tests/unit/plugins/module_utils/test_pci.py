@@ -95,7 +95,7 @@ def test_a_gpu_with_all_that_the_kernel_tells(tmp_path: Path) -> None:
             upstream=("pci0000:15", "0000:15:01.0"),
         )
     ]
-    assert pci.devices(tmp_path)[0].is_nvidia_gpu
+    assert pci.nvidia_gpus(tmp_path) == pci.devices(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_gpu_with_all_that_the_kernel_tells(tmp_path: Path) -> None:
 )
 def test_only_display_controllers_of_nvidia_are_its_gpus(tmp_path: Path, vendor: str, kind: str, gpu: bool) -> None:
     add_device(tmp_path, "0000:16:00.0", vendor=vendor, **{"class": kind})
-    assert pci.devices(tmp_path)[0].is_nvidia_gpu is gpu
+    assert bool(pci.nvidia_gpus(tmp_path)) is gpu
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_what_is_not_known_is_none(tmp_path: Path, attributes: dict[str, str]) -
     (device,) = pci.devices(tmp_path)
     assert device.numa_node is device.vendor is device.class_code is device.driver is None
     assert device.link == pci.Link(None, None, None, None)
-    assert not device.lost and not device.is_nvidia_gpu
+    assert not device.lost and pci.nvidia_gpus(tmp_path) == []
 
 
 def test_a_device_off_the_bus_reads_as_ones(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def restore(tree: Path, to: Path) -> Path:
 def test_recorded_trees(recording: Any, tmp_path: Path) -> None:
     if not recording.path.is_dir():
         pytest.skip("text of lspci, which is not read")
-    gpus = [device for device in pci.devices(restore(recording.path, tmp_path / "root")) if device.is_nvidia_gpu]
+    gpus = pci.nvidia_gpus(restore(recording.path, tmp_path / "root"))
     assert len(gpus) == recording.expected["nvidia_gpus"]
     for gpu, expected in zip(gpus, recording.expected["gpus"], strict=True):
         assert gpu.address == expected["slot"]

@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module gpu_facts, with a script in the place of nvidia-smi."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.modules import gpu_facts as module
+
+
+class Done(Exception):
+    """The module has ended."""
+
+
+class Module:
+    """What stands for AnsibleModule: parameters in, a result out."""
+
+    params: dict[str, Any]
+
+    def __init__(self, argument_spec: dict[str, Any], supports_check_mode: bool) -> None:
+        assert supports_check_mode
+        self.params = {name: option.get("default") for name, option in argument_spec.items()} | type(self).params
+
+    def exit_json(self, **result: Any) -> None:
+        raise Done(result)
+
+    def fail_json(self, msg: str) -> None:
+        raise Done({"failed": True, "msg": msg})
+
+
+def run(monkeypatch: pytest.MonkeyPatch, **params: Any) -> dict[str, Any]:
+    monkeypatch.setattr(module, "AnsibleModule", type("Given", (Module,), {"params": params}))
+    with pytest.raises(Done) as done:
+        module.main()
+    result: dict[str, Any] = done.value.args[0]
+    return result
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("subset", "parts"),
+    [
+        (["all"], {"nvidia_smi", "nvlink", "topology", "xids"}),
+        ([], {"nvidia_smi", "nvlink", "topology", "xids"}),
+        (["min"], set()),
+        (["min", "xids"], {"xids"}),
+        (["!nvlink"], {"nvidia_smi", "topology", "xids"}),
+        (["all", "!nvlink", "!xids"], {"nvidia_smi", "topology"}),
+        (["nvlink", "!nvlink"], set()),
+    ],
+)
+def test_gather_subset(subset: list[str], parts: set[str]) -> None:
+    assert module.chosen(subset) == parts
+
+
+def test_a_tool_that_hangs_ends_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool = script(tmp_path / "nvidia-smi", "sleep 60 & sleep 60")
+    start = time.monotonic()
+    result = run(monkeypatch, root=str(tmp_path), nvidia_smi=tool, timeout=0.5)
+    assert time.monotonic() - start < 3, "asked once, and killed"
+    assert result["changed"] is False
+    assert result["ansible_facts"]["gpu_driver"]["error"]["kind"] == "timeout"
+    assert result["ansible_facts"]["gpus"] == []
+
+
+def test_a_tool_that_fails_on_standard_output(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool = script(tmp_path / "nvidia-smi", "echo 'Failed to initialize NVML: Driver/library version mismatch'; exit 18")
+    result = run(monkeypatch, root=str(tmp_path), nvidia_smi=tool)
+    assert result["ansible_facts"]["gpu_driver"]["error"]["kind"] == "driver_library_mismatch"
+
+
+def test_no_tool_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    result = run(monkeypatch, root=str(tmp_path), nvidia_smi=str(tmp_path / "none"))
+    assert result["ansible_facts"]["gpu_driver"]["error"]["kind"] == "not_found"
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+def test_a_time_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, timeout: float) -> None:
+    result = run(monkeypatch, root=str(tmp_path), timeout=timeout)
+    assert result["failed"] and "timeout" in result["msg"]
