@@ -439,7 +439,7 @@ ansible_facts:
           contains:
             kind:
               description:
-                - Of the tool - V(not_found), V(not_runnable), V(timeout), V(endless_output), V(malformed_output),
+                - Of the tool - V(not_installed), V(not_runnable), V(timeout), V(endless_output), V(malformed_output),
                   V(bad_argument), V(no_permission), V(failed).
                 - Of the driver - V(driver_not_loaded), V(driver_library_mismatch), V(library_not_found),
                   V(function_not_found), V(nvml_unknown_error), V(nvml_init_failed), V(interrupt_problem).

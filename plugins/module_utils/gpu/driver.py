@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import pci, sysfs
+from .. import sysfs
 from .models import Gpu
 from .values import whole, word
 
@@ -111,7 +111,7 @@ def information(root: Path, gpu: Gpu) -> None:
 
 def excluded(root: Path, address: str) -> bool:
     """Whether an operator took a GPU out of use by the module's parameter NVreg_ExcludedGpus."""
-    text = sysfs.read(root / "proc/driver/nvidia/gpus" / (pci.normalise(address) or "") / "information") or ""
+    text = sysfs.read(root / "proc/driver/nvidia/gpus" / address / "information") or ""
     return bool(re.search(r"^GPU (?:Excluded|Blacklisted):\s*Yes", text, re.MULTILINE))
 
 

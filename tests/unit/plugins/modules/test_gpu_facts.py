@@ -81,7 +81,7 @@ def test_a_tool_that_fails_on_standard_output(monkeypatch: pytest.MonkeyPatch, t
 
 def test_no_tool_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = run(monkeypatch, root=str(tmp_path), nvidia_smi=str(tmp_path / "none"))
-    assert result["ansible_facts"]["gpu_driver"]["error"]["kind"] == "not_found"
+    assert result["ansible_facts"]["gpu_driver"]["error"]["kind"] == "not_installed"
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan")])

@@ -130,7 +130,7 @@ def test_before_any_driver(node: Node) -> None:
     assert node.asked == ["-q -x"], "a tool that is not there is not asked again"
     assert found["gpu_driver"]["ok"] is False
     assert found["gpu_driver"]["error"] == {
-        "kind": "not_found",
+        "kind": "not_installed",
         "message": "nvidia-smi is not installed",
         "pci_bus_id": None,
     }
