@@ -81,7 +81,8 @@ def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline
                 selector.register(handle, selectors.EVENT_READ)
             while True:
                 left = deadline - time.monotonic()
-                ready = [key.fd for key, _ in selector.select(max(left, 0))]
+                # In parts, for the system call takes no more than 24 days at once.
+                ready = [key.fd for key, _ in selector.select(min(max(left, 0), 3600))]
                 for handle in ready:
                     if handle != end and not _read(handle, output[handle]):
                         selector.unregister(handle)

@@ -107,6 +107,10 @@ def test_a_program_that_ignores_polite_requests_is_killed_too(tool: Tool) -> Non
     assert time.monotonic() - start < 2
 
 
+def test_a_time_limit_without_an_end(tool: Tool) -> None:
+    assert commands.run(tool("sleep 0.1"), float("inf")).code == 0
+
+
 def test_a_program_that_closed_its_output_is_still_waited_for(tool: Tool) -> None:
     outcome = commands.run(tool("exec >&- 2>&-; sleep 0.3; exit 3"), 10)
     assert outcome.code == 3

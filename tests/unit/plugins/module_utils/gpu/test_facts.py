@@ -150,6 +150,11 @@ def test_a_product_that_nobody_knows(node: Node) -> None:
     assert gpu["memory_total_mib"] is None
 
 
+def test_memory_that_the_tool_does_not_tell_is_not_that_of_the_table(node: Node, sample: Sample) -> None:
+    node.answers["-q -x"] = Outcome(0, sample("report-580.xml").replace("81559 MiB", "N/A"))
+    assert [gpu["memory_total_mib"] for gpu in node.gather()["gpus"]] == [None, None]
+
+
 def test_every_gpu_has_the_same_keys(node: Node) -> None:
     node.plug("0000:05:00.0")
 
