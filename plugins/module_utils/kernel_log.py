@@ -13,12 +13,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-RECORD = re.compile(r"[0-9]+,[0-9]+,([0-9]+),[^;]*;(.*)")
+RECORD = re.compile(r"[0-9]+,[0-9]+,([0-9]{1,18}),[^;]*;(.*)")
 """A record of /dev/kmsg: level, number, microseconds since boot, flags; text. Source: dev-kmsg of the kernel's ABI
 documentation."""
 
 SYSLOG = re.compile(r"^.{0,200}?\bkernel: +")
-STAMP = re.compile(r"^\[ *([0-9]+\.[0-9]+)\] ?")
+STAMP = re.compile(r"^\[ *([0-9]{1,12}\.[0-9]{1,9})\] ?")
 ESCAPE = re.compile(r"\\x([0-9a-f]{2})")
 BOOT = "Linux version "
 """The first message of every boot."""

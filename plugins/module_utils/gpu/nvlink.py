@@ -11,8 +11,8 @@ import re
 from .models import Nvlink
 
 GPU = re.compile(r"\s*GPU ([0-9]+): .*\(UUID: (GPU-[^)\s]+)\)")
-LINK = re.compile(r"\s*Link ([0-9]+): *(?:<inactive>|([0-9]+(?:\.[0-9]+)?) GB/s)", re.IGNORECASE)
-MIG = re.compile(r"\s*MIG (\S+) +Device +([0-9]+): \(UUID: (MIG-[^)\s]+)\)")
+LINK = re.compile(r"\s*Link ([0-9]{1,4}): *(?:<inactive>|([0-9]{1,6}(?:\.[0-9]{1,6})?) GB/s)", re.IGNORECASE)
+MIG = re.compile(r"\s*MIG (\S+) +Device +([0-9]{1,4}): \(UUID: (MIG-[^)\s]+)\)")
 
 
 def links(text: str) -> dict[str, Nvlink]:

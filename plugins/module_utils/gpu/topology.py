@@ -13,8 +13,8 @@ from .values import word
 
 ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 COLUMNS = {"cpu_affinity": r"CPU\s+Affinity", "numa_affinity": r"NUMA\s+Affinity", "gpu_numa_id": r"GPU\s+NUMA\s+ID"}
-DEVICE = re.compile(r"(?:GPU|NIC)[0-9]+")
-GPU = re.compile(r"GPU([0-9]+)")
+DEVICE = re.compile(r"(?:GPU|NIC)[0-9]{1,4}")
+GPU = re.compile(r"GPU([0-9]{1,4})")
 LINK = re.compile(r"NV[0-9]+|SYS|NODE|PHB|PXB|PIX|PSB|SOC|X")
 CELL = re.compile(r"[A-Z][A-Z0-9]*")
 LEGEND = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")

@@ -5,11 +5,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from ansible_collections.baremetal.inference.plugins.module_utils.gpu import driver, errors, models, topology, xid
 from ansible_collections.baremetal.inference.plugins.modules import gpu_facts as module
 
 
@@ -88,3 +91,37 @@ def test_no_tool_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_a_time_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, timeout: float) -> None:
     result = run(monkeypatch, root=str(tmp_path), timeout=timeout)
     assert result["failed"] and "timeout" in result["msg"]
+
+
+GPU_PARTS = {
+    "pcie": models.Pcie,
+    "mig_devices": models.MigDevice,
+    "ecc": models.Ecc,
+    "retired_pages": models.RetiredPages,
+    "remapped_rows": models.RemappedRows,
+    "clocks": models.Clocks,
+    "utilization": models.Utilization,
+    "fabric": models.Fabric,
+    "nvlink": models.Nvlink,
+    "processes": models.Process,
+    "unreadable": models.Unreadable,
+}
+
+
+def test_every_key_of_every_part_is_documented() -> None:
+    documented = yaml.safe_load(module.RETURN)["ansible_facts"]["contains"]
+    parts: list[tuple[dict[str, Any], Any]] = [
+        (documented["gpus"], models.Gpu),
+        (documented["gpu_driver"]["contains"]["error"], errors.Failure),
+        (documented["gpu_driver"]["contains"]["package"], driver.Package),
+        (documented["gpu_topology"], topology.Topology),
+        (documented["gpu_topology"]["contains"]["gpus"], topology.TopologyGpu),
+        (documented["gpu_topology"]["contains"]["nics"], topology.TopologyNic),
+        (documented["gpu_xids"], xid.Xid),
+        (documented["gpu_kernel_errors"], xid.KernelError),
+        *((documented["gpus"]["contains"][name], part) for name, part in GPU_PARTS.items()),
+    ]
+    for documentation, part in parts:
+        assert list(documentation["contains"]) == [one.name for one in fields(part)], part
+    nested = {name for name, one in documented["gpus"]["contains"].items() if "contains" in one}
+    assert nested == set(GPU_PARTS)

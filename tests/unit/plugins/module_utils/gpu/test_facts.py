@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.gpu import facts
@@ -261,6 +263,16 @@ def test_parts_that_are_left_out_are_not_asked(node: Node, parts: list[str], ask
     assert node.asked == asked and list(found) == keys
     assert found["gpu_driver"]["ok"] is (True if asked else None)
     assert [gpu["pci_bus_id"] for gpu in found["gpus"]] == [FIRST, SECOND]
+
+
+@given(
+    st.text(),
+    st.integers(-64, 255),
+    st.sampled_from(["", "\tGPU0\nGPU0\t X \n", f"GPU {'9' * 5000}: x (UUID: GPU-1)\n"]),
+)
+def test_whatever_the_tool_prints_there_are_facts(text: str, code: int, before: str) -> None:
+    found = facts.gather(Path("/none"), lambda _: Outcome(code, before + text, text), "nvidia-smi", facts.PARTS, 5)
+    assert json.dumps(found, allow_nan=False) and found["gpu_driver"]["ok"] is False
 
 
 def test_a_topology_that_hangs_is_told(node: Node) -> None:

@@ -83,7 +83,8 @@ def test_a_row_that_is_shifted_or_cut_is_left_out(row: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "No devices were found", "ERROR: Option -m is missing its value\n", "GPU0\tGPU1\n"]
+    "text",
+    ["", "No devices were found", "ERROR: Option -m is missing its value\n", f"\tGPU0\n{'GPU' + '9' * 5000}\t X \n"],
 )
 def test_what_is_no_matrix_is_none(text: str) -> None:
     assert topology.parse(text) is None

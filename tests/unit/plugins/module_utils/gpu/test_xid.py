@@ -97,7 +97,12 @@ def test_a_log_cut_anywhere_is_no_exception(start: int, length: int) -> None:
 @given(st.text())
 def test_any_text_is_no_exception(text: str) -> None:
     find(text)
-    find(f"3,1,2,-;{text}")
+    find(f"3,1,2,-;NVRM: {text}")
+
+
+@pytest.mark.parametrize("stamp", ["3,1,{},-;", "[{}.0] "])
+def test_an_absurd_time_is_no_exception(stamp: str) -> None:
+    assert len(find(f"{stamp.format('9' * 5000)}NVRM: Xid (PCI:0000:1b:00): 48, DBE")[0]) == 1
 
 
 @pytest.mark.recordings("kernel_xid")
