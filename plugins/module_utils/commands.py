@@ -70,8 +70,8 @@ def run(command: Sequence[str], timeout: float, environment: Mapping[str, str] |
 
 
 def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline: float) -> Outcome:
-    assert process.stdout and process.stderr
-    output = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    pipes = [pipe for pipe in (process.stdout, process.stderr) if pipe]
+    output = {pipe.fileno(): bytearray() for pipe in pipes}
     # Readable as soon as the process has ended, whoever else still holds its pipes. Source: pidfd_open(2).
     end = os.pidfd_open(process.pid)
     failure, message = None, ""
@@ -82,7 +82,7 @@ def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline
             while True:
                 left = deadline - time.monotonic()
                 # In parts, for the system call takes no more than 24 days at once.
-                ready = [key.fd for key, _ in selector.select(min(max(left, 0), 3600))]
+                ready = [key.fd for key, _events in selector.select(min(max(left, 0), 3600))]
                 for handle in ready:
                     if handle != end and not _read(handle, output[handle]):
                         selector.unregister(handle)
@@ -103,8 +103,8 @@ def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline
         code = process.poll()
     finally:
         os.close(end)
-        process.stdout.close()
-        process.stderr.close()
+        for pipe in pipes:
+            pipe.close()
     out, err = (bytes(part).decode("utf-8", errors="replace") for part in output.values())
     return Outcome(None if failure else code, out, err, failure, message)
 

@@ -94,7 +94,7 @@ def information(root: Path, gpu: Gpu) -> None:
     """Add what the module itself knows of a GPU, without any tool that may hang."""
     # Its directories are named as sysfs names the devices.
     text = sysfs.read(root / "proc/driver/nvidia/gpus" / (gpu.pci_bus_id or "") / "information") or ""
-    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+    fields = {key.strip(): value.strip() for key, _colon, value in (line.partition(":") for line in text.splitlines())}
 
     def known(key: str) -> str | None:
         # What the module did not read yet is full of question marks.

@@ -72,7 +72,7 @@ def parse(text: str) -> Topology | None:
         ]
     )
     for line in lines[header + 1 :]:
-        name, _, rest = line.strip().partition("\t") if "\t" in line else line.strip().partition(" ")
+        name, _space, rest = line.strip().partition("\t") if "\t" in line else line.strip().partition(" ")
         if name not in names or name in topology.links:
             continue
         row = _links(name, names, rest)

@@ -210,7 +210,7 @@ def test_the_tables_are_consistent() -> None:
     assert len(products.BY_PRODUCT) == len(products.BY_NAME) == len(products.PRODUCTS)
     assert len(products.BY_DEVICE) == sum(len(product.device_ids) for product in products.PRODUCTS)
     blocks = sorted(block for one in products.GENERATIONS for block in one.blocks)
-    assert all(end < start for (_, end), (start, _) in itertools.pairwise(blocks))
+    assert all(end < start for (_first, end), (start, _last) in itertools.pairwise(blocks))
     for product in products.PRODUCTS:
         by_name = products.generation(None, product.name)
         assert product.generation is not None and product.generation is by_name, product

@@ -271,7 +271,9 @@ def test_parts_that_are_left_out_are_not_asked(node: Node, parts: list[str], ask
     st.sampled_from(["", "\tGPU0\nGPU0\t X \n", f"GPU {'9' * 5000}: x (UUID: GPU-1)\n"]),
 )
 def test_whatever_the_tool_prints_there_are_facts(text: str, code: int, before: str) -> None:
-    found = facts.gather(Path("/none"), lambda _: Outcome(code, before + text, text), "nvidia-smi", facts.PARTS, 5)
+    found = facts.gather(
+        Path("/none"), lambda command: Outcome(code, before + text, text), "nvidia-smi", facts.PARTS, 5
+    )
     assert json.dumps(found, allow_nan=False) and found["gpu_driver"]["ok"] is False
 
 
@@ -290,7 +292,7 @@ def test_it_costs_less_than_50_ms_besides_the_tool(node: Node, sample: Sample) -
     gpus = "".join(gpu.replace("1B:00", f"{bus:02X}:00").replace("</gpu>", clocks) for bus in range(16, 32))
     node.answers["-q -x"] = Outcome(0, f"<nvidia_smi_log>{gpus}</nvidia_smi_log>")
     times = []
-    for _ in range(5):
+    for _attempt in range(5):
         start = time.process_time()
         assert len(node.gather()["gpus"]) >= 16
         times.append(time.process_time() - start)
