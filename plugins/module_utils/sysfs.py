@@ -5,30 +5,37 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 LIMIT = 1 << 16
 """Bytes that are read at most; an attribute has one page. Source: Documentation/filesystems/sysfs.rst."""
 
 
-def read_bytes(path: Path, limit: int = LIMIT) -> bytes | None:
+def read_bytes(path: Path | str, limit: int = LIMIT) -> bytes | None:
     """The first bytes of an attribute, or None where the kernel has or gives none."""
     try:
-        # Unbuffered, for the driver is asked for as much as is read: registers of hardware, in some attributes.
-        with open(path, "rb", buffering=0) as file:
-            return file.read(limit)
-    # EINVAL, EIO and ENODEV are usual answers of a driver whose hardware does not know, or is gone.
-    except OSError:
+        # A node has thousands of attributes, and a file object costs more than the read. Nor may one read ahead: the
+        # driver is asked for as much as is read, registers of hardware in some attributes.
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return os.read(handle, limit)
+        finally:
+            os.close(handle)
+    # EINVAL, EIO and ENODEV are usual answers of a driver whose hardware does not know, or is gone; ValueError is for a
+    # path with a null byte, out of another attribute.
+    except (OSError, ValueError):
         return None
 
 
-def read(path: Path) -> str | None:
+def read(path: Path | str) -> str | None:
     """An attribute's text without white space around it, or None."""
     data = read_bytes(path)
     return None if data is None else data.decode("utf-8", errors="replace").strip()
 
 
-def read_int(path: Path, base: int = 10) -> int | None:
+def read_int(path: Path | str, base: int = 10) -> int | None:
     """An attribute's number, or None, also where it holds none. Base 16 takes a leading 0x."""
     try:
         return int(read(path) or "", base)
@@ -42,3 +49,16 @@ def link_name(path: Path) -> str | None:
         return path.readlink().name
     except OSError:
         return None
+
+
+def names(directory: Path) -> list[str]:
+    """What a directory holds; empty where it is not there."""
+    try:
+        return sorted(os.listdir(directory))
+    except OSError:
+        return []
+
+
+def numbers(directory: Path) -> list[int]:
+    """The numbers that are names in a directory, as those of ports are."""
+    return sorted(int(name) for name in names(directory) if re.fullmatch("[0-9]{1,9}", name))
