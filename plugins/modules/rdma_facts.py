@@ -1,0 +1,429 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: rdma_facts
+short_description: Gather facts about RDMA devices, InfiniBand and RoCE
+version_added: 0.2.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Reads devices and ports from sysfs, each attribute on its own, since drivers refuse some of them as a matter of
+    course. C(rdma), C(ibv_devinfo) and C(ip) are asked for what sysfs lacks.
+  - Works without any of these programs, without RDMA, and without a driver for the network controllers, which it
+    reports. A program that fails, or hangs, costs what it alone knows, and RV(ansible_facts.rdma_tools) says why. The
+    module does not fail for it.
+  - What is unknown is V(null), as is what was not asked for.
+  - Nothing is changed, and no kernel module is loaded. That is why programs are asked only where the kernel has RDMA
+    already, or where an option names them.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+options:
+  gather_subset:
+    description:
+      - What to gather, besides devices and ports, which are always gathered.
+      - V(gids) reads the GID tables and recommends an index, V(counters) reads the counters of errors, V(addresses)
+        asks C(ip), V(tools) asks C(rdma) and C(ibv_devinfo), V(gpus) finds the nearest GPUs and GPUDirect, V(nics)
+        finds controllers without an RDMA device.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves one out, of V(all) where nothing else is given.
+      - A fact that is left out is not returned, so that an earlier one stays; a part of a device is V(null) then.
+    type: list
+    elements: str
+    choices:
+      - all
+      - min
+      - gids
+      - '!gids'
+      - counters
+      - '!counters'
+      - addresses
+      - '!addresses'
+      - tools
+      - '!tools'
+      - gpus
+      - '!gpus'
+      - nics
+      - '!nics'
+    default: [all]
+  root:
+    description:
+      - Where C(/sys) and C(/proc) are read below. Programs tell of the running system whatever it is.
+    type: path
+    default: /
+  rdma:
+    description: The program C(rdma) of iproute2. Searched in E(PATH) by default.
+    type: str
+  ibv_devinfo:
+    description:
+      - The program C(ibv_devinfo) of ibverbs-utils, the only one that knows the MTUs of ports.
+      - Searched in E(PATH) by default, and not run where O(root) is not V(/).
+    type: str
+  ip:
+    description:
+      - The program C(ip) of iproute2, for the addresses of network devices.
+      - Searched in E(PATH) by default, and not run where O(root) is not V(/).
+    type: str
+  timeout:
+    description: Seconds that each run of a program may take.
+    type: float
+    default: 10
+"""
+
+EXAMPLES = r"""
+- name: Look at RDMA
+  baremetal.inference.rdma_facts:
+
+- name: Every port is up
+  ansible.builtin.assert:
+    that: item.1.state == 'ACTIVE'
+    fail_msg: "{{ item.0.name }}/{{ item.1.port }} is {{ item.1.state }} ({{ item.1.physical_state }})"
+  loop: "{{ ansible_facts['rdma_devices'] | subelements('ports') }}"
+  loop_control:
+    label: "{{ item.0.name }}"
+
+- name: Only the devices and what NCCL needs to know of them
+  baremetal.inference.rdma_facts:
+    gather_subset: [gids, gpus]
+
+- name: Do without the counters, and do not wait long
+  baremetal.inference.rdma_facts:
+    gather_subset: ['!counters']
+    timeout: 3
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: The facts.
+  returned: always
+  type: dict
+  contains:
+    rdma_devices:
+      description: The RDMA devices by name. Empty without any.
+      returned: always
+      type: list
+      elements: dict
+      contains:
+        name:
+          description: Name.
+          type: str
+          returned: always
+          sample: mlx5_0
+        node_type:
+          description: V(CA) for InfiniBand and RoCE, V(RNIC) for iWARP.
+          type: str
+          returned: always
+          sample: CA
+        driver:
+          description: The kernel driver bound to its PCI device. V(null) for a software device.
+          type: str
+          returned: always
+          sample: mlx5_core
+        firmware:
+          description: Version of its firmware.
+          type: str
+          returned: always
+          sample: 28.41.1000
+        node_guid:
+          description: Its GUID.
+          type: str
+          returned: always
+          sample: 5e25:7303:00d1:2a40
+        pci_address:
+          description: Its PCI address. V(null) for a software device.
+          type: str
+          returned: always
+          sample: "0000:1a:00.0"
+        numa_node:
+          description: Its NUMA node.
+          type: int
+          returned: always
+          sample: 0
+        nearest_gpus:
+          description: PCI addresses of the NVIDIA GPUs that no other is nearer than.
+          type: list
+          elements: str
+          returned: always
+          sample: ["0000:1b:00.0"]
+        nearest_gpu_distance:
+          description:
+            - What lies between it and them. V(PIX) is one PCIe switch at most, V(PXB) several, V(PHB) the root complex
+              of a CPU, V(NODE) several of one NUMA node, V(SYS) several NUMA nodes.
+            - From the PCI tree of sysfs. Where that has no tree, V(NODE) says that no more than the NUMA node is known.
+          type: str
+          returned: always
+          sample: PIX
+        ports:
+          description: Its ports.
+          type: list
+          elements: dict
+          returned: always
+          contains:
+            port:
+              description: Number, from 1.
+              type: int
+              returned: always
+              sample: 1
+            state:
+              description: V(DOWN), V(INIT), V(ARMED), V(ACTIVE) or V(ACTIVE_DEFER).
+              type: str
+              returned: always
+              sample: ACTIVE
+            physical_state:
+              description: As sysfs names it, V(LinkUp), V(Disabled), V(Polling), V(Sleep) and others.
+              type: str
+              returned: always
+              sample: LinkUp
+            link_layer:
+              description: V(InfiniBand) or V(Ethernet).
+              type: str
+              returned: always
+              sample: Ethernet
+            rate_gbps:
+              description: Rate over all lanes in Gb/s. A port that is down shows what it would have.
+              type: float
+              returned: always
+              sample: 400.0
+            rate_text:
+              description: The rate as the kernel writes it, with lanes and speed.
+              type: str
+              returned: always
+              sample: 400 Gb/sec (4X NDR)
+            lid:
+              description: LID. V(65535) where a subnet manager has given none; without meaning on Ethernet.
+              type: int
+              returned: always
+              sample: 12
+            sm_lid:
+              description: LID of the subnet manager. V(0) where there is none.
+              type: int
+              returned: always
+              sample: 1
+            netdev:
+              description: Its network device.
+              type: str
+              returned: always
+              sample: ens1f0np0
+            netdev_mtu:
+              description: The network device's MTU in bytes.
+              type: int
+              returned: always
+              sample: 9000
+            netdev_addresses:
+              description: The network device's addresses with the length of their prefix.
+              type: list
+              elements: str
+              returned: always
+              sample: [192.0.2.7/24]
+            mtu_active:
+              description: Bytes of payload in an RDMA packet. Needs C(ibv_devinfo).
+              type: int
+              returned: always
+              sample: 4096
+            mtu_max:
+              description: The most that O(ansible_facts.rdma_devices[].ports[].mtu_active) can be.
+              type: int
+              returned: always
+              sample: 4096
+            gids:
+              description: The GIDs in use.
+              type: list
+              elements: dict
+              returned: always
+              contains:
+                index:
+                  description: Index in the GID table.
+                  type: int
+                  returned: always
+                  sample: 3
+                gid:
+                  description: The GID.
+                  type: str
+                  returned: always
+                  sample: "0000:0000:0000:0000:0000:ffff:c000:0207"
+                type:
+                  description: V(IB), V(RoCE v1) or V(RoCE v2). V(null) for iWARP.
+                  type: str
+                  returned: always
+                  sample: RoCE v2
+                netdev:
+                  description: The network device that it belongs to.
+                  type: str
+                  returned: always
+                  sample: ens1f0np0
+            recommended_gid_index:
+              description:
+                - The index of a RoCE v2 GID with IPv4, such as C(NCCL_IB_GID_INDEX) takes. V(null) without any, and on
+                  InfiniBand. It may change with every boot.
+              type: int
+              returned: always
+              sample: 3
+            recommended_gid_reason:
+              description: Why that one, or why none.
+              type: str
+              returned: always
+              sample: RoCE v2 with IPv4 192.0.2.7 of ens1f0np0
+            counters:
+              description:
+                - Counters of errors, discards, retries and congestion by the kernel's name, those of the driver
+                  included. V(null) for one that the hardware does not have. They count since the driver was loaded.
+              type: dict
+              returned: always
+              sample:
+                link_downed: 0
+                symbol_error: 0
+                VL15_dropped: null
+    rdma_gpudirect:
+      description: Whether RDMA devices can reach the memory of NVIDIA GPUs.
+      returned: when O(gather_subset) has V(gpus)
+      type: dict
+      contains:
+        peermem:
+          description: Whether a module for it is loaded.
+          type: bool
+          returned: always
+          sample: false
+        peermem_module:
+          description: Its name.
+          type: str
+          returned: always
+          sample: nvidia_peermem
+        dma_buf:
+          description:
+            - Whether kernel and NVIDIA driver can do it by dma-buf. The RDMA device's driver must know it as well.
+          type: bool
+          returned: always
+          sample: true
+        dma_buf_reason:
+          description: Why.
+          type: str
+          returned: always
+          sample: kernel 6.12.48+deb13-amd64 and the open NVIDIA kernel module
+    rdma_nics_without_driver:
+      description:
+        - RDMA-capable network controllers without an RDMA device. Those given to virtual machines are left out.
+      returned: when O(gather_subset) has V(nics)
+      type: list
+      elements: dict
+      contains:
+        pci_address:
+          description: Its PCI address.
+          type: str
+          returned: always
+          sample: "0000:5e:00.0"
+        vendor_id:
+          description: PCI vendor.
+          type: str
+          returned: always
+          sample: "0x15b3"
+        device_id:
+          description: PCI device.
+          type: str
+          returned: always
+          sample: "0x1021"
+        driver:
+          description: The kernel driver bound to it, if any.
+          type: str
+          returned: always
+          sample: mlx5_core
+        numa_node:
+          description: Its NUMA node.
+          type: int
+          returned: always
+          sample: 1
+        reason:
+          description: What is missing.
+          type: str
+          returned: always
+          sample: no kernel driver is bound to it
+    rdma_tools:
+      description: How asking the programs went.
+      returned: always
+      type: dict
+      contains:
+        rdma: &tool
+          description: The program C(rdma).
+          type: dict
+          returned: always
+          contains:
+            ok:
+              description: Whether it answered. V(null) where it was not asked.
+              type: bool
+              returned: always
+              sample: false
+            error:
+              description: Why it did not, V(null) without an error.
+              type: dict
+              returned: always
+              contains:
+                kind:
+                  description:
+                    - V(not_found), V(not_runnable), V(timeout), V(endless_output), V(no_rdma_subsystem),
+                      V(no_devices), V(malformed_output) or V(failed).
+                  type: str
+                  returned: always
+                  sample: timeout
+                message:
+                  description: The words.
+                  type: str
+                  returned: always
+                  sample: rdma did not end within 10 s
+        ibv_devinfo:
+          <<: *tool
+          description: The program C(ibv_devinfo).
+        ip:
+          <<: *tool
+          description: The program C(ip).
+"""
+
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.gather_subset import ALL, choices, chosen
+from ansible_collections.baremetal.inference.plugins.module_utils.rdma import facts
+
+ARGUMENTS = {
+    "gather_subset": {"type": "list", "elements": "str", "choices": choices(facts.PARTS), "default": [ALL]},
+    "root": {"type": "path", "default": "/"},
+    "rdma": {"type": "str"},
+    "ibv_devinfo": {"type": "str"},
+    "ip": {"type": "str"},
+    "timeout": {"type": "float", "default": 10},
+}
+
+
+def programs(rdma: str | None, ibv_devinfo: str | None, ip: str | None, root: Path) -> facts.Programs:
+    """What to run: what was named, else what may be run without loading a kernel module, or telling of another root."""
+    there = facts.has_rdma(root)
+    here = there and root.resolve() == Path("/")
+    return facts.Programs(
+        rdma=rdma or ("rdma" if there else None),
+        ibv_devinfo=ibv_devinfo or ("ibv_devinfo" if here else None),
+        ip=ip or ("ip" if here else None),
+    )
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params = module.params
+    timeout = params["timeout"]
+    if not timeout > 0:
+        module.fail_json(msg=f"timeout is {timeout:g}; allowed are seconds above 0")
+    root = Path(params["root"])
+    parts = chosen(params["gather_subset"], facts.PARTS)
+    allowed = programs(params["rdma"], params["ibv_devinfo"], params["ip"], root)
+    gathered = facts.gather(root, parts, allowed, lambda command: commands.run(command, timeout))
+    module.exit_json(ansible_facts=gathered)
+
+
+if __name__ == "__main__":
+    main()

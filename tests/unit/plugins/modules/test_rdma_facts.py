@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module as a node runs it, with programs and a root of our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.baremetal.inference.plugins.module_utils.rdma.facts import Programs
+from ansible_collections.baremetal.inference.plugins.modules import rdma_facts as module
+
+Tool = Callable[[str, str], str]
+
+TOOLS = ("rdma", "ibv_devinfo", "ip")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A machine with a soft-RoCE device."""
+    files = {
+        "node_type": "1: CA",
+        "ports/1/state": "4: ACTIVE",
+        "ports/1/gid_attrs/ndevs/0": "eth7",
+    }
+    for name, text in files.items():
+        path = tmp_path / "sys/class/infiniband/rxe7" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Tool:
+    """Makes a shell script into a program; returns its path."""
+
+    def make(name: str, script: str) -> str:
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return str(path)
+
+    return make
+
+
+def run(**arguments: Any) -> dict[str, Any]:
+    """What the module prints as a program of its own."""
+    result = subprocess.run(
+        [sys.executable, module.__file__],
+        input=json.dumps({"ANSIBLE_MODULE_ARGS": arguments}),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert result.stdout, result.stderr
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def test_programs_that_are_named(root: Path, tool: Tool) -> None:
+    rdma = tool(
+        "rdma",
+        """case "$*" in
+        "-j link") echo '[{"ifname":"rxe7","port":1,"state":"ACTIVE","physical_state":"LINK_UP"}]' ;;
+        "-j dev") echo '[{"ifname":"rxe7","protocol":"roce"}]' ;;
+        esac""",
+    )
+    devinfo = tool("ibv_devinfo", "printf 'hca_id: rxe7\\nport: 1\\nmax_mtu: 4096 (5)\\nactive_mtu: 1024 (3)\\n'")
+    ip = tool("ip", """echo '[{"ifname":"eth7","addr_info":[{"local":"192.0.2.7","prefixlen":24}]}]'""")
+    result = run(root=str(root), rdma=rdma, ibv_devinfo=devinfo, ip=ip, _ansible_check_mode=True)
+    assert "failed" not in result and not result.get("changed")
+    facts = result["ansible_facts"]
+    (port,) = facts["rdma_devices"][0]["ports"]
+    assert (port["physical_state"], port["link_layer"], port["mtu_active"]) == ("LinkUp", "Ethernet", 1024)
+    assert (port["netdev"], port["netdev_addresses"]) == ("eth7", ["192.0.2.7/24"])
+    assert all(status["ok"] for status in facts["rdma_tools"].values())
+
+
+def test_a_program_that_hangs_does_not_hold_it_up(root: Path, tool: Tool) -> None:
+    start = time.monotonic()
+    result = run(root=str(root), rdma=tool("rdma", "exec sleep 60"), timeout=0.5)
+    assert time.monotonic() - start < 20
+    facts = result["ansible_facts"]
+    assert facts["rdma_tools"]["rdma"]["error"]["kind"] == "timeout"
+    assert facts["rdma_devices"][0]["ports"][0]["state"] == "ACTIVE"
+
+
+def test_a_program_that_is_not_there(root: Path) -> None:
+    result = run(root=str(root), rdma="/nowhere/rdma", gather_subset=["tools"])
+    assert result["ansible_facts"]["rdma_tools"]["rdma"]["error"] == {
+        "kind": "not_found",
+        "message": "/nowhere/rdma is not installed",
+    }
+
+
+@pytest.mark.parametrize("timeout", [0, -1, "nan"])
+def test_a_time_limit_that_is_none(timeout: Any) -> None:
+    result = run(timeout=timeout)
+    assert result["failed"] and result["msg"].startswith("timeout is ")
+
+
+def test_programs_are_run_where_that_loads_no_module_and_tells_of_this_machine(root: Path, tmp_path: Path) -> None:
+    assert module.programs(None, None, None, tmp_path / "bare") == Programs(None, None, None)
+    assert module.programs(None, None, None, root) == Programs("rdma", None, None)
+    assert module.programs("/r", "/v", "/i", tmp_path / "bare") == Programs("/r", "/v", "/i")
+
+
+def test_programs_of_a_live_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.facts, "has_rdma", lambda root: True)
+    assert module.programs(None, None, None, Path("/")) == Programs("rdma", "ibv_devinfo", "ip")
+
+
+def test_every_fact_is_documented(root: Path) -> None:
+    """To the last key, and none that is not there."""
+
+    def keys(contains: dict[str, Any]) -> dict[str, Any]:
+        return {name: keys(entry["contains"]) if "contains" in entry else None for name, entry in contains.items()}
+
+    documented = keys(yaml.safe_load(module.RETURN)["ansible_facts"]["contains"])
+    facts = run(root=str(root), rdma="/nowhere/rdma")["ansible_facts"]
+    assert set(documented) == set(facts)
+    assert set(documented["rdma_devices"]) == set(facts["rdma_devices"][0])
+    assert set(documented["rdma_devices"]["ports"]) == set(facts["rdma_devices"][0]["ports"][0])
+    assert set(documented["rdma_gpudirect"]) == set(facts["rdma_gpudirect"])
+    assert documented["rdma_tools"] == {name: {"ok": None, "error": {"kind": None, "message": None}} for name in TOOLS}
+    fields = module.facts.gids.Gid.__dataclass_fields__
+    assert set(documented["rdma_devices"]["ports"]["gids"]) == set(fields)
+    assert set(documented["rdma_nics_without_driver"]) == set(module.facts.nics.Nic.__dataclass_fields__)
