@@ -228,7 +228,7 @@ ansible_facts:
               returned: always
               sample: 4096
             mtu_max:
-              description: The most that O(ansible_facts.rdma_devices[].ports[].mtu_active) can be.
+              description: The most that RV(ansible_facts.rdma_devices[].ports[].mtu_active) can be.
               type: int
               returned: always
               sample: 4096
@@ -348,11 +348,11 @@ ansible_facts:
       returned: always
       type: dict
       contains:
-        rdma: &tool
+        rdma:
           description: The program C(rdma).
           type: dict
           returned: always
-          contains:
+          contains: &status
             ok:
               description: Whether it answered. V(null) where it was not asked.
               type: bool
@@ -376,11 +376,15 @@ ansible_facts:
                   returned: always
                   sample: rdma did not end within 10 s
         ibv_devinfo:
-          <<: *tool
           description: The program C(ibv_devinfo).
+          type: dict
+          returned: always
+          contains: *status
         ip:
-          <<: *tool
           description: The program C(ip).
+          type: dict
+          returned: always
+          contains: *status
 """
 
 from pathlib import Path

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,11 +119,10 @@ def _device(root: Path, path: Path, with_gids: bool, with_counters: bool) -> Dev
 
 def _pci_address(device: Path) -> str | None:
     """The PCI function that a device is of. None for one made by software, be it upon a network device."""
-    if sysfs.link_name(device / "subsystem") == "auxiliary":
-        # A subfunction: /sys/devices/pci0000:15/…/0000:16:00.0/mlx5_core.sf.4
-        device = device.resolve().parent
-        return pci.normalise(device.name)
-    return pci.normalise(sysfs.link_name(device) or "")
+    real = Path(os.path.realpath(device))
+    # A subfunction is below its function: /sys/devices/pci0000:15/0000:16:00.0/mlx5_core.sf.4
+    below = sysfs.link_name(real / "subsystem") == "auxiliary"
+    return pci.normalise(real.parent.name if below else real.name)
 
 
 def _port(path: Path, number: int, node_type: str | None, with_gids: bool, with_counters: bool) -> Port:

@@ -21,7 +21,7 @@ NODE_TYPES = {"ca": "CA", "rnic": "RNIC"}
 """The words of `rdma` in those of sysfs."""
 
 LINK_LAYERS = {"ib": "InfiniBand", "opa": "InfiniBand", "roce": "Ethernet", "iw": "Ethernet"}
-"""The link layer under each protocol that `rdma` knows. Source: the table of rdma(8)'s dev.c, and verbs of Linux."""
+"""The link layer under each protocol that `rdma` names. Source: fill_nldev_handle of infiniband/core/nldev.c."""
 
 NETDEVS = "sys/class/net"
 
@@ -45,12 +45,10 @@ def has_rdma(root: Path) -> bool:
 
 def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Run) -> dict[str, Any]:
     """The facts by their names, without those of other parts. Raises nothing."""
-    asked = {name: getattr(programs, name) for name in ("rdma", "ibv_devinfo")} if TOOLS in parts else {}
-    answer = tools.rdma(asked["rdma"], run) if asked.get("rdma") else tools.Rdma()
-    mtus = tools.mtus(asked["ibv_devinfo"], run) if asked.get("ibv_devinfo") else tools.Mtus()
+    answer = tools.rdma(programs.rdma if TOOLS in parts else None, run)
+    mtus = tools.mtus(programs.ibv_devinfo if TOOLS in parts else None, run)
     found = _with_rdma(devices(root, GIDS in parts, COUNTERS in parts), answer)
-    ask_ip = programs.ip if found and ADDRESSES in parts else None
-    addresses = tools.addresses(ask_ip, run) if ask_ip else tools.Addresses()
+    addresses = tools.addresses(programs.ip if found and ADDRESSES in parts else None, run)
     functions = _functions(root) if {GPUS, NICS} & set(parts) else []
     found = [
         replace(

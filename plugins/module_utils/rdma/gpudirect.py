@@ -41,7 +41,9 @@ def gpudirect(root: Path) -> GpuDirect:
 
 
 def _dma_buf(release: str | None, driver: str | None) -> tuple[bool | None, str]:
-    """Source of the conditions: GPUDirect RDMA in the manual of the GPU Operator, and NVIDIA's open module's README."""
+    """Whether GPU memory can be exported as dma-buf, and why. Source of the conditions: the page on GPUDirect RDMA in the
+    manual of NVIDIA's GPU Operator.
+    """
     version = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", release or "")
     if version is None:
         return None, "the version of the kernel is not known"

@@ -103,6 +103,9 @@ def _reason(function: pci.Device, offers: list[Path]) -> str:
         return "it has fallen off the bus"
     if function.driver is None:
         return "no kernel driver is bound to it"
-    if any(sysfs.link_name(offer / "driver") is None for offer in offers):
+    takers = [sysfs.link_name(offer / "driver") for offer in offers]
+    if not takers:
+        return f"its driver {function.driver} is bound, but offers no RDMA"
+    if None in takers:
         return f"its driver {function.driver} offers RDMA, but no RDMA driver is loaded for it"
-    return f"its driver {function.driver} is bound, but made no RDMA device"
+    return f"its RDMA driver {takers[0]} is bound, but no device is seen: it failed, or is in another network namespace"

@@ -64,8 +64,10 @@ class Addresses:
     by_netdev: dict[str, list[str]] = field(default_factory=dict)
 
 
-def rdma(program: str, run: Run) -> Rdma:
-    """Ask `rdma` for devices and ports."""
+def rdma(program: str | None, run: Run) -> Rdma:
+    """Ask `rdma` for devices and ports; None is not asked, here and below."""
+    if program is None:
+        return Rdma()
     links: list[iproute.Link] = []
     outcome = run([program, "-j", "link"])
     try:
@@ -82,15 +84,19 @@ def rdma(program: str, run: Run) -> Rdma:
     return Rdma(Status(error is None, error), links, devices)
 
 
-def mtus(program: str, run: Run) -> Mtus:
+def mtus(program: str | None, run: Run) -> Mtus:
     """Ask `ibv_devinfo` for the MTUs of all ports."""
+    if program is None:
+        return Mtus()
     outcome = run([program])
     error = _error(outcome)
     return Mtus(Status(error is None, error), verbs.mtus(outcome.stdout))
 
 
-def addresses(program: str, run: Run) -> Addresses:
+def addresses(program: str | None, run: Run) -> Addresses:
     """Ask `ip` for the addresses of all network devices."""
+    if program is None:
+        return Addresses()
     outcome = run([program, "-j", "address"])
     error = _error(outcome)
     if error:

@@ -173,8 +173,9 @@ def restore(tree: Path, to: Path) -> Path:
 
 @pytest.mark.recordings("sysfs_infiniband")
 def test_recorded_trees(recording: Any, tmp_path: Path) -> None:
-    part = next((to for to in ("sys", "sys/class") if (recording.path / to / "class").is_dir()), None)
-    where = "sys/class/infiniband" if not any(recording.path.glob("**/class")) else "sys" if part is None else ""
+    # Some are of /sys, some of less of it.
+    layouts = {"sys": "", "class": "sys"}
+    where = next((to for name, to in layouts.items() if (recording.path / name).is_dir()), devices.CLASS)
     restore(recording.path, tmp_path / "root" / where)
     found = devices.devices(tmp_path / "root")
     expected = recording.expected

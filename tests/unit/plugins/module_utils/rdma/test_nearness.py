@@ -48,7 +48,8 @@ def test_distances(machine: Any, nic: pci.Device, bridges: str, node: str, dista
 def test_functions_below_one_port_without_a_switch_are_next_to_one_another(machine: Any) -> None:
     machine.pci("0000:1a:00.0", ROOT)
     machine.gpu("0000:1a:00.1", ROOT)
-    assert nearness.distance(*pci.devices(machine.root)) == "PIX"
+    nic, gpu = pci.devices(machine.root)
+    assert nearness.distance(nic, gpu) == "PIX"
 
 
 def test_with_one_numa_node_it_does_not_matter_that_the_firmware_tells_none(machine: Any, nic: pci.Device) -> None:

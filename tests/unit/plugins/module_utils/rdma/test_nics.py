@@ -56,10 +56,13 @@ def test_a_network_driver_whose_rdma_driver_is_not_loaded(machine: Any) -> None:
     ]
 
 
-def test_a_driver_that_made_no_device(machine: Any) -> None:
+def test_an_rdma_driver_that_made_no_device(machine: Any) -> None:
     function = machine.pci("0000:5e:00.0", driver="mlx5_core", device="0x1021")
+    assert [nic.reason for nic in found(machine)] == ["its driver mlx5_core is bound, but offers no RDMA"]
     machine.link(f"{function}/mlx5_core.rdma.0/driver", "sys/bus/auxiliary/drivers/mlx5_ib.rdma")
-    assert [nic.reason for nic in found(machine)] == ["its driver mlx5_core is bound, but made no RDMA device"]
+    assert [nic.reason for nic in found(machine)] == [
+        "its RDMA driver mlx5_ib.rdma is bound, but no device is seen: it failed, or is in another network namespace"
+    ]
 
 
 def test_a_controller_off_the_bus(machine: Any) -> None:
