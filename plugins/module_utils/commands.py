@@ -24,7 +24,7 @@ OUTPUT_LIMIT = 16 << 20
 KILL_SECONDS = 1.0
 """For a killed program to be gone. One that waits in the kernel for a device (state D) is not, and may never be."""
 
-NOT_FOUND, NOT_RUNNABLE, TIMEOUT, ENDLESS = "not_found", "not_runnable", "timeout", "endless_output"
+NOT_INSTALLED, NOT_RUNNABLE, TIMEOUT, ENDLESS = "not_installed", "not_runnable", "timeout", "endless_output"
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Outcome:
     stdout: str = ""
     stderr: str = ""
     failure: str | None = None
-    """Why there is no exit status: `not_found`, `not_runnable`, `timeout`, `endless_output`."""
+    """Why there is no exit status: `not_installed`, `not_runnable`, `timeout`, `endless_output`."""
     message: str = ""
     """The failure as a sentence."""
 
@@ -53,7 +53,7 @@ def run(command: Sequence[str], timeout: float, environment: Mapping[str, str] |
     if program is None:
         there = os.path.isfile(command[0])
         message = f"{command[0]} is not executable" if there else f"{command[0]} is not installed"
-        return Outcome(None, failure=NOT_RUNNABLE if there else NOT_FOUND, message=message)
+        return Outcome(None, failure=NOT_RUNNABLE if there else NOT_INSTALLED, message=message)
     try:
         process = subprocess.Popen(
             [program, *command[1:]],

@@ -581,33 +581,25 @@ ansible_facts:
           type: str
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.gather_subset import ALL, choices, chosen
 from ansible_collections.baremetal.inference.plugins.module_utils.gpu import facts
 
 ARGUMENTS = {
     "gather_subset": {
         "type": "list",
         "elements": "str",
-        "default": ["all"],
-        "choices": ["all", "min", *(mark + part for part in facts.PARTS for mark in ("", "!"))],
+        "default": [ALL],
+        "choices": choices(facts.PARTS),
     },
     "nvidia_smi": {"type": "str", "default": "nvidia-smi"},
     "root": {"type": "path", "default": "/"},
     "timeout": {"type": "float", "default": 30},
 }
-
-
-def chosen(subset: Sequence[str]) -> set[str]:
-    """The parts that a gather_subset means."""
-    left_out = {name[1:] for name in subset if name.startswith("!")}
-    named = {name for name in subset if not name.startswith("!")}
-    everything = not named or "all" in named
-    return (set(facts.PARTS) if everything else named - {"min"}) - left_out
 
 
 def main() -> None:
@@ -619,7 +611,7 @@ def main() -> None:
     def run(command: list[str]) -> commands.Outcome:
         return commands.run(command, timeout)
 
-    parts = chosen(module.params["gather_subset"])
+    parts = chosen(module.params["gather_subset"], facts.PARTS)
     found = facts.gather(Path(module.params["root"]), run, module.params["nvidia_smi"], parts, timeout)
     module.exit_json(changed=False, ansible_facts=found)
 

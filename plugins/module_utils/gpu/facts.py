@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import kernel_log, pci
-from ..commands import NOT_FOUND, Outcome
+from ..commands import Outcome
 from . import driver, nvlink, products, report, topology, xid
 from .errors import Failure, classify
 from .models import Gpu, Pcie
@@ -40,7 +40,7 @@ class Tool:
         outcome = self._run([self._program, *arguments])
         if outcome.failure:
             self._usable = False
-            self.failed(Failure("not_installed" if outcome.failure == NOT_FOUND else outcome.failure, outcome.message))
+            self.failed(Failure(outcome.failure, outcome.message))
         return outcome
 
     def failed(self, failure: Failure) -> None:

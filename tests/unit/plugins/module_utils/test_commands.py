@@ -71,7 +71,7 @@ def test_input_is_empty(tool: Tool) -> None:
 
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     outcome = commands.run([str(tmp_path / "none")], 10)
-    assert outcome.code is None and outcome.failure == "not_found" and "not installed" in outcome.message
+    assert outcome.code is None and outcome.failure == "not_installed" and "not installed" in outcome.message
 
 
 @pytest.mark.parametrize(("mode", "content"), [(0o644, "#!/bin/sh\n"), (0o755, "#!/no/such/shell\n"), (0o755, "\0")])

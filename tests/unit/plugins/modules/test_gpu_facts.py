@@ -50,22 +50,6 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("subset", "parts"),
-    [
-        (["all"], {"nvidia_smi", "nvlink", "topology", "xids"}),
-        ([], {"nvidia_smi", "nvlink", "topology", "xids"}),
-        (["min"], set()),
-        (["min", "xids"], {"xids"}),
-        (["!nvlink"], {"nvidia_smi", "topology", "xids"}),
-        (["all", "!nvlink", "!xids"], {"nvidia_smi", "topology"}),
-        (["nvlink", "!nvlink"], set()),
-    ],
-)
-def test_gather_subset(subset: list[str], parts: set[str]) -> None:
-    assert module.chosen(subset) == parts
-
-
 def test_a_tool_that_hangs_ends_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tool = script(tmp_path / "nvidia-smi", "sleep 60 & sleep 60")
     start = time.monotonic()

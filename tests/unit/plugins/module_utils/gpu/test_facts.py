@@ -128,7 +128,7 @@ def test_before_any_driver(node: Node) -> None:
         (node.root / path).unlink()
     for address in (FIRST, SECOND):
         (node.root / f"sys/bus/pci/devices/{address}/driver").unlink()
-    found = broken(node, Outcome(None, failure="not_found", message="nvidia-smi is not installed"))
+    found = broken(node, Outcome(None, failure="not_installed", message="nvidia-smi is not installed"))
     assert node.asked == ["-q -x"], "a tool that is not there is not asked again"
     assert found["gpu_driver"]["ok"] is False
     assert found["gpu_driver"]["error"] == {
