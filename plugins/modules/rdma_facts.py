@@ -365,7 +365,7 @@ ansible_facts:
               contains:
                 kind:
                   description:
-                    - V(not_found), V(not_runnable), V(timeout), V(endless_output), V(no_rdma_subsystem),
+                    - V(not_installed), V(not_runnable), V(timeout), V(endless_output), V(no_rdma_subsystem),
                       V(no_devices), V(malformed_output) or V(failed).
                   type: str
                   returned: always

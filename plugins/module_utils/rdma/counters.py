@@ -25,8 +25,7 @@ def counters(port: Path) -> dict[str, int | None]:
     """
     found: dict[str, int | None] = {}
     for directory in ("hw_counters", "counters"):
-        for name in sysfs.names(port / directory):
-            if not TRAFFIC.fullmatch(name):
-                number = sysfs.read_int(f"{port}/{directory}/{name}")
-                found[name] = found.get(name) if number is None else number
+        for name, text in sysfs.read_each(port / directory, unwanted=TRAFFIC.fullmatch).items():
+            number = sysfs.integer(text)
+            found[name] = found.get(name) if number is None else number
     return dict(sorted(found.items()))

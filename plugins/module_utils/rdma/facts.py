@@ -25,9 +25,6 @@ LINK_LAYERS = {"ib": "InfiniBand", "opa": "InfiniBand", "roce": "Ethernet", "iw"
 
 NETDEVS = "sys/class/net"
 
-BASE_CLASSES = (0x02, 0x03, 0x0C)
-"""Network, display and (InfiniBand of old) serial bus. Source: pci.ids."""
-
 
 @dataclass(frozen=True)
 class Programs:
@@ -49,12 +46,12 @@ def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Ru
     mtus = tools.mtus(programs.ibv_devinfo if TOOLS in parts else None, run)
     found = _with_rdma(devices(root, GIDS in parts, COUNTERS in parts), answer)
     addresses = tools.addresses(programs.ip if found and ADDRESSES in parts else None, run)
-    functions = _functions(root) if {GPUS, NICS} & set(parts) else []
+    gpus = pci.nvidia_gpus(root) if GPUS in parts else []
     found = [
         replace(
             device,
             ports=tuple(_complete(root, device, port, mtus, addresses) for port in device.ports),
-            **(_gpus(root, device, functions) if GPUS in parts else {}),
+            **(_near_gpus(root, device, gpus) if GPUS in parts else {}),
         )
         for device in found
     ]
@@ -70,7 +67,7 @@ def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Ru
         facts["rdma_gpudirect"] = asdict(gpudirect.gpudirect(root))
     if NICS in parts:
         used = {device.pci_address for device in found if device.pci_address}
-        facts["rdma_nics_without_driver"] = [asdict(nic) for nic in nics.without_rdma(root, functions, used)]
+        facts["rdma_nics_without_driver"] = [asdict(nic) for nic in nics.without_rdma(root, used)]
     return facts
 
 
@@ -155,21 +152,10 @@ def _netdev_of_function(root: Path, address: str | None, port: int) -> str | Non
     return found[0] if len(found) == 1 else None
 
 
-def _functions(root: Path) -> list[pci.Device]:
-    """The PCI functions that may be NICs or GPUs. A server has hundreds of others, and each costs a dozen reads."""
-    found = []
-    for address in filter(None, map(pci.normalise, sysfs.names(root / pci.DEVICES))):
-        whole_class = sysfs.read_int(f"{root}/{pci.DEVICES}/{address}/class", 16)
-        if whole_class is not None and whole_class >> 16 in BASE_CLASSES:
-            found.append(pci.device(root, address))
-    return found
-
-
-def _gpus(root: Path, device: Device, functions: Sequence[pci.Device]) -> dict[str, Any]:
+def _near_gpus(root: Path, device: Device, gpus: Sequence[pci.Device]) -> dict[str, Any]:
     """The fields of a device that tell of the GPUs near to it."""
     if device.pci_address is None:
         return {}
-    gpus = [function for function in functions if function.is_nvidia_gpu]
     one_node = sysfs.read(root / "sys/devices/system/node/online") == "0"
     nearest, distance = nearness.nearest(pci.device(root, device.pci_address), gpus, one_node)
     return {"nearest_gpus": nearest, "nearest_gpu_distance": distance}

@@ -54,14 +54,12 @@ def gids(port: Path, link_layer: str | None, node_type: str | None) -> list[Gid]
     subnet prefix and zeros.
     """
     found = []
-    table = port / "gids"
-    for index in sysfs.numbers(table):
-        # By text, for a table has hundreds of entries, and a path costs as much as a read.
-        text = (sysfs.read(f"{table}/{index}") or "").lower()
-        if GID.fullmatch(text) and text[20:].strip("0:"):
-            kind = sysfs.read(port / f"gid_attrs/types/{index}")
-            found.append(Gid(index, text, _type(kind, link_layer, node_type), netdev(port, index)))
-    return found
+    for name, text in sysfs.read_each(port / "gids").items():
+        gid = (text or "").lower()
+        if name.isdecimal() and GID.fullmatch(gid) and gid[20:].strip("0:"):
+            kind = sysfs.read(port / f"gid_attrs/types/{name}")
+            found.append(Gid(int(name), gid, _type(kind, link_layer, node_type), netdev(port, int(name))))
+    return sorted(found, key=lambda entry: entry.index)
 
 
 def netdev(port: Path, index: int) -> str | None:

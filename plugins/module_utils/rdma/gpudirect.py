@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import sysfs
+from ..gpu import driver
 
 PEERMEM = ("nvidia_peermem", "nv_peer_mem")
 """The module of the driver, and the one that was built apart before driver 470."""
@@ -34,23 +35,20 @@ def gpudirect(root: Path) -> GpuDirect:
     """What the files below `root` tell."""
     modules = root / "sys/module"
     peermem = next((name for name in PEERMEM if (modules / name).is_dir()), None)
-    dma_buf, reason = _dma_buf(
-        sysfs.read(root / "proc/sys/kernel/osrelease"), sysfs.read(root / "proc/driver/nvidia/version")
-    )
+    _version, flavor = driver.loaded(sysfs.read(root / "proc/driver/nvidia/version") or "")
+    dma_buf, reason = _dma_buf(sysfs.read(root / "proc/sys/kernel/osrelease"), flavor)
     return GpuDirect(bool(peermem) if modules.is_dir() else None, peermem, dma_buf, reason)
 
 
-def _dma_buf(release: str | None, driver: str | None) -> tuple[bool | None, str]:
-    """Whether GPU memory can be exported as dma-buf, and why. Source of the conditions: the page on GPUDirect RDMA in the
-    manual of NVIDIA's GPU Operator.
-    """
+def _dma_buf(release: str | None, flavor: str | None) -> tuple[bool | None, str]:
+    """Whether GPU memory can be exported as dma-buf, and why. Source: NVIDIA GPU Operator, GPUDirect RDMA."""
     version = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", release or "")
     if version is None:
         return None, "the version of the kernel is not known"
     if (int(version[1]), int(version[2])) < DMA_BUF_KERNEL:
         return False, f"kernel {release} is older than {'.'.join(map(str, DMA_BUF_KERNEL))}"
-    if driver is None:
+    if flavor is None:
         return None, "the NVIDIA driver is not loaded"
-    if "Open Kernel Module" not in driver:
+    if flavor != driver.OPEN:
         return False, "the NVIDIA driver's kernel module is the proprietary one; only the open one exports dma-buf"
     return True, f"kernel {release} and the open NVIDIA kernel module"

@@ -60,7 +60,7 @@ def links(text: str) -> list[Link]:
     """The output of `rdma -j link`, or of `rdma link`. Raises ValueError with what is wrong with it."""
     found = []
     for entry in _entries(text):
-        name, _, number = str(entry.get("ifname") or "").partition("/")
+        name, _slash, number = str(entry.get("ifname") or "").partition("/")
         # Until iproute2 5.5 the name had the port in it.
         port = _integer(entry, "port") or (int(number) if re.fullmatch("[0-9]{1,9}", number) else None)
         if name and port is not None:

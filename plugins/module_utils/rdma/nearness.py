@@ -44,7 +44,7 @@ def _below_one_root(one: tuple[str, ...], other: tuple[str, ...]) -> str:
     bridge only.
     """
     pairs = zip(one, other, strict=False)
-    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    common = sum(1 for _pair in takewhile(lambda pair: pair[0] == pair[1], pairs))
     if common == 1:
         return PHB
     return PIX if max(len(one), len(other)) - common <= 1 else PXB

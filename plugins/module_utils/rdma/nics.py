@@ -12,11 +12,11 @@ from pathlib import Path
 
 from .. import pci, sysfs
 
-NETWORK = 0x02
-"""Base class of network controllers. Source: pci.ids."""
+NETWORK, SERIAL_BUS = 0x02, 0x0C
+"""Base classes of network controllers, those of InfiniBand before PCI 3.0 among the second. Source: pci.ids."""
 
 INFINIBAND = (0x0207, 0x0C06)
-"""Classes of InfiniBand controllers, now and before PCI 3.0. Source: pci.ids."""
+"""Classes of InfiniBand controllers, now and then. Source: pci.ids."""
 
 MELLANOX = 0x15B3
 """Every network controller of theirs since ConnectX-2. Source: the tables of mlx4_core and mlx5_core."""
@@ -53,10 +53,10 @@ class Nic:
     reason: str
 
 
-def without_rdma(root: Path, functions: Collection[pci.Device], used: Collection[str]) -> list[Nic]:
-    """Those of the functions that could have an RDMA device; `used` are the addresses of those that have one."""
+def without_rdma(root: Path, used: Collection[str]) -> list[Nic]:
+    """The controllers below `root`/sys that could have an RDMA device; `used` are the addresses of those that have."""
     found = []
-    for function in functions:
+    for function in _controllers(root):
         offers = _offers(root, function)
         capable = offers or _capable(function)
         if capable and function.address not in used and function.driver not in GIVEN_AWAY:
@@ -73,6 +73,16 @@ def without_rdma(root: Path, functions: Collection[pci.Device], used: Collection
                     reason=_reason(function, offers),
                 )
             )
+    return found
+
+
+def _controllers(root: Path) -> list[pci.Device]:
+    found = []
+    for address in filter(None, map(pci.normalise, sysfs.names(root / pci.DEVICES))):
+        whole_class = sysfs.read_int(f"{root}/{pci.DEVICES}/{address}/class", 16)
+        # A server has hundreds of other functions, and each costs a dozen reads.
+        if whole_class is not None and whole_class >> 16 in (NETWORK, SERIAL_BUS):
+            found.append(pci.device(root, address))
     return found
 
 

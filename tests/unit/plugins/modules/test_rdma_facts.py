@@ -98,7 +98,7 @@ def test_a_program_that_hangs_does_not_hold_it_up(root: Path, tool: Tool) -> Non
 def test_a_program_that_is_not_there(root: Path) -> None:
     result = run(root=str(root), rdma="/nowhere/rdma", gather_subset=["tools"])
     assert result["ansible_facts"]["rdma_tools"]["rdma"]["error"] == {
-        "kind": "not_found",
+        "kind": "not_installed",
         "message": "/nowhere/rdma is not installed",
     }
 

@@ -185,7 +185,7 @@ def test_devices_that_sysfs_does_not_have(machine: Any) -> None:
     ("outcome", "kind", "words"),
     [
         (Outcome(None, failure="timeout", message="rdma did not end within 1 s"), "timeout", "within 1 s"),
-        (Outcome(None, failure="not_found", message="rdma is not installed"), "not_found", "not installed"),
+        (Outcome(None, failure="not_installed", message="rdma is not installed"), "not_installed", "not installed"),
         (Outcome(1, "", "Failed to open NETLINK_RDMA socket\n"), "no_rdma_subsystem", "NETLINK_RDMA"),
         (Outcome(1, "[]", "Wrong device name\n"), "failed", "exit status 1: Wrong device name"),
         (Outcome(-11), "failed", "exit status -11: without a word"),

@@ -61,11 +61,9 @@ def test_the_nearest_may_be_several(machine: Any, nic: pci.Device) -> None:
     machine.gpu("0000:1b:00.0", OTHER_PORT)
     machine.gpu("0000:1c:00.0", FAR, numa_node="1")
     machine.gpu("0000:1d:00.0", OTHER_PORT.replace("32", "33"))
-    gpus = [device for device in pci.devices(machine.root) if device.is_nvidia_gpu]
-    assert nearness.nearest(nic, gpus) == (["0000:1b:00.0", "0000:1d:00.0"], "PHB")
+    assert nearness.nearest(nic, pci.nvidia_gpus(machine.root)) == (["0000:1b:00.0", "0000:1d:00.0"], "PHB")
     machine.gpu("0000:1e:00.0", f"{SWITCH}/0000:12:01.0")
-    gpus = [device for device in pci.devices(machine.root) if device.is_nvidia_gpu]
-    assert nearness.nearest(nic, gpus) == (["0000:1e:00.0"], "PIX")
+    assert nearness.nearest(nic, pci.nvidia_gpus(machine.root)) == (["0000:1e:00.0"], "PIX")
 
 
 def test_nothing_is_nearest_where_nothing_is_known(machine: Any, nic: pci.Device) -> None:

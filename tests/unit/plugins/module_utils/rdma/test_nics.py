@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import pci
 from ansible_collections.baremetal.inference.plugins.module_utils.rdma.nics import Nic, without_rdma
 
 
 def found(machine: Any, used: tuple[str, ...] = ()) -> list[Nic]:
-    return without_rdma(machine.root, pci.devices(machine.root), used)
+    return without_rdma(machine.root, used)
 
 
 @pytest.mark.parametrize(
