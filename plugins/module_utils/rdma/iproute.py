@@ -116,8 +116,8 @@ def _text_entries(text: str) -> list[dict[str, Any]]:
     pieces = ENTRY.split(text)[1:]
     entries = []
     for name, port, rest in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
-        # Capabilities are the one value of several words.
-        words = re.sub("caps: <[^>]*>?", "", rest).split()
+        # Names and values by turns; capabilities, the one value of several words, come last.
+        words = rest.split()
         entries.append({**dict(zip(words[::2], words[1::2], strict=False)), "ifname": name, "port": port})
     return entries
 

@@ -129,6 +129,7 @@ def test_counters_of_trouble_and_none_of_traffic(machine: Any) -> None:
         "hw_counters",
         {
             "out_of_sequence": "9",
+            "symbol_error": "1",
             "link_downed": "2",
             "rx_write_requests": "5",
             "duplicate_request": "1",

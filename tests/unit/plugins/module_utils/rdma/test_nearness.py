@@ -30,6 +30,7 @@ def nic(machine: Any) -> pci.Device:
     ("bridges", "node", "distance"),
     [
         (f"{SWITCH}/0000:12:01.0", "0", "PIX"),
+        (f"{SWITCH}/0000:12:02.0/0000:20:00.0", "0", "PXB"),
         (f"{SWITCH}/0000:12:02.0/0000:20:00.0/0000:21:00.0", "0", "PXB"),
         (f"{SWITCH}/0000:12:02.0/0000:20:00.0/0000:21:00.0", "-1", "PXB"),
         (OTHER_PORT, "0", "PHB"),
