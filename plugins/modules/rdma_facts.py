@@ -426,7 +426,7 @@ def main() -> None:
     parts = chosen(params["gather_subset"], facts.PARTS)
     allowed = programs(params["rdma"], params["ibv_devinfo"], params["ip"], root)
     gathered = facts.gather(root, parts, allowed, lambda command: commands.run(command, timeout))
-    module.exit_json(ansible_facts=gathered)
+    module.exit_json(changed=False, ansible_facts=gathered)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def test_programs_that_are_named(root: Path, tool: Tool) -> None:
     devinfo = tool("ibv_devinfo", "printf 'hca_id: rxe7\\nport: 1\\nmax_mtu: 4096 (5)\\nactive_mtu: 1024 (3)\\n'")
     ip = tool("ip", """echo '[{"ifname":"eth7","addr_info":[{"local":"192.0.2.7","prefixlen":24}]}]'""")
     result = run(root=str(root), rdma=rdma, ibv_devinfo=devinfo, ip=ip, _ansible_check_mode=True)
-    assert "failed" not in result and not result.get("changed")
+    assert "failed" not in result and result["changed"] is False
     facts = result["ansible_facts"]
     (port,) = facts["rdma_devices"][0]["ports"]
     assert (port["physical_state"], port["link_layer"], port["mtu_active"]) == ("LinkUp", "Ethernet", 1024)
