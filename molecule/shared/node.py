@@ -108,6 +108,13 @@ class Node:
         play = str(PROJECT / "molecule/shared/baseline.yml")
         return playbook(self.name, "--tags", f"common_{part}", *options, check=check, name=play, **extra)
 
+    def module(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """Run a module on this node; returns its result."""
+        command = ["ansible", self.name, "--module-name", name, "--args", json.dumps(arguments)]
+        output = _ansible(*command, environment={}, errors=subprocess.PIPE)
+        assert output.returncode == 0, output.stdout + output.stderr
+        return dict(json.loads(output.stdout.partition(" => ")[2]))
+
 
 def playbook(
     limit: str,
@@ -118,24 +125,32 @@ def playbook(
     **extra: Any,
 ) -> str:
     """Run a playbook of the collection against the scenario's inventory, with variables that override it."""
-    command = ["ansible-playbook", "--inventory", str(EPHEMERAL / "inventory"), "--limit", limit, *options]
-    result = subprocess.run(
-        [*command, "--extra-vars", json.dumps(extra), name],
+    command = ["ansible-playbook", "--limit", limit, *options, "--extra-vars", json.dumps(extra), name]
+    result = _ansible(*command, environment=environment or {})
+    assert not check or result.returncode == 0, f"{name} failed:\n{result.stdout[-6000:]}"
+    assert check or result.returncode != 0, f"{name} should have failed:\n{result.stdout[-3000:]}"
+    return result.stdout
+
+
+def _ansible(
+    *command: str, environment: dict[str, str], errors: int = subprocess.STDOUT
+) -> subprocess.CompletedProcess[str]:
+    """Run a command of Ansible's against the scenario's inventory."""
+    return subprocess.run(
+        # First, so that a test's own inventory wins.
+        [command[0], "--inventory", str(EPHEMERAL / "inventory"), *command[1:]],
         cwd=PROJECT,
         env={
             **os.environ,
             "ANSIBLE_CONFIG": str(EPHEMERAL / "ansible.cfg"),
             "ANSIBLE_COLLECTIONS_PATH": str(PROJECT / ".cache"),
             "ANSIBLE_FORCE_COLOR": "0",
-            **(environment or {}),
+            **environment,
         },
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=errors,
         text=True,
     )
-    assert not check or result.returncode == 0, f"{name} failed:\n{result.stdout[-6000:]}"
-    assert check or result.returncode != 0, f"{name} should have failed:\n{result.stdout[-3000:]}"
-    return result.stdout
 
 
 def changed_tasks(node: Node, scratch: Path, *options: str, part: str = "", **extra: Any) -> tuple[set[str], str]:

@@ -106,6 +106,16 @@ def test_status_shows_the_instance(node: Node) -> None:
     assert "tiny-a" in node.run("inferctl status")
 
 
+def test_a_node_without_gpus_says_so(node: Node) -> None:
+    """Facts, not a failed play; the bus is this machine's own."""
+    result = node.module("baremetal.inference.gpu_facts")
+    facts = result["ansible_facts"]
+    gpus = node.run("cat /sys/bus/pci/devices/*/vendor 2>/dev/null | grep -c 0x10de", check=False)
+    assert (facts["gpus"] == []) == (gpus == "0")
+    assert not facts["gpu_driver"]["ok"] and facts["gpu_driver"]["error"]["kind"] == "not_installed"
+    assert not result["changed"]
+
+
 def test_the_installed_collection_does_the_same(node: Node, installed_collection: dict[str, str]) -> None:
     """From the built and installed tarball, by its full name: nothing to change."""
     output = node.site(environment=installed_collection)
