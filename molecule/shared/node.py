@@ -110,8 +110,8 @@ class Node:
 
     def module(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Run a module on this node; returns its result."""
-        command = ["ansible", self.name, "--module-name", name, "--args", json.dumps(arguments)]
-        output = _ansible(*command, environment={}, errors=subprocess.PIPE)
+        given = ["--args", json.dumps(arguments)] if arguments else []
+        output = _ansible("ansible", self.name, "--module-name", name, *given, environment={}, errors=subprocess.PIPE)
         assert output.returncode == 0, output.stdout + output.stderr
         return dict(json.loads(output.stdout.partition(" => ")[2]))
 

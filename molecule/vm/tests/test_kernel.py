@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+from node import changed_tasks
 from virtual import Machine
 
 VALUES = {"kernel/panic": "30", "vm/swappiness": "10", "net/core/somaxconn": "4096"}
@@ -28,10 +32,22 @@ def test_the_command_line_waits_for_a_reboot_that_nobody_makes(machine: Machine)
     assert machine.run("cat /run/reboot-required.pkgs") == "inference-kernel-cmdline"
 
 
+# What these runs ask of the role: the kernel's part, without the checks before it, which take long here.
+KERNEL: dict[str, Any] = {"__common_checked": True}
+
+
+def test_check_mode_foresees_a_new_value_and_leaves_the_old_one(machine: Machine, tmp_path: Path) -> None:
+    new = {"vm.vfs_cache_pressure": 50}
+    tags = ("--tags", "common_kernel", "--check", "--diff")
+    changed, output = changed_tasks(machine, tmp_path, *tags, common_sysctl=new, **KERNEL)
+    assert len(changed) == 1 and "+vm.vfs_cache_pressure = 50" in output
+    assert machine.run("cat /proc/sys/vm/vfs_cache_pressure") == "100"
+
+
 def test_a_value_that_the_kernel_does_not_take_is_an_error_that_names_it(machine: Machine) -> None:
     """It takes 0 to 2. The others are as before then, too."""
     wrong = {"vm.overcommit_memory": 9, "vm.swappiness": 20}
-    output = machine.site("--tags", "common_kernel", check=False, common_sysctl=wrong)
+    output = machine.site("--tags", "common_kernel", check=False, common_sysctl=wrong, **KERNEL)
     assert "vm.overcommit_memory: asked for '9', the kernel has '0' (Invalid argument)" in " ".join(output.split())
     has_its_values(machine)
     assert "overcommit" not in machine.run("cat /etc/sysctl.d/60-inference.conf")
