@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The driver of a node, decided on the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.compatibility import load
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.plan import Node, Wish, decide
+
+
+def nvidia_driver_plan(
+    wish: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    gpus: Iterable[Mapping[str, Any]] = (),
+    nvswitch: bool = False,
+    month: str = "",
+) -> dict[str, Any]:
+    """What a node gets, and everything that stands against it, from what was asked for and what was found there."""
+    node = Node(
+        debian=facts["debian"],
+        gpus=list(gpus),
+        nvswitch=nvswitch,
+        packages=facts["packages"],
+        kernels=[kernel["release"] for kernel in facts["kernels"]],
+        secure_boot=facts["secure_boot"]["enabled"],
+        runfile=facts["runfile"],
+        month=month,
+    )
+    return decide(Wish(**wish), node, load()).as_dict()
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"nvidia_driver_plan": nvidia_driver_plan}

@@ -1,0 +1,116 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Looks at the driver of this machine, without changing anything. Private to the collection."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..commands import Outcome
+from . import dkms, gate, holders, kernels, loaded, packages, secure_boot
+
+Run = Callable[[Sequence[str], float], Outcome]
+"""Runs a program for a number of seconds at most, as `commands.run` does."""
+
+UNINSTALLERS = ("usr/bin/nvidia-uninstall", "usr/local/bin/nvidia-uninstall")
+"""What NVIDIA's installer leaves, and no package has."""
+
+DKMS_CONFIGURATION = ("etc/dkms/framework.conf", "etc/dkms/framework.conf.d/*.conf")
+
+
+class Reader:
+    """A machine's root, and the way to run programs on it; each gets `timeout` seconds."""
+
+    def __init__(self, root: Path, run: Run, timeout: float) -> None:
+        self.root = root
+        self.run = run
+        self.timeout = timeout
+        self.warnings: list[str] = []
+
+    def ask(self, *command: str) -> str:
+        """What a program prints, errors included, whatever its exit status is. Nothing where it is not installed;
+        a warning where it hangs or is broken."""
+        outcome = self.run(command, self.timeout)
+        if outcome.failure and outcome.failure != "not_found":
+            self.warnings.append(outcome.message)
+        return f"{outcome.stdout}\n{outcome.stderr}"
+
+    def installed_kernels(self, releases: Sequence[str] = ()) -> list[kernels.Kernel]:
+        """The kernels of these releases, those that could be booted where none is named."""
+        return [kernels.kernel(self.root, one) for one in releases] if releases else kernels.installed(self.root)
+
+    def dkms_modules(self) -> list[dkms.Module]:
+        return dkms.parse(self.ask("dkms", "status"))
+
+    def installed_packages(self) -> dict[str, str]:
+        """The versions of the installed packages that make up the driver, and of the kernels."""
+        output = self.ask("dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package} ${Version}\n")
+        rows = [line.split() for line in output.splitlines()]
+        installed = {row[1]: row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
+        images = {name: version for name, version in installed.items() if name.startswith(kernels.IMAGE)}
+        return {**images, **packages.family(installed)}
+
+    def debian(self) -> int | None:
+        """The major version of Debian; None on another system."""
+        text = self.text("etc/os-release")
+        match = re.search(r'^VERSION_ID="?(\d+)', text, re.MULTILINE)
+        return int(match[1]) if match and re.search(r"^ID=\"?debian\"?$", text, re.MULTILINE) else None
+
+    def firmware(self) -> dict[str, Any]:
+        configuration = "\n".join(self.text(pattern) for pattern in DKMS_CONFIGURATION)
+        certificate = secure_boot.certificate(configuration)
+        state = secure_boot.state(self.root, self.ask("mokutil", "--sb-state"))
+        key = secure_boot.parse_key(self.ask("mokutil", "--test-key", certificate)) if state.enabled else None
+        return {
+            **asdict(state),
+            "certificate": certificate,
+            "key": key,
+            "problem": secure_boot.problem(state, key, certificate),
+        }
+
+    def text(self, pattern: str) -> str:
+        """The text of all files that match, in the order of their names; of those that cannot be read, none."""
+        found = []
+        for path in sorted(self.root.glob(pattern)):
+            try:
+                found.append(path.read_text(encoding="utf-8", errors="replace"))
+            except OSError as error:
+                self.warnings.append(str(error))
+        return "\n".join(found)
+
+    def facts(self, running: str = platform.release()) -> dict[str, Any]:
+        """All of it, as the module nvidia_driver_facts documents it."""
+        modules = [module for module in self.dkms_modules() if module.is_nvidia_driver]
+        found = self.installed_kernels()
+        processes, present = holders.processes(self.root), holders.modules(self.root)
+        ready = {kernel.release: gate.ready(kernel, modules) for kernel in found}
+        now = loaded.loaded(self.root)
+        on_disk = self.on_disk(running, ready.get(running))
+        return {
+            "debian": self.debian(),
+            "packages": self.installed_packages(),
+            "runfile": any((self.root / path).exists() for path in UNINSTALLERS),
+            "running_kernel": running,
+            "kernels": [
+                {"release": kernel.release, "headers": kernel.headers, "ready": ready[kernel.release] is not None}
+                for kernel in found
+            ],
+            "dkms": [{**asdict(module), "notes": list(module.notes)} for module in modules],
+            "loaded": asdict(now) if now else None,
+            "on_disk": asdict(on_disk) if on_disk else None,
+            "difference": loaded.difference(now, on_disk),
+            "modules": [{**asdict(module), "holders": list(module.holders)} for module in present],
+            "processes": [{**asdict(process), "devices": list(process.devices)} for process in processes],
+            "held_by": [*map(str, processes), *holders.unexplained(processes, present)],
+            "secure_boot": self.firmware(),
+        }
+
+    def on_disk(self, running: str, module: dkms.Module | None) -> loaded.Build | None:
+        """The module that the running kernel would load. Debian's has another name on disk than in the kernel."""
+        return loaded.modinfo(self.ask("modinfo", "-k", running, module.name if module else "nvidia"))

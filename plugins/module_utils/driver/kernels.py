@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kernels that a machine could boot next, and whether modules can be built for them. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+IMAGE, HEADERS = "linux-image-", "linux-headers-"
+
+LEFTOVERS = (".dpkg-new", ".dpkg-old", ".dpkg-tmp", ".dpkg-dist", ".dpkg-bak")
+"""Endings that GRUB's menu leaves out. Source: grub_file_is_not_garbage of /usr/share/grub/grub-mkconfig_lib."""
+
+REAL_TIME = "-rt-"
+"""Part of the release of Debian's real-time kernels."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An installed kernel."""
+
+    release: str
+    headers: bool
+    """Whether modules can be built for it: /lib/modules/RELEASE/build leads to a Makefile."""
+
+    @property
+    def is_real_time(self) -> bool:
+        return REAL_TIME in self.release
+
+
+def installed(root: Path) -> list[Kernel]:
+    """The kernels with an image in /boot: any of them may be the next to run. Empty for a machine that boots from
+    elsewhere, and for a container."""
+    images = sorted(path.name for pattern in ("vmlinuz-*", "vmlinux-*") for path in (root / "boot").glob(pattern))
+    releases = [name.partition("-")[2] for name in images if not name.endswith(LEFTOVERS)]
+    return [kernel(root, release) for release in dict.fromkeys(releases)]
+
+
+def kernel(root: Path, release: str) -> Kernel:
+    """The kernel of a release, be it installed or not."""
+    build = root / "lib/modules" / release / "build"
+    if build.is_symlink():
+        target = build.readlink()
+        # An absolute link means the machine's own root.
+        build = root / target.relative_to("/") if target.is_absolute() else build.parent / target
+    return Kernel(release, (build / "Makefile").exists())
+
+
+def header_packages(packages: Iterable[str]) -> list[str]:
+    """Debian's headers for every kernel among the installed packages, and for those that are still to come.
+
+    linux-image-6.1.0-50-amd64 has linux-headers-6.1.0-50-amd64; linux-image-amd64, which pulls in each next kernel, has
+    linux-headers-amd64.
+    """
+    kinds = sorted(
+        name.removeprefix(IMAGE) for name in packages if name.startswith(IMAGE) and not name.endswith("-dbg")
+    )
+    return list(dict.fromkeys(HEADERS + kind.removesuffix("-unsigned") for kind in kinds))
