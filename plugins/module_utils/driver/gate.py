@@ -70,7 +70,8 @@ def _is_installed(module: Module, kernel: Kernel) -> bool:
 def _problem(kernel: Kernel, candidates: list[Module]) -> Problem | None:
     if ready(kernel, candidates):
         return None
-    module = next((one for one in candidates if one.kernel == kernel.release), candidates[0])
+    # The one that comes nearest: tried for this kernel, or at least with a source to try.
+    module = min(candidates, key=lambda one: (one.kernel != kernel.release, one.state == "broken"))
     name = f"{module.name}/{module.version}"
     build = f"dkms install {name} -k {kernel.release}"
     log = TREE / module.name / module.version / "build/make.log"
@@ -83,6 +84,6 @@ def _problem(kernel: Kernel, candidates: list[Module]) -> Problem | None:
     elif not kernel.headers:
         message = f"has no headers to build {name} with: run apt-get install {HEADERS}{kernel.release}, then {build}"
     else:
-        state = "built, but not installed" if module.kernel else "not built"
+        state = "built, but not installed" if module.kernel == kernel.release else "not built"
         message = f"{name} is {state}: run {build}. Where that fails, {log} says why"
     return Problem(f"kernel {kernel.release}", message)

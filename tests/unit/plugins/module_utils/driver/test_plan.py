@@ -1,0 +1,296 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which driver a node gets, and why it does not get what it cannot have."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.driver import packages as pk
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.compatibility import load
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.plan import Decision, Node, Plan, Wish, decide
+from ansible_collections.baremetal.inference.plugins.modules import apt_pins
+
+KNOWN = load()
+KERNELS = {"linux-image-amd64": "6.1.77-1", "linux-image-6.1.0-77-amd64": "6.1.77-1"}
+DEBIAN_OPEN = {
+    "nvidia-open-kernel-dkms": "535.7.03-1",
+    "nvidia-open-kernel-support": "535.7.03-1",
+    "libcuda1": "535.7.03-1",
+    "libnvidia-encode1": "535.7.03-1",
+    "nvidia-smi": "535.7.03-1",
+    "nvidia-persistenced": "535.7.04-1",
+    "nvidia-container-toolkit": "1.18.0-1",
+}
+NVIDIA_OPEN = {
+    "nvidia-kernel-open-dkms": "580.7.01-1",
+    "nvidia-driver-cuda": "580.7.01-1",
+    "libcuda1": "580.7.01-1",
+    "nvidia-driver-pinning-580.7.01": "580.7.01-1",
+    "nvidia-container-toolkit": "1.18.0-1",
+}
+
+
+def gpu(architecture: str | None, number: int = 0) -> dict[str, Any]:
+    return {"pci_bus_id": f"0000:{number:02x}:00.0", "name": f"NVIDIA {architecture}", "architecture": architecture}
+
+
+def node(*architectures: str | None, debian: int = 12, **more: Any) -> Node:
+    packages = {**KERNELS, **more.pop("packages", {})}
+    gpus = [gpu(architecture, number) for number, architecture in enumerate(architectures)]
+    return Node(debian, gpus, packages=packages, kernels=("6.1.0-77-amd64",), **more)
+
+
+def planned(wish: Wish, where: Node) -> Plan:
+    decision = decide(wish, where, KNOWN)
+    assert decision.plan is not None, decision.problems
+    assert decision.problems == []
+    return decision.plan
+
+
+def refused(wish: Wish, where: Node) -> list[str]:
+    decision = decide(wish, where, KNOWN)
+    assert decision.plan is None
+    return decision.problems
+
+
+def test_debian_headless() -> None:
+    plan = planned(Wish("debian"), node("Ampere"))
+    assert plan.install == [
+        "dkms",
+        "linux-headers-6.1.0-77-amd64",
+        "linux-headers-amd64",
+        "nvidia-kernel-dkms=535.*",
+        "libcuda1=535.*",
+        "libnvidia-cfg1=535.*",
+        "libnvidia-ml1=535.*",
+        "libnvidia-nvvm4=535.*",
+        "nvidia-smi=535.*",
+        "nvidia-modprobe",
+        "nvidia-persistenced",
+    ]
+    assert (plan.branch, plan.version, plan.flavor) == (535, "535.*", "proprietary")
+    assert plan.components == ["contrib", "non-free", "non-free-firmware"]
+    assert plan.optional == plan.remove == plan.remove_first == []
+    assert plan.units == {"nvidia-persistenced.service": "/dev/nvidiactl"}
+    assert plan.modules == ["nvidia", "nvidia-uvm"]
+    assert not plan.sign
+    assert not plan.uninstall_runfile
+
+
+def test_a_display_is_only_for_who_asks() -> None:
+    assert "nvidia-driver=535.*" in planned(Wish("debian", desktop=True), node()).install
+    assert "nvidia-driver=580.*" in planned(Wish("nvidia", "580", desktop=True), node()).install
+
+
+def test_debian_has_a_second_driver() -> None:
+    plan = planned(Wish("debian", "535"), node("Ampere", debian=13))
+    assert "nvidia-tesla-535-kernel-dkms=535.*" in plan.install
+    assert "libnvidia-tesla-535-cuda1=535.*" in plan.install
+    problems = refused(Wish("debian", "535", "open"), node("Ampere", debian=13))
+    assert any("proprietary only" in problem and "nvidia" in problem for problem in problems)
+
+
+def test_nvidia_headless() -> None:
+    plan = planned(Wish("nvidia", "580.7.01"), node("Hopper"))
+    assert plan.install[3:] == [
+        "nvidia-kernel-open-dkms=580.7.01-*",
+        "nvidia-driver-cuda=580.7.01-*",
+        "nvidia-modprobe=580.7.01-*",
+        "nvidia-persistenced=580.7.01-*",
+    ]
+    assert plan.optional == ["nvidia-driver-pinning-580.7.01"]
+    assert plan.components == []
+    assert planned(Wish("nvidia", "580.7.01-1"), node()).version == "580.7.01-1"
+
+
+def test_the_runfile_has_no_packages_of_its_own() -> None:
+    plan = planned(Wish("runfile", "580.7.01"), node("Hopper", packages=DEBIAN_OPEN))
+    assert plan.install == ["dkms", "linux-headers-6.1.0-77-amd64", "linux-headers-amd64"]
+    assert plan.runfile_arguments == ["--silent", "--dkms", "--kernel-module-type=open"]
+    assert set(plan.remove_first) == set(DEBIAN_OPEN) - {"nvidia-container-toolkit"}
+    assert plan.hold == []
+    old = planned(Wish("runfile", "535.7", "open"), node("Hopper"))
+    assert old.runfile_arguments[-1] == "--kernel-module-build-directory=kernel-open"
+
+
+@pytest.mark.parametrize(
+    ("architectures", "version", "flavor", "reason"),
+    [
+        (["Volta"], "580", "proprietary", "no open kernel module"),
+        (["Volta", "Ampere"], "580", "proprietary", "no open kernel module"),
+        (["Blackwell"], "580", "open", "no other kernel module"),
+        (["Hopper"], "580", "open", "560"),
+        (["Hopper"], "630", "open", "620"),
+        ([], "580", "open", "560"),
+    ],
+)
+def test_the_flavour_comes_from_the_gpus(
+    architectures: list[str | None], version: str, flavor: str, reason: str
+) -> None:
+    plan = planned(Wish("nvidia", version), node(*architectures))
+    assert plan.flavor == flavor
+    assert reason in plan.reason
+
+
+def test_a_wish_goes_before_a_default() -> None:
+    assert planned(Wish("debian", flavor="open"), node("Ampere")).flavor == "open"
+    assert planned(Wish("nvidia", "580", "proprietary"), node("Ampere")).flavor == "proprietary"
+
+
+@pytest.mark.parametrize(
+    ("wish", "where", "words"),
+    [
+        (Wish("ubuntu"), node(), ["nvidia_driver_source", "debian, nvidia, runfile"]),
+        (Wish("debian", flavor="opn"), node(), ["nvidia_driver_flavor", "did you mean 'open'"]),
+        (Wish("nvidia", "latest"), node(), ["nvidia_driver_version", "'latest'", "580.105.08"]),
+        (Wish("nvidia"), node(), ["nvidia_driver_version", "set one", "580"]),
+        (Wish("nvidia", "550"), node("Ampere"), ["nvidia_driver_version", "560", "580"]),
+        (Wish("debian", "580"), node(), ["Debian 12", "535 and 470", "nvidia_driver_source to nvidia"]),
+        (Wish("debian"), node(debian=14), ["Debian 14", "12, 13", "set nvidia"]),
+        (Wish("debian"), node("Blackwell"), ["0000:00:00.0", "Blackwell", "570", "set nvidia_driver_source to nvidia"]),
+        (Wish("nvidia", "595"), node("Pascal"), ["Pascal", "up to branch 580", "set 580"]),
+        (Wish("nvidia", "580", "open"), node("Volta"), ["open cannot work", "Volta", "proprietary"]),
+        (Wish("nvidia", "580", "proprietary"), node("Blackwell"), ["proprietary cannot work", "Blackwell"]),
+        (Wish("nvidia", "630", "proprietary"), node("Hopper"), ["proprietary cannot work", "620"]),
+        (Wish("nvidia", "580"), node("Volta", "Blackwell"), ["Volta", "Blackwell", "no driver runs both"]),
+        (Wish("nvidia", "580"), node("Hopper", nvswitch=True), ["fabric manager", "exact", "580.105.08"]),
+        (Wish("debian"), node("Hopper", nvswitch=True), ["NVSwitch", "802", "set nvidia"]),
+        (Wish("runfile", "580.7"), node("Hopper", nvswitch=True), ["NVSwitch", "installer", "set nvidia"]),
+        (Wish("nvidia", "580"), node(None), ["nvidia_driver_flavor", "0000:00:00.0", "open or proprietary"]),
+        (Wish("debian", cuda="13.0"), node("Ampere"), ["CUDA 13.0", "12.2", "nvidia", "580"]),
+        (Wish("debian", cuda="new"), node("Ampere"), ["nvidia_driver_cuda", "12.9"]),
+    ],
+)
+def test_refusals_say_what_to_set_instead(wish: Wish, where: Node, words: list[str]) -> None:
+    problems = refused(wish, where)
+    assert any(all(word in problem for word in words) for problem in problems), problems
+
+
+def test_all_refusals_come_at_once() -> None:
+    where = replace(node("Blackwell", "Volta", nvswitch=True), kernels=["6.1.0-77-rt-amd64"])
+    problems = " ".join(refused(Wish("debian", cuda="13.0"), where))
+    for words in ("real-time kernel", "no driver runs both", "fabric manager", "CUDA 13.0", "branch 570 at least"):
+        assert words in problems
+
+
+def test_cuda_of_the_same_major_version_runs() -> None:
+    planned(Wish("debian", cuda="12.9"), node("Ampere"))
+
+
+def test_a_real_time_kernel_is_named() -> None:
+    for release in ("6.1.0-77-rt-amd64", "6.12.7-rt"):
+        (problem,) = refused(Wish("debian"), replace(node(), kernels=[release]))
+        assert release in problem
+    planned(Wish("debian"), replace(node(), kernels=["6.1.0-77-amd64-art"]))
+
+
+@pytest.mark.parametrize(
+    ("version", "architecture", "manager"),
+    [
+        ("580.7.01", "Hopper", ["nvidia-fabricmanager=580.7.01-*"]),
+        ("570.7.01", "Hopper", ["nvidia-fabricmanager-570=570.7.01-*"]),
+        ("580.7.01", "Blackwell", ["nvidia-fabricmanager=580.7.01-*", "nvlsm"]),
+    ],
+)
+def test_the_fabric_manager_has_the_very_version(version: str, architecture: str, manager: list[str]) -> None:
+    plan = planned(Wish("nvidia", version), node(architecture, nvswitch=True))
+    assert plan.install[-len(manager) :] == manager
+    device = "/dev/nvidiactl" if architecture == "Blackwell" else "/dev/nvidia-nvswitch0"
+    assert plan.units["nvidia-fabricmanager.service"] == device
+    without = planned(Wish("nvidia", version), node(architecture))
+    assert not any("fabric" in name for name in [*without.install, *without.units])
+
+
+def test_a_new_version_takes_the_whole_driver_along() -> None:
+    plan = planned(Wish("debian", "535.8.01", "open"), node("Ampere", packages=DEBIAN_OPEN))
+    assert "libnvidia-encode1=535.8.01-*" in plan.install
+    assert "nvidia-open-kernel-support=535.8.01-*" in plan.install
+    assert not any("toolkit" in name for name in plan.install)
+    assert plan.remove == plan.remove_first == []
+    newer = planned(Wish("nvidia", "580.8"), node("Ampere", packages=NVIDIA_OPEN))
+    assert "libcuda1=580.8-*" in newer.install
+    # It would pull back to the old version.
+    assert newer.remove == ["nvidia-driver-pinning-580.7.01"]
+
+
+def test_the_same_again_changes_nothing() -> None:
+    plan = planned(Wish("nvidia", "580.7.01"), node("Ampere", packages=NVIDIA_OPEN))
+    assert plan.remove == plan.remove_first == []
+
+
+def test_another_flavour_leaves_nothing_of_the_first() -> None:
+    plan = planned(Wish("debian", flavor="proprietary"), node("Ampere", packages=DEBIAN_OPEN))
+    assert plan.remove == ["nvidia-open-kernel-dkms", "nvidia-open-kernel-support"]
+    assert plan.remove_first == []
+    back = {"nvidia-kernel-dkms": "535.7-1", "nvidia-kernel-support": "535.7-1", "libcuda1": "535.7-1"}
+    plan = planned(Wish("debian", flavor="open"), node("Ampere", packages=back))
+    assert plan.remove == ["nvidia-kernel-dkms", "nvidia-kernel-support"]
+    nvidia = planned(Wish("nvidia", "580.7.01", "proprietary"), node("Ampere", packages=NVIDIA_OPEN))
+    assert nvidia.remove == ["nvidia-kernel-open-dkms"]
+
+
+@pytest.mark.parametrize(
+    ("wish", "installed"),
+    [
+        (Wish("nvidia", "580.7.01"), DEBIAN_OPEN),
+        (Wish("debian"), NVIDIA_OPEN),
+        (Wish("nvidia", "595.7"), NVIDIA_OPEN),
+        (Wish("debian", "470", "proprietary"), DEBIAN_OPEN),
+    ],
+)
+def test_another_source_or_branch_leaves_nothing_of_the_first(wish: Wish, installed: dict[str, str]) -> None:
+    plan = planned(wish, node(packages=installed))
+    assert set(plan.remove_first) == set(installed) - {"nvidia-container-toolkit"}
+    assert plan.remove == []
+
+
+def test_a_fabric_manager_goes_with_the_switches() -> None:
+    installed = {**NVIDIA_OPEN, "nvidia-fabricmanager": "580.7.01-1"}
+    assert planned(Wish("nvidia", "580.7.01"), node(packages=installed)).remove == ["nvidia-fabricmanager"]
+
+
+def test_the_installers_driver_goes_first() -> None:
+    assert planned(Wish("debian"), node(runfile=True)).uninstall_runfile
+    assert not planned(Wish("runfile", "580.7"), node(runfile=True)).uninstall_runfile
+
+
+def test_secure_boot_wants_a_key() -> None:
+    plan = planned(Wish("debian"), node(secure_boot=True))
+    assert plan.sign
+    assert {"mokutil", "openssl"} <= set(plan.install)
+
+
+def test_peermem_is_loaded_where_it_is_asked_for() -> None:
+    assert "nvidia-peermem" in planned(Wish("debian", peermem=True), node()).modules
+
+
+def warnings(wish: Wish, where: Node) -> list[str]:
+    decision: Decision = decide(wish, where, KNOWN)
+    assert decision.plan is not None
+    return decision.warnings
+
+
+def test_warnings() -> None:
+    assert "2026-06" in warnings(Wish("debian"), node(month="2026-07"))[0]
+    assert warnings(Wish("debian"), node(month="2026-06")) == []
+    assert warnings(Wish("debian"), node()) == []
+    assert "630" in warnings(Wish("nvidia", "630"), node())[0]
+    assert "0000:00:00.0" in warnings(Wish("nvidia", "580", "open"), node(None))[0]
+
+
+def test_what_is_held_can_be_pinned() -> None:
+    for wish in (Wish("debian"), Wish("nvidia", "580.7.01"), Wish("nvidia", "580.7.01-1")):
+        plan = planned(wish, node())
+        assert apt_pins.mistakes("nvidia", plan.hold, plan.hold, plan.version) == []
+        names = [name.partition("=")[0] for name in plan.install if not name.startswith(("linux-", "dkms"))]
+        assert all(pk.matches(name, plan.hold) for name in names)
+
+
+def test_the_decision_is_plain_data() -> None:
+    data = decide(Wish("debian"), node("Ampere"), KNOWN).as_dict()
+    assert data["plan"]["branch"] == 535
+    assert data["problems"] == data["warnings"] == []
