@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The tables of docs/hardware.md, from the data that code decides by. Fails where they differ; --write makes them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "plugins/module_utils/driver/compatibility.json"
+GUIDE = ROOT / "docs/hardware.md"
+
+BEGIN = "<!-- tables: made from plugins/module_utils/driver/compatibility.json by tests/tools/hardware_tables.py -->"
+END = "<!-- end of tables -->"
+
+MODULES = {"impossible": "proprietary only", "supported": "open or proprietary", "required": "open only"}
+
+
+def table(heads: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows))
+
+
+def branches(entry: dict[str, Any]) -> str:
+    """The branches that support an architecture, in words."""
+    first = f"{entry['first_branch']} and later" if entry["first_branch"] else ""
+    last = f"up to {entry['last_branch']}" if entry["last_branch"] else ""
+    return ", ".join(filter(None, (first, last))) or "all"
+
+
+def render(data: dict[str, Any]) -> str:
+    """The part of the guide between the two comments."""
+    architectures = [
+        [entry["name"], ", ".join(entry["compute_capabilities"]), MODULES[entry["open_module"]], branches(entry)]
+        for entry in data["architectures"]
+    ]
+    lifetimes = [
+        [str(entry["branch"]), entry["kind"], entry["cuda"], entry["end_of_life"] or "not known"]
+        for entry in data["branches"]
+    ]
+    debian = [
+        [
+            f"{entry['release']} ({entry['codename']})",
+            str(entry["branch"]),
+            entry["version"],
+            " or ".join(entry["flavors"]),
+            f"`nvidia-{entry['series']}-…`" if entry["series"] else "plain names",
+        ]
+        for entry in data["debian"]
+    ]
+    rules = data["rules"]
+    toolkit = data["container_toolkit"]
+    parts = [
+        table(["GPUs", "compute capability", "kernel module", "branches"], architectures),
+        table(["branch", "kind", "CUDA", "NVIDIA's updates until"], lifetimes),
+        table(["Debian", "branch", "version", "kernel module", "packages"], debian),
+        "\n".join(
+            [
+                f"- The open kernel module is NVIDIA's default from branch {rules['open_by_default_from']['branch']} on; "
+                f"from {rules['open_only_from']['branch']} on, there is no other.",
+                f"- NVIDIA's repository has packages for computing alone from branch "
+                f"{rules['compute_packages_from']['branch']} on.",
+                f"- GPUs in containers need the container toolkit {toolkit['minimum']['version']} or later; Docker "
+                f"knows CDI from {toolkit['docker_with_cdi']['version']} on.",
+            ]
+        ),
+    ]
+    return "\n\n".join([BEGIN, *parts, END])
+
+
+def main() -> int:
+    text = GUIDE.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    wanted = before + render(json.loads(DATA.read_text(encoding="utf-8"))) + after
+    if "--write" in sys.argv[1:]:
+        GUIDE.write_text(wanted, encoding="utf-8")
+    elif text != wanted:
+        name = Path(__file__).relative_to(ROOT)
+        print(
+            f"{GUIDE.relative_to(ROOT)}: its tables are not those of {DATA.name}: run {name} --write", file=sys.stderr
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
