@@ -51,22 +51,18 @@ def render(data: dict[str, Any]) -> str:
         ]
         for entry in data["debian"]
     ]
-    rules = data["rules"]
-    toolkit = data["container_toolkit"]
+    since = {name: rule["branch"] for name, rule in data["rules"].items()}
+    toolkit, docker = (data["container_toolkit"][name]["version"] for name in ("minimum", "docker_with_cdi"))
+    rest = f"""\
+- The open kernel module is NVIDIA's default from branch {since["open_by_default_from"]} on, and the only one from \
+{since["open_only_from"]} on.
+- NVIDIA's repository has packages for computing alone from branch {since["compute_packages_from"]} on.
+- GPUs in containers need the container toolkit {toolkit} or later; Docker knows CDI from {docker} on."""
     parts = [
         table(["GPUs", "compute capability", "kernel module", "branches"], architectures),
         table(["branch", "kind", "CUDA", "NVIDIA's updates until"], lifetimes),
         table(["Debian", "branch", "version", "kernel module", "packages"], debian),
-        "\n".join(
-            [
-                f"- The open kernel module is NVIDIA's default from branch {rules['open_by_default_from']['branch']} on; "
-                f"from {rules['open_only_from']['branch']} on, there is no other.",
-                f"- NVIDIA's repository has packages for computing alone from branch "
-                f"{rules['compute_packages_from']['branch']} on.",
-                f"- GPUs in containers need the container toolkit {toolkit['minimum']['version']} or later; Docker "
-                f"knows CDI from {toolkit['docker_with_cdi']['version']} on.",
-            ]
-        ),
+        rest,
     ]
     return "\n\n".join([BEGIN, *parts, END])
 

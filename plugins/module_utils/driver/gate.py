@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..problems import Problem
 from .dkms import Module
-from .kernels import HEADERS, Kernel
+from .kernels import HEADERS, Kernel, is_real_time
 
 TREE = Path("/var/lib/dkms")
 
@@ -75,7 +75,7 @@ def _problem(kernel: Kernel, candidates: list[Module]) -> Problem | None:
     name = f"{module.name}/{module.version}"
     build = f"dkms install {name} -k {kernel.release}"
     log = TREE / module.name / module.version / "build/make.log"
-    if kernel.is_real_time:
+    if is_real_time(kernel.release):
         message = "is a real-time kernel, for which the driver is not built: remove its package linux-image"
     elif module.state == "broken":
         message = f"the source of {name} is gone: reinstall the driver's -dkms package, then run {build}"

@@ -14,9 +14,6 @@ IMAGE, HEADERS = "linux-image-", "linux-headers-"
 LEFTOVERS = (".dpkg-new", ".dpkg-old", ".dpkg-tmp", ".dpkg-dist", ".dpkg-bak")
 """Endings that GRUB's menu leaves out. Source: grub_file_is_not_garbage of /usr/share/grub/grub-mkconfig_lib."""
 
-REAL_TIME = "-rt-"
-"""Part of the release of Debian's real-time kernels."""
-
 
 @dataclass(frozen=True)
 class Kernel:
@@ -25,10 +22,6 @@ class Kernel:
     release: str
     headers: bool
     """Whether modules can be built for it: /lib/modules/RELEASE/build leads to a Makefile."""
-
-    @property
-    def is_real_time(self) -> bool:
-        return REAL_TIME in self.release
 
 
 def installed(root: Path) -> list[Kernel]:
@@ -47,6 +40,11 @@ def kernel(root: Path, release: str) -> Kernel:
         # An absolute link means the machine's own root.
         build = root / target.relative_to("/") if target.is_absolute() else build.parent / target
     return Kernel(release, (build / "Makefile").exists())
+
+
+def is_real_time(release: str) -> bool:
+    """Whether a release is one of Debian's real-time kernels, as 6.1.0-77-rt-amd64."""
+    return "rt" in release.split("-")
 
 
 def header_packages(packages: Iterable[str]) -> list[str]:

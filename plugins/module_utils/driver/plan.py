@@ -13,7 +13,7 @@ from typing import Any
 from ..problems import Problem, nearest
 from . import packages as pk
 from .compatibility import IMPOSSIBLE, OPEN, PROPRIETARY, REQUIRED, Architecture, Compatibility, DebianDriver
-from .kernels import REAL_TIME, header_packages
+from .kernels import header_packages, is_real_time
 
 AUTO = "auto"
 
@@ -150,7 +150,7 @@ class _Decision:
 
     def check_kernels(self) -> None:
         for release in self.node.kernels:
-            if REAL_TIME in f"{release}-":
+            if is_real_time(release):
                 message = f"{release} is a real-time kernel, for which NVIDIA's driver is not built: remove its package"
                 self.problems.append(Problem("kernel", f"{message} linux-image-{release}"))
 
@@ -258,23 +258,19 @@ class _Decision:
             self.refuse("flavor", f"{message}. Take one of them out of the node")
             return self.wish.flavor, ""
         if no_open:
-            chosen, reason = PROPRIETARY, f"{no_open[0]} has no open kernel module"
+            chosen, reason, forced = PROPRIETARY, f"{no_open[0]} has no open kernel module", True
         elif only_open:
-            chosen, reason = OPEN, f"{only_open[0]} has no other kernel module than the open one"
+            chosen, reason, forced = OPEN, f"{only_open[0]} has no other kernel module than the open one", True
         elif branch >= rules.open_only_from:
-            chosen, reason = OPEN, f"there is no other one from branch {rules.open_only_from} on"
+            chosen, reason, forced = OPEN, f"there is no other one from branch {rules.open_only_from} on", True
         elif branch >= rules.open_by_default_from:
-            chosen, reason = OPEN, f"NVIDIA's default from branch {rules.open_by_default_from} on"
+            chosen, reason, forced = OPEN, f"NVIDIA's default from branch {rules.open_by_default_from} on", False
         else:
-            chosen, reason = PROPRIETARY, f"NVIDIA's default before branch {rules.open_by_default_from}"
-        forced = bool(no_open or only_open) or branch >= rules.open_only_from
+            chosen, reason, forced = PROPRIETARY, f"NVIDIA's default before branch {rules.open_by_default_from}", False
         if self.wish.flavor in (OPEN, PROPRIETARY) and self.wish.flavor != chosen:
             if forced:
                 self.refuse("flavor", f"{self.wish.flavor} cannot work: {reason}. Set auto or {chosen}")
             chosen, reason = self.wish.flavor, "nvidia_driver_flavor asks for it"
-        if chosen == PROPRIETARY and branch >= rules.open_only_from and no_open:
-            message = f"branch {branch} has the open kernel module only, and {reason}"
-            self.refuse("version", f"{message}: set {self.known.architectures['Volta'].last_branch}")
         if driver and chosen not in driver.flavors:
             message = f"Debian {driver.release} has branch {driver.branch} as {' and '.join(driver.flavors)} only"
             self.refuse(
