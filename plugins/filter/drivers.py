@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.choice import Node, Wish
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.compatibility import load
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.plan import Node, Wish, decide
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.plan import decide
 
 
 def nvidia_driver_plan(

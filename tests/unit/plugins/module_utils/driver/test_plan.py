@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.driver import packages as pk
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.choice import Node, Wish
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.compatibility import load
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.plan import Decision, Node, Plan, Wish, decide
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.plan import Decision, Plan, decide
 from ansible_collections.baremetal.inference.plugins.modules import apt_pins
 
 KNOWN = load()
@@ -150,8 +151,17 @@ def test_a_wish_goes_before_a_default() -> None:
         (Wish("nvidia"), node(), ["nvidia_driver_version", "set one", "580"]),
         (Wish("nvidia", "550"), node("Ampere"), ["nvidia_driver_version", "560", "580"]),
         (Wish("debian", "580"), node(), ["Debian 12", "535 and 470", "nvidia_driver_source to nvidia"]),
-        (Wish("debian"), node(debian=14), ["Debian 14", "12, 13", "set nvidia"]),
+        (Wish("debian"), node(debian=14), ["Debian 12, 13", "set nvidia"]),
         (Wish("debian"), node("Blackwell"), ["0000:00:00.0", "Blackwell", "570", "set nvidia_driver_source to nvidia"]),
+        (Wish("debian"), Node(None), ["Debian 12, 13", "set nvidia"]),
+        (Wish("debian"), node("Kepler"), ["Kepler", "up to branch 470", "set 470"]),
+        (
+            Wish("nvidia", "580"),
+            node("Kepler"),
+            ["set nvidia_driver_source to debian and nvidia_driver_version to 470"],
+        ),
+        (Wish("nvidia", "580"), node("Kepler", debian=13), ["Kepler", "take that GPU out"]),
+        (Wish("runfile", "595.7"), node("Volta"), ["take an installer of branch 580"]),
         (Wish("nvidia", "595"), node("Pascal"), ["Pascal", "up to branch 580", "set 580"]),
         (Wish("nvidia", "580", "open"), node("Volta"), ["open cannot work", "Volta", "proprietary"]),
         (Wish("nvidia", "580", "proprietary"), node("Blackwell"), ["proprietary cannot work", "Blackwell"]),
