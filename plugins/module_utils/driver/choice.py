@@ -74,6 +74,9 @@ class Found:
     def __str__(self) -> str:
         return self.gpu
 
+    def fits(self, branch: int) -> bool:
+        return (self.architecture.first_branch or branch) <= branch <= (self.architecture.last_branch or branch)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -104,12 +107,14 @@ class Chooser:
         self.check_words()
         self.check_kernels()
         found = self.architectures()
-        branch, driver = self.branch() if self.wish.source in SOURCES else (None, None)
+        if self.wish.source not in SOURCES:
+            return None
+        self.check_nvswitch()
+        branch, driver = self.branch(found)
         if branch is None:
             return None
         self.check_generations(branch, found)
         self.check_lifetime(branch)
-        self.check_nvswitch()
         flavor, reason = self.flavor(branch, driver, found)
         if self.problems:
             return None
@@ -146,8 +151,8 @@ class Chooser:
                 self.warnings.append(f"the architecture of {where} is not known, so nothing could be checked for it")
         return list(found.values())
 
-    def branch(self) -> tuple[int | None, DebianDriver | None]:
-        """The branch that is meant, and Debian's driver where it is one; a refusal where there is none."""
+    def branch(self, found: list[Found]) -> tuple[int | None, DebianDriver | None]:
+        """The branch that is meant, and Debian's driver of it; a refusal where there is none."""
         match = VERSION.fullmatch(self.wish.version)
         if self.wish.version and not match:
             message = "is no version: write a branch, such as 580, or a version, such as 580.105.08"
@@ -155,29 +160,32 @@ class Chooser:
             return None, None
         branch = int(match["branch"]) if match else None
         if self.wish.source == DEBIAN:
-            return self.debian_branch(branch)
+            return self.debian_branch(branch, found)
         first = self.known.rules.compute_packages_from
         if branch is None:
-            example = "580" if self.wish.source == NVIDIA else "580.105.08, the one in the installer's name"
-            self.refuse("version", f"the source {self.wish.source} has many: set one, such as {example}")
+            exact = self.wish.source == RUNFILE or self.node.nvswitch
+            example = "an exact one, such as 580.105.08" if exact else "one, such as 580"
+            self.refuse("version", f"the source {self.wish.source} has many: set {example}")
         elif self.wish.source == NVIDIA and branch < first:
             message = f"NVIDIA's repository has packages for computing alone from branch {first} on, this is {branch}"
             self.refuse("version", f"{message}: set 580, which supports every GPU since Maxwell")
         return branch, None
 
-    def debian_branch(self, branch: int | None) -> tuple[int | None, DebianDriver | None]:
+    def debian_branch(self, branch: int | None, found: list[Found]) -> tuple[int | None, DebianDriver | None]:
         drivers = self.known.debian_drivers(self.node.debian) if self.node.debian else []
         if not drivers:
             releases = sorted({driver.release for driver in self.known.debian})
             message = f"the driver of this system is not known, only that of Debian {', '.join(map(str, releases))}"
             self.refuse("source", f"{message}: set nvidia")
-            return None, None
+            return branch, None
         chosen = next((driver for driver in drivers if branch in (None, driver.branch)), None)
         if chosen is None:
             has = " and ".join(str(driver.branch) for driver in drivers)
+            main = drivers[0].branch
+            other = f", or leave it empty for {main}" if all(one.fits(main) for one in found) else ""
             message = f"Debian {self.node.debian} has no branch {branch}, only {has}"
-            self.refuse("version", f"{message}: leave it empty, or set nvidia_driver_source to nvidia")
-            return None, None
+            self.refuse("version", f"{message}: set nvidia_driver_source to nvidia{other}")
+            return branch, None
         return chosen.branch, chosen
 
     def way_to(self, branch: int) -> str:
@@ -225,7 +233,7 @@ class Chooser:
             has = "Debian has no" if self.wish.source == DEBIAN else "the installer brings no"
             message = f"the node has NVSwitches, and {has} fabric manager, without which CUDA gives error 802"
             self.refuse("source", f"{message}: set nvidia, and an exact nvidia_driver_version")
-        elif "." not in self.wish.version:
+        elif self.wish.version and "." not in self.wish.version:
             message = "the node has NVSwitches, and its fabric manager must have the very version of the driver"
             self.refuse("version", f"{message}: set an exact one, such as 580.105.08, instead of {self.wish.version!r}")
 

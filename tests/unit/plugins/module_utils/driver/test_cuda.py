@@ -48,7 +48,7 @@ def check(library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
 
     def run_here(command: Sequence[str], timeout: float) -> Outcome:
-        *_, script, name = command
+        script, name = command[-2:]
         monkeypatch.setattr(sys, "argv", ["-c", name])
         exec(script, {})
         return Outcome(0, capsys.readouterr().out)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.driver import 
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.kernels import Kernel
 
 OLD, NEW = "6.1.0-70-amd64", "6.1.0-77-amd64"
-BOTH = [Kernel(OLD, True), Kernel(NEW, True)]
+BOTH = (Kernel(OLD, True), Kernel(NEW, True))
 ANY = gate.Wanted()
 
 
@@ -69,7 +70,7 @@ def test_header_packages() -> None:
     ]
 
 
-def complaints(status: str, wanted: gate.Wanted = ANY, found: list[Kernel] = BOTH) -> list[str]:
+def complaints(status: str, wanted: gate.Wanted = ANY, found: Sequence[Kernel] = BOTH) -> list[str]:
     return [str(problem) for problem in gate.problems(found, dkms.parse(status), wanted)]
 
 

@@ -149,8 +149,10 @@ def test_a_wish_goes_before_a_default() -> None:
         (Wish("debian", flavor="opn"), node(), ["nvidia_driver_flavor", "did you mean 'open'"]),
         (Wish("nvidia", "latest"), node(), ["nvidia_driver_version", "'latest'", "580.105.08"]),
         (Wish("nvidia"), node(), ["nvidia_driver_version", "set one", "580"]),
+        (Wish("nvidia"), node("Hopper", nvswitch=True), ["nvidia_driver_version", "an exact one", "580.105.08"]),
+        (Wish("runfile"), node(), ["nvidia_driver_version", "an exact one"]),
         (Wish("nvidia", "550"), node("Ampere"), ["nvidia_driver_version", "560", "580"]),
-        (Wish("debian", "580"), node(), ["Debian 12", "535 and 470", "nvidia_driver_source to nvidia"]),
+        (Wish("debian", "580"), node(), ["Debian 12", "535 and 470", "source to nvidia, or leave it empty for 535"]),
         (Wish("debian"), node(debian=14), ["Debian 12, 13", "set nvidia"]),
         (Wish("debian"), node("Blackwell"), ["0000:00:00.0", "Blackwell", "570", "set nvidia_driver_source to nvidia"]),
         (Wish("debian"), Node(None), ["Debian 12, 13", "set nvidia"]),
@@ -185,6 +187,12 @@ def test_all_refusals_come_at_once() -> None:
     problems = " ".join(refused(Wish("debian", cuda="13.0"), where))
     for words in ("real-time kernel", "no driver runs both", "fabric manager", "CUDA 13.0", "branch 570 at least"):
         assert words in problems
+
+
+def test_no_way_out_leads_nowhere() -> None:
+    problems = refused(Wish("debian", "580"), node("Blackwell", nvswitch=True))
+    assert len(problems) == 2
+    assert not any("leave it empty" in problem for problem in problems)
 
 
 def test_cuda_of_the_same_major_version_runs() -> None:
