@@ -199,8 +199,7 @@ def nvidia_set(flavor: str, desktop: bool) -> list[str]:
 def of_other_flavor(name: str, flavor: str) -> bool:
     """Whether an installed package stands against a flavour: the other one's module, and what pulls that in."""
     if flavor == OPEN:
-        proprietary = ("nvidia-kernel-dkms", "nvidia-kernel-source", "nvidia-kernel-support", "cuda-drivers*")
-        return matches(name, (*proprietary, "nvidia-tesla-*kernel-*"))
+        return matches(name, ("nvidia-kernel-dkms", "nvidia-kernel-source", "nvidia-kernel-support", "cuda-drivers*"))
     return matches(name, ("nvidia-open", "nvidia-open-*", "nvidia-kernel-open-*"))
 
 

@@ -137,6 +137,11 @@ def test_the_flavour_comes_from_the_gpus(
     assert reason in plan.reason
 
 
+def test_the_first_and_the_last_branch_of_a_gpu_will_do() -> None:
+    assert planned(Wish("nvidia", "570"), node("Blackwell")).branch == 570
+    assert planned(Wish("nvidia", "580"), node("Maxwell")).branch == 580
+
+
 def test_a_wish_goes_before_a_default() -> None:
     assert planned(Wish("debian", flavor="open"), node("Ampere")).flavor == "open"
     assert planned(Wish("nvidia", "580", "proprietary"), node("Ampere")).flavor == "proprietary"
@@ -189,6 +194,10 @@ def test_all_refusals_come_at_once() -> None:
         assert words in problems
 
 
+def test_nothing_is_said_twice() -> None:
+    assert len(refused(Wish("nvidia"), node("Hopper", nvswitch=True))) == 1
+
+
 def test_no_way_out_leads_nowhere() -> None:
     problems = refused(Wish("debian", "580"), node("Blackwell", nvswitch=True))
     assert len(problems) == 2
@@ -233,6 +242,14 @@ def test_a_new_version_takes_the_whole_driver_along() -> None:
     assert "libcuda1=580.8-*" in newer.install
     # It would pull back to the old version.
     assert newer.remove == ["nvidia-driver-pinning-580.7.01"]
+
+
+def test_parts_of_debians_main_driver_stay_as_they_are_beside_another() -> None:
+    installed = {"nvidia-tesla-535-kernel-dkms": "535.7-1", "nvidia-tesla-535-alternative": "535.7-1"}
+    where = node(debian=13, packages={**installed, "nvidia-legacy-check": "550.7-1"})
+    plan = planned(Wish("debian", "535.8"), where)
+    assert "nvidia-tesla-535-alternative=535.8-*" in plan.install
+    assert not any("legacy-check" in name for name in [*plan.install, *plan.remove, *plan.remove_first])
 
 
 def test_the_same_again_changes_nothing() -> None:

@@ -46,8 +46,9 @@ def test_state(tmp_path: Path, variables: dict[str, int], mokutil: str, state: S
 
 def test_a_variable_of_another_length_tells_nothing(tmp_path: Path) -> None:
     firmware(tmp_path)
-    (tmp_path / secure_boot.EFI / "efivars" / f"SecureBoot-{GLOBAL}").write_bytes(b"\1")
-    assert secure_boot.state(tmp_path) == SecureBoot(True, None, None)
+    for data in (b"\1", b"\6\0\0\0\1\0"):
+        (tmp_path / secure_boot.EFI / "efivars" / f"SecureBoot-{GLOBAL}").write_bytes(data)
+        assert secure_boot.state(tmp_path) == SecureBoot(True, None, None)
 
 
 @pytest.mark.parametrize(
