@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..gpu.driver import OPEN, PROPRIETARY
 from ..problems import Problem, nearest
-from .compatibility import IMPOSSIBLE, OPEN, PROPRIETARY, REQUIRED, Architecture, Compatibility, DebianDriver
+from .compatibility import IMPOSSIBLE, REQUIRED, Architecture, Compatibility, DebianDriver
 from .kernels import is_real_time
 from .packages import DEBIAN, NVIDIA, RUNFILE
 

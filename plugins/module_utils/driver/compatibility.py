@@ -16,9 +16,6 @@ from typing import Any
 
 DATA = Path(__file__).with_name("compatibility.json")
 
-OPEN, PROPRIETARY = "open", "proprietary"
-"""The flavours of the kernel module, as `gpu_facts` calls them."""
-
 IMPOSSIBLE, SUPPORTED, REQUIRED = "impossible", "supported", "required"
 """What an architecture makes of the open kernel module."""
 

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..commands import NOT_FOUND, Outcome
+from ..commands import NOT_INSTALLED, Outcome
 from . import dkms, gate, holders, kernels, loaded, packages, secure_boot
 
 Run = Callable[[Sequence[str], float], Outcome]
@@ -37,7 +37,7 @@ class Reader:
         """What a program prints, errors included, whatever its exit status is. Nothing where it is not installed;
         a warning where it hangs or is broken."""
         outcome = self.run(command, self.timeout)
-        if outcome.failure and outcome.failure != NOT_FOUND:
+        if outcome.failure and outcome.failure != NOT_INSTALLED:
             self.warnings.append(outcome.message)
         return f"{outcome.stdout}\n{outcome.stderr}"
 

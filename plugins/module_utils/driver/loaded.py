@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import sysfs
-from .compatibility import OPEN, PROPRIETARY
-
-BANNER = re.compile(r"Kernel Module(?: +for +\S+)? +(?P<version>[0-9]+(?:\.[0-9]+)+)")
-"""In /proc/driver/nvidia/version. The open module says so before it; what follows the version is free text, such as a
-date in the builder's language."""
+from ..gpu import driver
+from ..gpu.driver import OPEN, PROPRIETARY
 
 
 @dataclass(frozen=True)
@@ -32,11 +29,8 @@ def loaded(root: Path) -> Build | None:
     """The loaded module nvidia, None where there is none."""
     if not (root / "sys/module/nvidia").is_dir():
         return None
-    text = sysfs.read(root / "proc/driver/nvidia/version") or ""
-    match = BANNER.search(text)
-    if match:
-        return Build(match["version"], OPEN if "Open Kernel Module" in text else PROPRIETARY)
-    return Build(sysfs.read(root / "sys/module/nvidia/version") or None, None)
+    version, flavor = driver.loaded(sysfs.read(root / "proc/driver/nvidia/version") or "")
+    return Build(version or sysfs.read(root / "sys/module/nvidia/version") or None, flavor)
 
 
 def modinfo(output: str) -> Build | None:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from .compatibility import OPEN, PROPRIETARY
+from ..gpu.driver import OPEN, PROPRIETARY
 
 DEBIAN, NVIDIA, RUNFILE = "debian", "nvidia", "runfile"
 """Where a driver comes from: Debian's own packages, NVIDIA's repository, NVIDIA's installer."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..gpu.driver import OPEN
 from . import packages as pk
 from .choice import VERSION, Choice, Chooser, Node, Wish
-from .compatibility import OPEN, Compatibility
+from .compatibility import Compatibility
 from .kernels import header_packages
 
 PINNING = "nvidia-driver-pinning-"

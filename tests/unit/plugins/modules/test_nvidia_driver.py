@@ -36,7 +36,7 @@ def answer(command: Sequence[str], timeout: float) -> Outcome:
     words = " ".join(command)
     output = next((output for start, output in OUTPUTS.items() if words.startswith(start)), None)
     if output is None:
-        return Outcome(None, failure="not_found", message=f"{command[0]} is not installed")
+        return Outcome(None, failure="not_installed", message=f"{command[0]} is not installed")
     return Outcome(0, output)
 
 
@@ -76,7 +76,7 @@ def test_facts(root: Path) -> None:
 
 
 def test_a_bare_machine_has_no_facts_and_no_errors(tmp_path: Path) -> None:
-    reader = Reader(tmp_path, lambda command, timeout: Outcome(None, failure="not_found"), 7)
+    reader = Reader(tmp_path, lambda command, timeout: Outcome(None, failure="not_installed"), 7)
     found = reader.facts(RUNNING)
     assert reader.warnings == []
     assert found["debian"] is None
