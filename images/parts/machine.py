@@ -27,7 +27,7 @@ PACKAGES = (
     *("ca-certificates", "curl", "python3", "python3-apt", "python3-debian"),
     # What the role installs: a package takes a minute where the processor is emulated.
     *("nftables", "chrony", "logrotate", "unattended-upgrades", "mdadm", "lvm2", "xfsprogs", "e2fsprogs", "fdisk"),
-    *("nfs-common", "nfs-kernel-server", "dmidecode", "rdma-core", "ibverbs-utils"),
+    *("nfs-common", "nfs-kernel-server", "dmidecode", "rdma-core", "ibverbs-utils", "ibverbs-providers"),
 )
 GRUB_MODULES = ("biosdisk", "part_msdos", "ext2", "normal", "configfile", "search_label", "linux", "serial", "minicmd")
 HOOKS = (
