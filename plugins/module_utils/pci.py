@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,9 @@ ADDRESS = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.
 NVIDIA = 0x10DE
 GPU_CLASSES = (0x0300, 0x0302)
 """VGA and 3D controllers. A GPU's audio and USB functions, and NVSwitch, have others. Source: pci.ids, class 03."""
+NVSWITCH_CLASSES = (0x0680,)
+"""An NVSwitch is an "other bridge", up to NVLink 4; later ones are no PCI devices of the host. Source: pci.ids, class
+06."""
 
 GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 """PCIe generation by GT/s of one lane. Source: pcie_link_speed of drivers/pci/probe.c."""
@@ -77,13 +81,21 @@ def devices(root: Path) -> list[Device]:
 
 def nvidia_gpus(root: Path) -> list[Device]:
     """The GPUs of NVIDIA alone: a server has hundreds of other functions, whose registers take time to read."""
-    candidates = (
+    return [device(root, address) for address in _of_nvidia(root, GPU_CLASSES)]
+
+
+def nvswitches(root: Path) -> list[str]:
+    """The addresses of the NVSwitches, which join GPUs and need a fabric manager."""
+    return _of_nvidia(root, NVSWITCH_CLASSES)
+
+
+def _of_nvidia(root: Path, classes: Sequence[int]) -> list[str]:
+    return [
         address
         for address in _addresses(root)
         if sysfs.read_int(root / DEVICES / address / "vendor", 16) == NVIDIA
-        and (sysfs.read_int(root / DEVICES / address / "class", 16) or 0) >> 8 in GPU_CLASSES
-    )
-    return [device(root, address) for address in candidates]
+        and (sysfs.read_int(root / DEVICES / address / "class", 16) or 0) >> 8 in classes
+    ]
 
 
 def sort_key(address: str) -> list[int]:

@@ -425,6 +425,12 @@ ansible_facts:
               description: What stands there.
               type: str
               sample: ERR!
+    nvswitches:
+      description: PCI addresses of the NVSwitches. From NVLink 5 on, they are not on the host's bus.
+      returned: always
+      type: list
+      elements: str
+      sample: ["0000:05:00.0"]
     gpu_driver:
       description: The driver and its tool.
       returned: always

@@ -48,7 +48,7 @@ class Tool:
 
 
 def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: float) -> dict[str, Any]:
-    """The facts gpus and gpu_driver, and those of the parts, below a root.
+    """The facts gpus, nvswitches and gpu_driver, and those of the parts, below a root.
 
     Raises nothing for a tool, a driver or hardware that is broken: that is what the facts tell.
     """
@@ -75,6 +75,7 @@ def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: 
     asked = {NVIDIA_SMI, NVLINK, TOPOLOGY} & set(parts)
     return {
         "gpus": [asdict(gpu) for gpu in gpus],
+        "nvswitches": pci.nvswitches(root),
         "gpu_driver": {
             "ok": tool.failure is None if asked else None,
             "error": asdict(tool.failure) if tool.failure else None,

@@ -99,18 +99,22 @@ def test_a_gpu_with_all_that_the_kernel_tells(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vendor", "kind", "gpu"),
+    ("vendor", "kind", "gpu", "switch"),
     [
-        ("0x10de", "0x030000", True),
-        ("0x10de", "0x030200", True),
-        ("0x10de", "0x040300", False),
-        ("0x10de", "0x068000", False),
-        ("0x1a03", "0x030000", False),
+        ("0x10de", "0x030000", True, False),
+        ("0x10de", "0x030200", True, False),
+        ("0x10de", "0x040300", False, False),
+        ("0x10de", "0x068000", False, True),
+        ("0x1a03", "0x030000", False, False),
+        ("0x1a03", "0x068000", False, False),
     ],
 )
-def test_only_display_controllers_of_nvidia_are_its_gpus(tmp_path: Path, vendor: str, kind: str, gpu: bool) -> None:
+def test_gpus_and_nvswitches_are_known_by_their_class(
+    tmp_path: Path, vendor: str, kind: str, gpu: bool, switch: bool
+) -> None:
     add_device(tmp_path, "0000:16:00.0", vendor=vendor, **{"class": kind})
     assert bool(pci.nvidia_gpus(tmp_path)) is gpu
+    assert pci.nvswitches(tmp_path) == (["0000:16:00.0"] if switch else [])
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def broken(node: Node, outcome: Outcome) -> dict[str, Any]:
 
 def test_a_healthy_node(node: Node) -> None:
     found = node.gather()
-    assert list(found) == ["gpus", "gpu_driver", "gpu_topology", "gpu_xids", "gpu_kernel_errors"]
+    assert list(found) == ["gpus", "nvswitches", "gpu_driver", "gpu_topology", "gpu_xids", "gpu_kernel_errors"]
     assert found["gpu_driver"] == {
         "ok": True,
         "error": None,
@@ -252,10 +252,10 @@ def test_without_a_bus_the_tool_alone_is_believed(node: Node, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("parts", "asked", "keys"),
     [
-        ([], [], ["gpus", "gpu_driver"]),
-        (["nvlink"], ["nvlink -s"], ["gpus", "gpu_driver"]),
-        (["topology"], ["topo -m"], ["gpus", "gpu_driver", "gpu_topology"]),
-        (["xids"], [], ["gpus", "gpu_driver", "gpu_xids", "gpu_kernel_errors"]),
+        ([], [], ["gpus", "nvswitches", "gpu_driver"]),
+        (["nvlink"], ["nvlink -s"], ["gpus", "nvswitches", "gpu_driver"]),
+        (["topology"], ["topo -m"], ["gpus", "nvswitches", "gpu_driver", "gpu_topology"]),
+        (["xids"], [], ["gpus", "nvswitches", "gpu_driver", "gpu_xids", "gpu_kernel_errors"]),
     ],
 )
 def test_parts_that_are_left_out_are_not_asked(node: Node, parts: list[str], asked: list[str], keys: list[str]) -> None:
