@@ -1,0 +1,160 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role nvidia_driver with Debian's driver, built for real, on nodes without a GPU."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from node import EPHEMERAL, Node, changes
+
+# What Debian 12 and 13 have.
+BRANCHES = {"12": "535", "13": "550"}
+# What a simulated machine has on its PCI bus.
+P100, B200, H100 = "0x15f8", "0x2901", "0x2330"
+ROOT = "/root/machine"
+
+# A newer driver in a repository that is declared: everything that could be upgraded, would be.
+NEWER = """
+set -eu
+rm -rf /srv/newer; mkdir -p /srv/newer /srv/build; cd /srv/build
+for name in nvidia-smi libcuda1 nvidia-persistenced; do
+  rm -rf $name; mkdir -p $name/DEBIAN
+  printf '%s: %s\\n' Package $name Version 999.1-1 Architecture amd64 Maintainer test Description test \
+    >$name/DEBIAN/control
+  dpkg-deb --build $name /srv/newer/ >/dev/null
+done
+cd /srv/newer
+for file in *.deb; do
+  dpkg-deb --field $file; echo "Filename: ./$file"; echo "Size: $(stat -c %s $file)"; echo
+done >Packages
+echo 'deb [trusted=yes] file:/srv/newer ./' >/etc/apt/sources.list.d/newer.list
+apt-get -qq update
+"""
+
+
+def kernel(node: Node) -> str:
+    """The release of the node's kernel in /boot."""
+    return node.run("ls /boot/vmlinuz-* | head -n1").rpartition("vmlinuz-")[2]
+
+
+def refused(node: Node, **extra: Any) -> str:
+    """A run that must fail before it changed anything. Returns what it said, as one line."""
+    before = node.run("dpkg-query -W; apt-mark showhold; ls /etc/apt/*")
+    output = node.site(check=False, **extra)
+    assert changes(output) == 0, output[-3000:]
+    assert node.run("dpkg-query -W; apt-mark showhold; ls /etc/apt/*") == before
+    return " ".join(output.replace("\\n", " ").split())
+
+
+def plug(node: Node, device: str) -> dict[str, str]:
+    """A machine with this GPU, as far as the PCI bus tells; the variables that lead the role there."""
+    path = f"{ROOT}/sys/bus/pci/devices/0000:1b:00.0"
+    words = f"vendor:0x10de device:{device} class:0x030200"
+    node.run(f"rm -rf {ROOT}; mkdir -p {path}; for w in {words}; do echo ${{w#*:}} >{path}/${{w%%:*}}; done")
+    return {"__nvidia_driver_root": ROOT, "nvidia_driver_install": "auto"}
+
+
+def test_check_mode_predicted_the_converge() -> None:
+    runs: dict[str, set[tuple[str, str]]] = {"check": set(), "converge": set()}
+    for line in (EPHEMERAL / "changes.jsonl").read_text().splitlines():
+        entry = json.loads(line)
+        if entry["host"] != "localhost":
+            runs[entry["run"]].add((entry["host"], entry["task"].removeprefix("baremetal.inference.")))
+    # There is no unit to enable, and no other initial RAM disk to write, before the packages are there.
+    later = ("Install | Enable the units", "Configure | Take it out of the initial RAM disks")
+    assert len(runs["converge"]) > 8
+    assert {(host, task) for host, task in runs["converge"] - runs["check"] if not task.endswith(later)} == set()
+
+
+def test_every_kernel_has_the_module(node: Node) -> None:
+    status = node.run("dkms status")
+    assert f"{kernel(node)}, x86_64: installed" in status
+    assert f"/{BRANCHES[node.name[-2:]]}." in status
+    assert node.run(
+        f"modinfo -F license -k {kernel(node)} nvidia-current || modinfo -F license -k {kernel(node)} nvidia"
+    )
+    assert node.run(f"dpkg-query -W -f '${{db:Status-Status}}' linux-headers-{kernel(node)}") == "installed"
+
+
+def test_the_set_is_whole_and_for_computing_alone(node: Node) -> None:
+    assert "couldn't communicate with the NVIDIA driver" in node.run("nvidia-smi", check=False)
+    assert "libcuda.so.1" in node.run("ldconfig -p")
+    installed = node.run("dpkg-query -W -f '${Package} ' '*nvidia*' 'xserver*' 2>/dev/null", check=False)
+    assert "xserver-xorg-core" not in installed.split() and "nvidia-settings" not in installed.split()
+
+
+def test_nothing_upgrades_it(node: Node) -> None:
+    """Neither an operator's full-upgrade nor unattended upgrades, though a source has a newer one."""
+    node.run(NEWER)
+    try:
+        before = node.run("dpkg-query -W '*nvidia*' libcuda1")
+        said = node.run("apt-get --simulate full-upgrade")
+        assert "999.1" not in said
+        node.run("apt-get -qq --yes full-upgrade && apt-get -qq --yes install nvidia-smi")
+        unattended = node.run("unattended-upgrade --dry-run --debug 2>&1")
+        assert "nvidia" in unattended.partition("Initial blacklist:")[2].splitlines()[0]
+        assert node.run("dpkg-query -W '*nvidia*' libcuda1") == before
+    finally:
+        node.run("rm -rf /etc/apt/sources.list.d/newer.list /srv/newer /srv/build; apt-get -qq update")
+
+
+def test_a_unit_waits_for_its_device(node: Node) -> None:
+    node.run("systemctl start nvidia-persistenced.service")
+    assert node.run("systemctl show --value --property=ConditionResult nvidia-persistenced.service") == "no"
+    assert node.run("systemctl is-failed nvidia-persistenced.service", check=False) != "failed"
+    assert node.run("systemctl is-enabled nvidia-persistenced.service") == "enabled"
+
+
+@pytest.mark.parametrize(
+    ("release", "makefile", "words"),
+    [("9.9.1-headless", False, "has no headers"), ("9.9.2-broken", True, "is not built")],
+)
+def test_a_kernel_that_would_boot_without_the_driver(node: Node, release: str, makefile: bool, words: str) -> None:
+    """Without headers, or with such that the build breaks at: the play fails, and names it."""
+    if makefile:
+        node.run(f"mkdir -p /lib/modules/{release}/build; echo 'all:; false' >/lib/modules/{release}/build/Makefile")
+    node.run(f"touch /boot/vmlinuz-{release}")
+    try:
+        output = " ".join(node.site(check=False).split())
+    finally:
+        node.run(f"rm -rf /boot/vmlinuz-{release} /lib/modules/{release}")
+    assert release in output and words in output
+    assert changes(node.site()) == 0
+
+
+def test_without_a_gpu_it_says_so(node: Node) -> None:
+    output = node.site()
+    assert "there is nothing to try it on" in output
+    assert changes(output) == 0
+    # By itself it would not have come here at all.
+    assert "nothing to try it on" not in node.site(nvidia_driver_install="auto")
+
+
+def test_what_cannot_work_is_refused_with_its_reason(node: Node) -> None:
+    output = refused(node, **plug(node, P100), nvidia_driver_flavor="open")
+    assert "no driver fits" in output and "P100" in output and "open" in output
+    output = refused(node, **plug(node, B200))
+    assert "Blackwell" in output and "570" in output
+    output = refused(node, **plug(node, H100), nvidia_driver_source="nvidia")
+    assert "nvidia_driver_version" in output
+    output = refused(node, **plug(node, H100), nvidia_driver_source="nvidia", nvidia_driver_version="580.105.08")
+    assert "no source of packages has" in output and "common_apt_sources" in output
+
+
+def test_another_flavour_leaves_nothing_behind(deb12: Node) -> None:
+    other = "proprietary" if "nvidia-open-kernel-dkms" in deb12.run("dpkg-query -W '*nvidia*'") else "open"
+    # Not under a process that uses the driver.
+    deb12.run("touch /dev/nvidiactl; systemd-run --unit=holder sh -c 'exec 3</dev/nvidiactl; exec sleep 1000'")
+    try:
+        output = refused(deb12, nvidia_driver_flavor=other)
+    finally:
+        deb12.run("systemctl stop holder; rm /dev/nvidiactl")
+    assert "it is in use: sleep (pid" in output and "nvidia_driver_swap_allowed" in output
+    deb12.site(nvidia_driver_flavor=other)
+    packages = deb12.run("dpkg-query -W -f '${db:Status-Status} ${Package}\\n' 'nvidia*dkms' | grep ^installed").split()
+    assert len(packages) == 2
+    assert len(deb12.run("dkms status").splitlines()) == 1
+    assert changes(deb12.site(nvidia_driver_flavor=other)) == 0
