@@ -38,6 +38,8 @@ class Lists:
     """The version wanted, by name; empty where any will do."""
     absent: frozenset[str] = frozenset()
     optional: tuple[str, ...] = ()
+    own_holds: tuple[str, ...] = ()
+    """Patterns of packages whose hold is the caller's own, and no reason to leave them."""
 
     def missing(self, installed: Mapping[str, Installed]) -> list[str]:
         """What apt-get shall install, as it wants to read it."""
@@ -141,7 +143,8 @@ def objections(
         elif name not in lists.absent:
             found.append(f"it would remove {name}: if that is meant, declare {name} as absent")
     for name in dict.fromkeys([*changed, *removed]):
-        if name in installed and installed[name].held and not lists.present.get(name):
+        own = any(fnmatch.fnmatchcase(name, pattern) for pattern in lists.own_holds)
+        if name in installed and installed[name].held and not lists.present.get(name) and not own:
             found.append(f"it would change {name}, which is on hold: if that is meant, run apt-mark unhold {name}")
     return found
 

@@ -43,6 +43,13 @@ options:
     type: list
     elements: str
     default: []
+  own_holds:
+    description:
+      - Packages that the caller itself holds, with C(*) as a wildcard, and that may change with the others. Their hold
+        is put back by M(baremetal.inference.apt_pins).
+    type: list
+    elements: str
+    default: []
   microcode:
     description: Add the microcode of the node's processor to O(optional). A guest or container needs none.
     type: bool
@@ -84,6 +91,7 @@ components:
   elements: str
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -210,6 +218,7 @@ def main() -> None:
             "absent": words,
             "optional": words,
             "held": words,
+            "own_holds": words,
             "microcode": {"type": "bool", "default": False},
             "allow_unavailable": {"type": "bool", "default": False},
         },
@@ -224,7 +233,7 @@ def main() -> None:
         reading = ap.read_lists(params["present"], params["absent"], optional, params["held"])
         if reading.problems:
             module.fail_json(msg="\n- ".join(["Nothing was changed.", *map(str, reading.problems)]))
-        result = Manager(module, reading.lists).apply()
+        result = Manager(module, replace(reading.lists, own_holds=tuple(params["own_holds"]))).apply()
     except (PackageError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils import apt_packages as ap
@@ -73,6 +75,9 @@ def test_only_what_is_named_goes() -> None:
 def test_what_is_held_moves_only_to_a_version_that_is_named() -> None:
     assert "on hold" in ap.objections(lists("curl"), INSTALLED, (["docker.io"], []))[0]
     assert "on hold" in ap.objections(lists(absent=("docker.io",)), INSTALLED, ([], ["docker.io"]))[0]
+    own = replace(lists(absent=("docker.io",)), own_holds=("docker.*",))
+    assert ap.objections(own, INSTALLED, ([], ["docker.io"])) == []
+    assert ap.objections(replace(own, own_holds=("docker",)), INSTALLED, ([], ["docker.io"]))
     assert ap.objections(lists("docker.io=27*"), INSTALLED, (["docker.io"], [])) == []
 
 
