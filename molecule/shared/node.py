@@ -168,6 +168,17 @@ def changed_tasks(node: Node, scratch: Path, *options: str, part: str = "", **ex
     return {json.loads(line)["task"] for line in lines}, output
 
 
+def recorded_changes(step: str) -> set[tuple[str, str]]:
+    """What changed a node in the scenario's step `check` or `converge`: pairs of the node and the task's name."""
+    entries = [json.loads(line) for line in (EPHEMERAL / "changes.jsonl").read_text().splitlines()]
+    return {
+        (entry["host"], entry["task"].removeprefix("baremetal.inference."))
+        for entry in entries
+        # On this machine molecule itself makes the nodes.
+        if entry["run"] == step and entry["host"] != "localhost"
+    }
+
+
 def changes(output: str) -> int:
     """How many tasks changed something, from a play recap."""
     return sum(int(word.removeprefix("changed=")) for word in output.split() if word.startswith("changed="))

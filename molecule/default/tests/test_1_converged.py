@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import socket
 
-from node import EPHEMERAL, Node, changes
+from node import Node, changes, recorded_changes
 
 # What check mode cannot try on a bare node, and the task that says instead what would be done.
 ANNOUNCED = {
@@ -22,18 +22,9 @@ ANNOUNCED = {
 
 def test_check_mode_predicted_the_converge() -> None:
     """Every task that changed a node was changed in check mode, or another had said what it would do."""
-    runs: dict[str, set[tuple[str, str]]] = {"check": set(), "converge": set()}
-    for line in (EPHEMERAL / "changes.jsonl").read_text().splitlines():
-        entry = json.loads(line)
-        # On this machine molecule itself makes the nodes.
-        if entry["host"] != "localhost":
-            runs[entry["run"]].add((entry["host"], entry["task"].removeprefix("baremetal.inference.")))
-    surprises = {
-        (host, task)
-        for host, task in runs["converge"] - runs["check"]
-        if (host, ANNOUNCED.get(task, "")) not in runs["check"]
-    }
-    assert len(runs["converge"]) > 8, "the converge changed hardly anything: was the node not fresh?"
+    predicted, done = recorded_changes("check"), recorded_changes("converge")
+    surprises = {(host, task) for host, task in done - predicted if (host, ANNOUNCED.get(task, "")) not in predicted}
+    assert len(done) > 8, "the converge changed hardly anything: was the node not fresh?"
     assert not surprises
 
 
