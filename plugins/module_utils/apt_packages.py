@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .problems import Problem
@@ -18,8 +18,15 @@ REQUEST = re.compile(r"(?P<name>[a-z0-9][a-z0-9.+-]+)(?:=(?P<version>[0-9][A-Za-
 MICROCODE = {"GenuineIntel": "intel-microcode", "AuthenticAMD": "amd64-microcode"}
 """Debian's package of microcode, by the vendor in /proc/cpuinfo."""
 
-ACTION = re.compile(r"^(Inst|Remv) (\S+)", re.M)
-"""What apt-get --simulate would install, upgrade or remove."""
+ACTION = re.compile(r"^(Inst|Remv|Conf) (\S+)", re.M)
+"""What apt-get --simulate would install, upgrade, remove or configure."""
+
+FORM = "${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\n"
+"""What dpkg-query shall say of each package, for read_installed."""
+
+WHOLE = ("installed", "triggers-awaited", "triggers-pending")
+HALF = ("half-installed", "unpacked", "half-configured")
+"""States of a package that is on the node: all of it, and what an installation that failed leaves. Source: dpkg(1)."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +35,8 @@ class Installed:
 
     version: str
     held: bool = False
+    whole: bool = True
+    """Whether its installation was finished."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,9 @@ class Lists:
         return [
             f"{name}={version}" if version else name
             for name, version in self.present.items()
-            if name not in installed or (version and not fnmatch.fnmatchcase(installed[name].version, version))
+            if name not in installed
+            or not installed[name].whole
+            or (version and not fnmatch.fnmatchcase(installed[name].version, version))
         ]
 
     def surplus(self, installed: Mapping[str, Installed]) -> list[str]:
@@ -95,9 +106,13 @@ def read_lists(
 
 
 def read_installed(output: str) -> dict[str, Installed]:
-    """What is installed, from dpkg-query's lines of ``want status package version``."""
+    """What is there, be it half, from dpkg-query's lines in FORM."""
     rows = [line.split() for line in output.splitlines()]
-    return {row[2]: Installed(row[3], row[0] == "hold") for row in rows if len(row) == 4 and row[1] == "installed"}
+    return {
+        row[2]: Installed(row[3], row[0] == "hold", row[1] in WHOLE)
+        for row in rows
+        if len(row) == 4 and row[1] in (*WHOLE, *HALF)
+    }
 
 
 def read_candidates(output: str) -> set[str]:
@@ -122,27 +137,37 @@ def unknown(words: str) -> list[str]:
     return list(dict.fromkeys(name for pattern in patterns for name in re.findall(pattern, words, re.M)))
 
 
-def actions(output: str) -> tuple[list[str], list[str]]:
-    """What apt-get would install or upgrade, and what it would remove, from its simulation."""
-    found = [(verb, name.partition(":")[0]) for verb, name in ACTION.findall(output)]
-    return [name for verb, name in found if verb == "Inst"], [name for verb, name in found if verb == "Remv"]
+@dataclass(frozen=True)
+class Actions:
+    """What apt-get would do."""
+
+    changed: list[str]
+    """Installed, or brought to another version."""
+    removed: list[str]
+    finished: list[str]
+    """Only configured: an earlier installation did not come so far."""
 
 
-def objections(
-    lists: Lists, installed: Mapping[str, Installed], planned: tuple[Sequence[str], Sequence[str]]
-) -> list[str]:
+def actions(output: str) -> Actions:
+    """What apt-get would do, from its simulation."""
+    names: dict[str, list[str]] = {"Inst": [], "Remv": [], "Conf": []}
+    for verb, name in ACTION.findall(output):
+        names[verb].append(name.partition(":")[0])
+    return Actions(names["Inst"], names["Remv"], [name for name in names["Conf"] if name not in names["Inst"]])
+
+
+def objections(lists: Lists, installed: Mapping[str, Installed], planned: Actions) -> list[str]:
     """Why a plan of apt-get must not be carried out: nothing goes, and nothing that is held moves, unless it is named.
 
     `installed` knows at least what is held.
     """
-    changed, removed = planned
     found: list[str] = []
-    for name in removed:
+    for name in planned.removed:
         if name in lists.present:
             found.append(f"it would remove {name}, which is declared as present")
         elif name not in lists.absent:
             found.append(f"it would remove {name}: if that is meant, declare {name} as absent")
-    for name in dict.fromkeys([*changed, *removed]):
+    for name in dict.fromkeys([*planned.changed, *planned.removed]):
         own = any(fnmatch.fnmatchcase(name, pattern) for pattern in lists.own_holds)
         if name in installed and installed[name].held and not lists.present.get(name) and not own:
             found.append(f"it would change {name}, which is on hold: if that is meant, run apt-mark unhold {name}")

@@ -12,7 +12,7 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Installs and removes packages in one run of C(apt-get), without recommended ones. What is installed stays at its
-    version, unless another is wanted.
+    version, unless another is wanted. An installation that failed half-way is finished.
   - Lets C(apt-get) simulate the change first. Where it would remove a package that is not in O(absent), or change one
     that is on hold and whose version nobody named, the module fails, and nothing is changed.
 extends_documentation_fragment:
@@ -99,8 +99,6 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils import apt_packages as ap
 
 CPUINFO = Path("/proc/cpuinfo")
-FORM = "${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\n"
-
 OPTIONS = (
     "--yes",
     "--quiet",
@@ -139,7 +137,7 @@ class Manager:
 
     def installed(self, names: list[str]) -> dict[str, ap.Installed]:
         """What is installed of some packages, all where none is named. Raises PackageError."""
-        code, output, words = self.run("dpkg-query", "--show", f"--showformat={FORM}", *names)
+        code, output, words = self.run("dpkg-query", "--show", f"--showformat={ap.FORM}", *names)
         if code not in (0, 1):
             raise PackageError(f"dpkg-query failed ({code}): {words.strip()}")
         return ap.read_installed(output)
@@ -189,7 +187,7 @@ class Manager:
         if found:
             asked = " ".join(name for name in changes if not name.startswith("--"))
             raise PackageError("\n- ".join([f"Nothing was changed. With apt-get install {asked}", *found]))
-        return [], *planned
+        return [], [*planned.changed, *planned.finished], planned.removed
 
     def components(self) -> list[str]:
         _code, output, _words = self.run("apt-get", "indextargets", "--format", "$(COMPONENT)", "Created-By: Packages")

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from .. import apt_packages
 from ..commands import NOT_INSTALLED, Outcome
 from . import dkms, gate, holders, kernels, loaded, packages, secure_boot
 
@@ -49,10 +50,10 @@ class Reader:
         return dkms.parse(self.ask("dkms", "status"))
 
     def installed_packages(self) -> dict[str, str]:
-        """The versions of the installed packages that make up the driver, and of the kernels."""
-        output = self.ask("dpkg-query", "--show", "--showformat=${db:Status-Status} ${Package} ${Version}\n")
-        rows = [line.split() for line in output.splitlines()]
-        installed = {row[1]: row[2] for row in rows if len(row) == 3 and row[0] == "installed"}
+        """The versions of the packages that make up the driver, and of the kernels. Those that are there by half count:
+        a module that does not build leaves its package so."""
+        output = self.ask("dpkg-query", "--show", f"--showformat={apt_packages.FORM}")
+        installed = {name: package.version for name, package in apt_packages.read_installed(output).items()}
         images = {name: version for name, version in installed.items() if name.startswith(kernels.IMAGE)}
         return {**images, **packages.family(installed)}
 

@@ -49,17 +49,24 @@ def test_mistakes(arguments: tuple[list[str], ...], words: str) -> None:
 
 
 def test_what_dpkg_and_apt_say() -> None:
-    output = "install ok curl 1\ninstall installed jq 1.7\nhold installed runc 1.1\ndeinstall config-files x 1\n"
-    assert ap.read_installed(output) == {"jq": ap.Installed("1.7"), "runc": ap.Installed("1.1", held=True)}
+    output = "install not-installed curl \ninstall installed jq 1.7\nhold installed runc 1.1\n"
+    output += "install half-configured broken 2\ndeinstall config-files x 1\n"
+    installed = ap.read_installed(output)
+    assert installed == {
+        "jq": ap.Installed("1.7"),
+        "runc": ap.Installed("1.1", held=True),
+        "broken": ap.Installed("2", whole=False),
+    }
+    assert lists("jq", "broken").missing(installed) == ["broken"]
+    assert lists(absent=("broken", "gone")).surplus(installed) == ["broken"]
     policy = (
         "curl:\n  Installed: (none)\n  Candidate: 8.1\n  Version table:\nx:\n  Installed: (none)\n  Candidate: (none)\n"
     )
     assert ap.read_candidates(policy) == {"curl"}
     assert ap.read_components("main\nmain\n\nnon-free-firmware\n") == ["main", "non-free-firmware"]
-    assert ap.actions("NOTE: x\nInst a [1] (2 Debian [all])\nInst b:amd64 (1)\nRemv c [1]\nConf a (2)\n") == (
-        ["a", "b"],
-        ["c"],
-    )
+    assert ap.actions(
+        "NOTE: x\nInst a [1] (2 Debian [all])\nInst b:amd64 (1)\nRemv c [1]\nConf a (2)\nConf d (1)\n"
+    ) == (ap.Actions(["a", "b"], ["c"], ["d"]))
     words = "E: Unable to locate package crul\nE: Version '9*' for 'curl' was not found\n"
     words += "E: Package 'x' has no installation candidate\n"
     assert ap.unknown(words) == ["crul", "x", "curl"]
@@ -67,18 +74,18 @@ def test_what_dpkg_and_apt_say() -> None:
 
 def test_only_what_is_named_goes() -> None:
     wanted = lists("curl", absent=("old",))
-    assert ap.objections(wanted, INSTALLED, ([], ["old"])) == []
-    assert "declared as present" in ap.objections(wanted, INSTALLED, ([], ["old", "curl"]))[0]
-    assert "declare jq as absent" in ap.objections(wanted, INSTALLED, ([], ["old", "jq"]))[0]
+    assert ap.objections(wanted, INSTALLED, ap.Actions([], ["old"], [])) == []
+    assert "declared as present" in ap.objections(wanted, INSTALLED, ap.Actions([], ["old", "curl"], []))[0]
+    assert "declare jq as absent" in ap.objections(wanted, INSTALLED, ap.Actions([], ["old", "jq"], []))[0]
 
 
 def test_what_is_held_moves_only_to_a_version_that_is_named() -> None:
-    assert "on hold" in ap.objections(lists("curl"), INSTALLED, (["docker.io"], []))[0]
-    assert "on hold" in ap.objections(lists(absent=("docker.io",)), INSTALLED, ([], ["docker.io"]))[0]
+    assert "on hold" in ap.objections(lists("curl"), INSTALLED, ap.Actions(["docker.io"], [], []))[0]
+    assert "on hold" in ap.objections(lists(absent=("docker.io",)), INSTALLED, ap.Actions([], ["docker.io"], []))[0]
     own = replace(lists(absent=("docker.io",)), own_holds=("docker.*",))
-    assert ap.objections(own, INSTALLED, ([], ["docker.io"])) == []
-    assert ap.objections(replace(own, own_holds=("docker",)), INSTALLED, ([], ["docker.io"]))
-    assert ap.objections(lists("docker.io=27*"), INSTALLED, (["docker.io"], [])) == []
+    assert ap.objections(own, INSTALLED, ap.Actions([], ["docker.io"], [])) == []
+    assert ap.objections(replace(own, own_holds=("docker",)), INSTALLED, ap.Actions([], ["docker.io"], []))
+    assert ap.objections(lists("docker.io=27*"), INSTALLED, ap.Actions(["docker.io"], [], [])) == []
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ RUNNING, NEXT = "6.1.0-70-amd64", "6.1.0-77-amd64"
 OUTPUTS = {
     "dkms status": f"nvidia-current-open/535.8.01, {RUNNING}, x86_64: installed\nzfs/2.7: added\n",
     "dpkg-query": (
-        "installed nvidia-open-kernel-dkms 535.8.01-1\nconfig-files nvidia-kernel-dkms 535.7-1\n"
-        "installed linux-image-amd64 6.1.77-1\ninstalled bash 5.2-7\n"
+        "hold half-configured nvidia-open-kernel-dkms 535.8.01-1\ndeinstall config-files nvidia-kernel-dkms 535.7-1\n"
+        "install installed linux-image-amd64 6.1.77-1\ninstall installed bash 5.2-7\n"
     ),
     f"modinfo -k {RUNNING} nvidia-current-open": "license: Dual MIT/GPL\nversion: 535.8.01\n",
     "mokutil --sb-state": "SecureBoot enabled\n",
