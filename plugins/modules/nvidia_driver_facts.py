@@ -27,6 +27,10 @@ options:
     description: Seconds that each program gets. C(dkms status) compares files of every kernel, and takes the longest.
     type: int
     default: 60
+  firmware_root:
+    description: The directory below which the firmware's variables are read, in C(sys/firmware/efi/efivars).
+    type: path
+    default: /
 """
 
 EXAMPLES = r"""
@@ -63,8 +67,18 @@ ansible_facts:
           type: dict
           sample: {nvidia-open-kernel-dkms: 535.261.03-1}
         runfile:
-          description: Whether a driver is there that NVIDIA's installer put there, which no package knows of.
-          type: bool
+          description: The driver that NVIDIA's installer put there, which no package knows of; V(null) for none.
+          type: dict
+          contains:
+            version:
+              description: The driver's version, V(null) where it cannot be told.
+              type: str
+            flavor:
+              description: V(open) or V(proprietary), V(null) where the running kernel has no module of it.
+              type: str
+            registered:
+              description: Whether DKMS knows it, and builds it for kernels to come.
+              type: bool
         running_kernel:
           description: The release of the running kernel.
           type: str
@@ -83,6 +97,16 @@ ansible_facts:
             ready:
               description: Whether it has an installed module of the driver, of whatever version.
               type: bool
+            signature:
+              description: Who signed that module, V(null) for nobody.
+              type: dict
+              contains:
+                signer:
+                  description: The name in the certificate, which is the same in all that DKMS makes.
+                  type: str
+                key:
+                  description: The certificate's serial number, to be compared with C(secure_boot.serial).
+                  type: str
         dkms:
           description: The driver's modules that DKMS knows.
           type: list
@@ -187,6 +211,9 @@ ansible_facts:
               description: The public key that DKMS signs with.
               type: str
               sample: /var/lib/dkms/mok.pub
+            serial:
+              description: Its serial number in hexadecimal digits, V(null) while there is no such file.
+              type: str
             key:
               description: Whether the firmware knows it. V(enrolled), V(pending) until the next boot, or V(missing).
               type: str
@@ -205,10 +232,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.driver.facts i
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"timeout": {"type": "int", "default": 60}},
+        argument_spec={
+            "timeout": {"type": "int", "default": 60},
+            "firmware_root": {"type": "path", "default": "/"},
+        },
         supports_check_mode=True,
     )
-    reader = Reader(Path("/"), run, module.params["timeout"])
+    reader = Reader(Path("/"), run, module.params["timeout"], Path(module.params["firmware_root"]))
     facts = reader.facts()
     for warning in reader.warnings:
         module.warn(warning)

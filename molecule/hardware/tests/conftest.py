@@ -16,4 +16,4 @@ from node import PROJECT, Node
 
 __all__ = ["deb12", "deb13", "node", "pytest_collection_modifyitems", "pytest_runtest_protocol"]
 
-Node.playbook = str(PROJECT / "molecule/hardware/converge.yml")
+Node.playbook = str(PROJECT / "molecule/shared/driver.yml")

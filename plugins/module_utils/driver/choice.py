@@ -12,6 +12,7 @@ from typing import Any
 
 from ..gpu.driver import OPEN, PROPRIETARY
 from ..problems import Problem, nearest
+from . import runfile
 from .compatibility import IMPOSSIBLE, REQUIRED, Architecture, Compatibility, DebianDriver
 from .kernels import is_real_time
 from .packages import DEBIAN, NVIDIA, RUNFILE
@@ -43,6 +44,12 @@ class Wish:
     """Load nvidia-peermem, which GPUDirect RDMA needs where the NICs' driver is DOCA's."""
     cuda: str = ""
     """The CUDA version of what shall run, as 12.9; empty where unknown."""
+    sign: bool = False
+    """Sign the modules although Secure Boot is off."""
+    runfile: str = ""
+    """Where NVIDIA's installer lies: controller:/PATH, a path on the node, or an https URL."""
+    checksum: str = ""
+    """Of that file, as sha256:…"""
 
 
 @dataclass(frozen=True)
@@ -59,8 +66,8 @@ class Node:
     kernels: Sequence[str] = ()
     """The releases of the kernels that could be booted."""
     secure_boot: bool | None = None
-    runfile: bool = False
-    """Whether a driver of NVIDIA's installer is there."""
+    runfile: runfile.Installed | None = None
+    """The driver that NVIDIA's installer put there; None where there is none."""
     month: str = ""
     """Now, as 2026-11, to judge ends of life by; empty to judge none."""
 
@@ -106,6 +113,7 @@ class Chooser:
     def choose(self) -> Choice | None:
         """The driver; None where there are problems."""
         self.check_words()
+        self.check_runfile()
         self.check_kernels()
         found = self.architectures()
         if self.wish.source not in SOURCES:
@@ -132,6 +140,27 @@ class Chooser:
             self.refuse("flavor", f"{self.wish.flavor!r} is no flavour; {nearest(self.wish.flavor, FLAVORS)}")
         if self.wish.cuda and not CUDA.fullmatch(self.wish.cuda):
             self.refuse("cuda", f"{self.wish.cuda!r} is no version of CUDA: write it as 12.9")
+
+    def check_runfile(self) -> None:
+        """Whether it is said which installer, and whether its name says the same."""
+        if self.wish.source != RUNFILE:
+            return
+        origin = runfile.origin(self.wish.runfile)
+        if origin is None:
+            message = f"{self.wish.runfile!r} leads nowhere" if self.wish.runfile else "is required"
+            self.refuse("runfile", f"{message}: write controller:/PATH, a path on the node, or an https URL")
+        if not runfile.CHECKSUM.fullmatch(self.wish.checksum):
+            wrong = f"{self.wish.checksum!r} is no checksum" if self.wish.checksum else "is required"
+            self.refuse("runfile_checksum", f"{wrong}: write sha256: and what sha256sum prints of the file")
+        match = VERSION.fullmatch(self.wish.version)
+        if match and not runfile.EXACT.fullmatch(self.wish.version):
+            message = "is not exact: an installer has one version, such as 580.105.08"
+            self.refuse("version", f"{self.wish.version!r} {message}")
+        named = runfile.of_name(origin.name).version if origin else None
+        if match and named and named != self.wish.version:
+            self.refuse(
+                "runfile", f"{origin.name if origin else ''} has {named}, nvidia_driver_version is {self.wish.version}"
+            )
 
     def check_kernels(self) -> None:
         for release in filter(is_real_time, self.node.kernels):

@@ -14,24 +14,26 @@ from typing import Any
 
 from .. import apt_packages
 from ..commands import NOT_INSTALLED, Outcome
-from . import dkms, gate, holders, kernels, loaded, packages, secure_boot
+from ..gpu import driver
+from . import certificates, dkms, gate, holders, kernels, loaded, packages, runfile, secure_boot, signing
 
 Run = Callable[[Sequence[str], float], Outcome]
 """Runs a program for a number of seconds at most, as `commands.run` does."""
-
-UNINSTALLERS = ("usr/bin/nvidia-uninstall", "usr/local/bin/nvidia-uninstall")
-"""What NVIDIA's installer leaves, and no package has."""
 
 DKMS_CONFIGURATION = ("etc/dkms/framework.conf", "etc/dkms/framework.conf.d/*.conf")
 
 
 class Reader:
-    """A machine's root, and the way to run programs on it; each gets `timeout` seconds."""
+    """A machine's root, and the way to run programs on it; each gets `timeout` seconds.
 
-    def __init__(self, root: Path, run: Run, timeout: float) -> None:
+    `firmware` is the root that the firmware's variables lie below, where it is another one.
+    """
+
+    def __init__(self, root: Path, run: Run, timeout: float, firmware: Path | None = None) -> None:
         self.root = root
         self.run = run
         self.timeout = timeout
+        self.firmware_root = firmware or root
         self.warnings: list[str] = []
 
     def ask(self, *command: str) -> str:
@@ -64,16 +66,55 @@ class Reader:
         return int(match[1]) if match and re.search(r"^ID=\"?debian\"?$", text, re.MULTILINE) else None
 
     def firmware(self) -> dict[str, Any]:
-        configuration = "\n".join(self.text(pattern) for pattern in DKMS_CONFIGURATION)
-        certificate = secure_boot.certificate(configuration)
-        state = secure_boot.state(self.root, self.ask("mokutil", "--sb-state"))
-        key = secure_boot.parse_key(self.ask("mokutil", "--test-key", certificate)) if state.enabled else None
+        """Secure Boot, and the key that DKMS signs with."""
+        certificate = secure_boot.certificate(self.dkms_configuration())
+        state = self.boot_state()
+        key = self.enrolment(certificate) if state.enabled else None
         return {
             **asdict(state),
             "certificate": certificate,
+            "serial": self.serial(certificate),
             "key": key,
             "problem": secure_boot.problem(state, key, certificate),
         }
+
+    def boot_state(self) -> secure_boot.SecureBoot:
+        return secure_boot.state(self.firmware_root, self.ask(*self.mokutil("--sb-state")))
+
+    def mokutil(self, *arguments: str) -> list[str]:
+        """The command that talks to shim. libefivar takes another directory of variables from its environment."""
+        if self.firmware_root == self.root:
+            return ["mokutil", *arguments]
+        return ["env", f"EFIVARFS_PATH={self.firmware_root / secure_boot.VARIABLES}/", "mokutil", *arguments]
+
+    def enrolment(self, certificate: str) -> str | None:
+        """enrolled, pending or missing; None where it is not known."""
+        return secure_boot.parse_key(self.ask(*self.mokutil("--test-key", certificate)))
+
+    def dkms_configuration(self) -> str:
+        return "\n".join(self.text(pattern) for pattern in DKMS_CONFIGURATION)
+
+    def serial(self, certificate: str) -> str | None:
+        """The serial number of a certificate; None where there is none, or where it is not in DER."""
+        try:
+            return certificates.serial((self.root / certificate.lstrip("/")).read_bytes())
+        except (OSError, certificates.CertificateError):
+            return None
+
+    def signature(self, kernel: str, module: dkms.Module | None) -> signing.Signature | None:
+        """Who signed the module that a kernel would load; None for nobody."""
+        return signing.signature(self.ask("modinfo", "-k", kernel, module.name)) if module else None
+
+    def runfile_driver(self, modules: Sequence[dkms.Module], on_disk: loaded.Build | None) -> runfile.Installed | None:
+        """The driver that NVIDIA's installer put here; None where it did not."""
+        if not any((self.root / path).exists() for path in runfile.UNINSTALLERS):
+            return None
+        version = runfile.installed_version(self.text(runfile.BACKUP_LOG)) or driver.read(self.root).library_version
+        return runfile.Installed(
+            version=version,
+            flavor=on_disk.flavor if on_disk and on_disk.version == version else None,
+            registered=any((one.name, one.version) == (runfile.DKMS_NAME, version) for one in modules),
+        )
 
     def text(self, pattern: str) -> str:
         """The text of all files that match, in the order of their names; of those that cannot be read, none."""
@@ -93,15 +134,13 @@ class Reader:
         ready = {kernel.release: gate.ready(kernel, modules) for kernel in found}
         now = loaded.loaded(self.root)
         on_disk = self.on_disk(running, ready.get(running))
+        installer = self.runfile_driver(modules, on_disk)
         return {
             "debian": self.debian(),
             "packages": self.installed_packages(),
-            "runfile": any((self.root / path).exists() for path in UNINSTALLERS),
+            "runfile": asdict(installer) if installer else None,
             "running_kernel": running,
-            "kernels": [
-                {"release": kernel.release, "headers": kernel.headers, "ready": ready[kernel.release] is not None}
-                for kernel in found
-            ],
+            "kernels": [self.kernel_facts(kernel, ready[kernel.release]) for kernel in found],
             "dkms": [{**asdict(module), "notes": list(module.notes)} for module in modules],
             "loaded": asdict(now) if now else None,
             "on_disk": asdict(on_disk) if on_disk else None,
@@ -110,6 +149,16 @@ class Reader:
             "processes": [{**asdict(process), "devices": list(process.devices)} for process in processes],
             "held_by": [*map(str, processes), *holders.unexplained(processes, present)],
             "secure_boot": self.firmware(),
+        }
+
+    def kernel_facts(self, kernel: kernels.Kernel, module: dkms.Module | None) -> dict[str, Any]:
+        """What is known of a kernel that could be booted, with its module if it has one to trust."""
+        signature = self.signature(kernel.release, module)
+        return {
+            "release": kernel.release,
+            "headers": kernel.headers,
+            "ready": module is not None,
+            "signature": asdict(signature) if signature else None,
         }
 
     def on_disk(self, running: str, module: dkms.Module | None) -> loaded.Build | None:

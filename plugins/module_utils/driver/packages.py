@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..gpu.driver import OPEN, PROPRIETARY
+from ..gpu.driver import OPEN, PROPRIETARY, upstream
 
 DEBIAN, NVIDIA, RUNFILE = "debian", "nvidia", "runfile"
 """Where a driver comes from: Debian's own packages, NVIDIA's repository, NVIDIA's installer."""
@@ -143,12 +143,6 @@ class Present:
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def upstream(version: str) -> str:
-    """The driver's version in that of a package: 535.261.03 in 535.261.03-1~deb12u1."""
-    without_epoch = version.partition(":")[2] or version
-    return without_epoch.rpartition("-")[0] or without_epoch
 
 
 def branch_of(version: str) -> int | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..gpu.driver import OPEN
 from . import packages as pk
+from . import runfile
 from .choice import VERSION, Choice, Chooser, Node, Wish
 from .compatibility import Compatibility
 from .kernels import header_packages
@@ -26,6 +27,22 @@ COMPONENTS = {pk.DEBIAN: ["contrib", "non-free", "non-free-firmware"]}
 
 SIGNING = ["mokutil", "openssl"]
 """What DKMS makes its key with, and what shows it to the firmware."""
+
+RUNFILE_OPTIONS = [
+    "--no-x-check",
+    "--no-nouveau-check",
+    "--no-install-compat32-libs",
+    "--no-rebuild-initramfs",
+    # Unsigned, or signed with a key that the firmware does not know yet, it could not be loaded.
+    "--skip-module-load",
+    # Who holds it was asked before.
+    "--allow-installation-with-running-driver",
+]
+"""For NVIDIA's installer, where it knows them: the older ones lack some. Nouveau, initial RAM disks and loading are the
+role's own business. Source: --advanced-options of the installers of 470 to 580."""
+
+FIRST_OPEN_BRANCH = 515
+"""Whose installer is the first with two kernel modules to choose from. Source: NVIDIA's release notes of 515.43.04."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +64,13 @@ class Plan:
     remove: list[str]
     """Together with the installation."""
     uninstall_runfile: bool
+    """Before all else, as with `remove_first`: the driver of NVIDIA's installer."""
+    install_runfile: bool
+    """Whether NVIDIA's installer has something to do, for which it takes an older driver of its own away."""
     hold: list[str]
     """Patterns of what is held, pinned to the version, and kept from unattended upgrades."""
+    own_holds: list[str]
+    """Patterns of what an earlier run may have held."""
     components: list[str]
     """Of Debian's archive."""
     modules: list[str]
@@ -57,7 +79,12 @@ class Plan:
     """The units to enable, and the device without which each must not be started."""
     sign: bool
     """Whether the modules must be signed by a key that the firmware knows."""
+    runfile_origin: str
+    """controller, node or url; empty for a driver of packages."""
+    runfile_path: str
     runfile_arguments: list[str]
+    runfile_options: list[str]
+    """What the installer is told besides, where it knows that."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +122,8 @@ class _Planner:
         names = self.names()
         optional = [PINNING + pk.upstream(self.wish.version)] if source == pk.NVIDIA else []
         remove_first, remove, carried = self.leftovers([*names, *optional])
+        origin = runfile.origin(self.wish.runfile) if source == pk.RUNFILE else None
+        sign = self.wish.sign or bool(self.node.secure_boot)
         return Plan(
             source=source,
             branch=self.choice.branch,
@@ -104,19 +133,24 @@ class _Planner:
             install=[
                 "dkms",
                 *header_packages(self.node.packages),
-                *(SIGNING if self.node.secure_boot else []),
+                *(SIGNING if sign else []),
                 *(name if pk.matches(name, self.independent) else f"{name}={version}" for name in [*names, *carried]),
             ],
             optional=optional,
             remove_first=remove_first,
             remove=remove,
-            uninstall_runfile=self.node.runfile and source != pk.RUNFILE,
+            uninstall_runfile=self.node.runfile is not None and origin is None,
+            install_runfile=origin is not None and not self.is_there(),
             hold=list(pk.FAMILY) if source != pk.RUNFILE else [],
+            own_holds=list(pk.FAMILY),
             components=COMPONENTS.get(source, []),
             modules=["nvidia", "nvidia-uvm", *(["nvidia-peermem"] if self.wish.peermem else [])],
             units=self.units(),
-            sign=bool(self.node.secure_boot),
-            runfile_arguments=["--silent", "--dkms", self.runfile_flavor()] if source == pk.RUNFILE else [],
+            sign=sign,
+            runfile_origin=origin.kind if origin else "",
+            runfile_path=origin.path if origin else "",
+            runfile_arguments=["--silent", "--dkms", *self.runfile_flavor()] if origin else [],
+            runfile_options=[*RUNFILE_OPTIONS, *([] if self.wish.desktop else ["--no-opengl-files"])] if origin else [],
         )
 
     def version(self) -> str:
@@ -171,8 +205,14 @@ class _Planner:
             or (not self.node.nvswitch and pk.matches(name, without_switches))
         )
 
-    def runfile_flavor(self) -> str:
+    def is_there(self) -> bool:
+        """Whether NVIDIA's installer has put this very driver on the node already."""
+        return self.node.runfile is not None and self.node.runfile.is_driver(self.wish.version, self.choice.flavor)
+
+    def runfile_flavor(self) -> list[str]:
         """The installer's option for the flavour. Source: --advanced-options of the installers of 535 and 580."""
         if self.choice.branch >= self.known.rules.open_by_default_from:
-            return f"--kernel-module-type={self.choice.flavor}"
-        return f"--kernel-module-build-directory={'kernel-open' if self.choice.flavor == OPEN else 'kernel'}"
+            return [f"--kernel-module-type={self.choice.flavor}"]
+        if self.choice.branch < FIRST_OPEN_BRANCH and self.choice.flavor != OPEN:
+            return []
+        return [f"--kernel-module-build-directory={'kernel-open' if self.choice.flavor == OPEN else 'kernel'}"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from .. import sysfs
 
 EFI = "sys/firmware/efi"
+VARIABLES = f"{EFI}/efivars"
 
 GLOBAL = "8be4df61-93ca-11d2-aa0d-00e098032b8c"
 """The vendor of the firmware's own variables. Source: EFI_GLOBAL_VARIABLE of the UEFI specification."""
@@ -23,11 +24,14 @@ SHIM = "605dab50-e046-4300-abb6-3dd810dd8b23"
 ATTRIBUTES = 4
 """Bytes before the value of a variable in efivarfs. Source: Documentation/filesystems/efivarfs.rst of the kernel."""
 
-CERTIFICATE = "/var/lib/dkms/mok.pub"
-"""The public key that DKMS makes and signs with, unless framework.conf names one. Source: prepare_mok of
-/usr/sbin/dkms."""
+CERTIFICATE, KEY = "/var/lib/dkms/mok.pub", "/var/lib/dkms/mok.key"
+"""The key that DKMS makes and signs with, and its public half, unless framework.conf names others. Source: prepare_mok
+of /usr/sbin/dkms."""
 
-SETTING = re.compile(r"^\s*mok_certificate=[\"']?([^\"'\s#]+)", re.MULTILINE)
+ENROLLED, PENDING, MISSING = "enrolled", "pending", "missing"
+"""How it stands with a key. Pending: the next boot asks on the console whether to enrol it."""
+
+SETTING = re.compile(r"^\s*(mok_certificate|mok_signing_key)=[\"']?([^\"'\s#]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -63,23 +67,27 @@ def parse_state(output: str) -> bool | None:
 
 
 def parse_key(output: str) -> str | None:
-    """enrolled, pending or missing, of what ``mokutil --test-key`` prints: its exit status differs between versions.
+    """ENROLLED, PENDING or MISSING, of what ``mokutil --test-key`` prints; None where it cannot tell.
 
-    None where it cannot tell. Pending: the next boot asks on the console whether to enrol it.
+    Its exit status differs between versions.
     """
     if re.search(r"already in the enrollment request", output, re.IGNORECASE):
-        return "pending"
+        return PENDING
     if re.search(r"is not enrolled", output, re.IGNORECASE):
-        return "missing"
+        return MISSING
     if re.search(r"is already (?:enrolled|in (?:the )?(?:db|MokList))|is enrolled", output, re.IGNORECASE):
-        return "enrolled"
+        return ENROLLED
     return None
 
 
 def certificate(configuration: str) -> str:
     """The public key that DKMS signs with, of its configuration files, joined in their order: the last one wins."""
-    found: list[str] = SETTING.findall(configuration)
-    return found[-1] if found else CERTIFICATE
+    return dict(SETTING.findall(configuration)).get("mok_certificate", CERTIFICATE)
+
+
+def signing_key(configuration: str) -> str:
+    """The key itself, likewise."""
+    return dict(SETTING.findall(configuration)).get("mok_signing_key", KEY)
 
 
 def problem(boot: SecureBoot, key: str | None, path: str) -> str | None:
@@ -87,16 +95,17 @@ def problem(boot: SecureBoot, key: str | None, path: str) -> str | None:
 
     None where it would not, or where nothing is known of Secure Boot.
     """
-    if not boot.enabled or boot.setup_mode or key == "enrolled":
+    if not boot.enabled or boot.setup_mode or key == ENROLLED:
         return None
     steps = (
         "at the next boot, on the machine's own console or its BMC's, choose Enroll MOK, Continue, Yes, and type the "
-        "password. Without that the kernel refuses the module (Key was rejected by service)"
+        "password of the request (nvidia_driver_mok_password, where the role made it), on a keyboard with the layout "
+        "of the United States. Without that the kernel refuses the module (Key was rejected by service)"
     )
-    if key == "pending":
+    if key == PENDING:
         return f"Secure Boot is on, and the key {path} waits to be enrolled: {steps}"
-    if key == "missing":
-        ask = f"run mokutil --import {path}, which asks for a new password"
+    if key == MISSING:
+        ask = f"set nvidia_driver_mok_password, or run mokutil --import {path}, which asks for a new password"
         return f"Secure Boot is on, and the firmware does not know the key {path}: {ask}; {steps}"
     return (
         f"Secure Boot is on, and it is not known whether the firmware has the key {path}: run mokutil --test-key {path}"
@@ -105,5 +114,5 @@ def problem(boot: SecureBoot, key: str | None, path: str) -> str | None:
 
 def _variable(root: Path, name: str, vendor: str) -> bool | None:
     """A variable of one byte that is a yes or no."""
-    data = sysfs.read_bytes(root / EFI / "efivars" / f"{name}-{vendor}")
+    data = sysfs.read_bytes(root / VARIABLES / f"{name}-{vendor}")
     return None if data is None or len(data) != ATTRIBUTES + 1 else data[ATTRIBUTES] == 1

@@ -24,6 +24,12 @@ LIBRARIES = ("usr/lib/*-linux-gnu", "usr/lib/*-linux-gnu/nvidia/*", "usr/lib64")
 OPEN, PROPRIETARY = "open", "proprietary"
 
 
+def upstream(version: str) -> str:
+    """The driver's version in that of a package: 535.183.01 in 535.183.01-1~deb12u1."""
+    without_epoch = version.rpartition(":")[2]
+    return without_epoch.rpartition("-")[0] or without_epoch
+
+
 @dataclass(frozen=True)
 class Package:
     """The package that the kernel module is built from."""
@@ -34,9 +40,7 @@ class Package:
 
     @property
     def upstream(self) -> str:
-        """The driver's version in that of the package: 535.183.01 in 535.183.01-1~deb12u1."""
-        without_epoch = self.version.rpartition(":")[2]
-        return without_epoch.rpartition("-")[0] or without_epoch
+        return upstream(self.version)
 
 
 @dataclass(frozen=True)

@@ -168,6 +168,7 @@ class Gpu:
     performance_state: str | None = None
     power_draw_w: float | None = None
     power_limit_w: float | None = None
+    power_limit_requested_w: float | None = None
     power_limit_default_w: float | None = None
     power_limit_min_w: float | None = None
     power_limit_max_w: float | None = None

@@ -135,6 +135,7 @@ def _gpu(element: Element) -> Gpu:
         performance_state=text("performance_state"),
         power_draw_w=_watts(power, "instant_power_draw", "power_draw", "average_power_draw"),
         power_limit_w=_watts(power, "current_power_limit", "power_limit"),
+        power_limit_requested_w=_watts(power, "requested_power_limit"),
         power_limit_default_w=_watts(power, "default_power_limit"),
         power_limit_min_w=_watts(power, "min_power_limit"),
         power_limit_max_w=_watts(power, "max_power_limit"),

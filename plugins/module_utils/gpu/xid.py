@@ -28,6 +28,12 @@ FAILURES = (
 )
 """What the driver says without an XID. Source: nv.c and nv-pci.c of the open kernel modules, and reports."""
 
+DRIVER_LOADED = "NVRM: loading NVIDIA UNIX"
+"""What the driver says when it is loaded: XIDs from before that are of the past. Source: nv.c of the open modules."""
+
+LOADING_SECONDS = 10.0
+"""By which a card that fails to come up is complained of before that line is written."""
+
 WITHIN = 3
 """Lines that a message takes at most: the GPU is named in its first."""
 
@@ -71,3 +77,15 @@ def find(log: str) -> tuple[list[Xid], list[KernelError]]:
             time_s = begun if line.time_s is None else line.time_s
             errors.append(KernelError(address, kind, time_s, line.text.strip()))
     return xids, errors
+
+
+def recent(log: str) -> tuple[list[Xid], list[KernelError]]:
+    """XIDs and failures since the driver was last loaded: a reset by a reload has settled what was before. Where the
+    log has no times, all of them."""
+    loads = [line.time_s for line in kernel_log.about(log, DRIVER_LOADED) if line.time_s is not None]
+    begin = loads[-1] - LOADING_SECONDS if loads else 0.0
+    found, errors = find(log)
+    return (
+        [one for one in found if one.time_s is None or one.time_s >= begin],
+        [one for one in errors if one.time_s is None or one.time_s >= begin],
+    )

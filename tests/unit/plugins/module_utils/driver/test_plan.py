@@ -13,6 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.driver import 
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.choice import Node, Wish
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.compatibility import load
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.plan import Decision, Plan, decide
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.runfile import Installed
 from ansible_collections.baremetal.inference.plugins.modules import apt_pins
 
 KNOWN = load()
@@ -108,14 +109,50 @@ def test_nvidia_headless() -> None:
     assert planned(Wish("nvidia", "580.7.01-1"), node()).version == "580.7.01-1"
 
 
+def installer(version: str, flavor: str = "auto", **more: Any) -> Wish:
+    return Wish(
+        "runfile", version, flavor, runfile="controller:/srv/driver.run", checksum=f"sha256:{'7a' * 32}", **more
+    )
+
+
 def test_the_runfile_has_no_packages_of_its_own() -> None:
-    plan = planned(Wish("runfile", "580.7.01"), node("Hopper", packages=DEBIAN_OPEN))
+    plan = planned(installer("580.7.01"), node("Hopper", packages=DEBIAN_OPEN))
     assert plan.install == ["dkms", "linux-headers-6.1.0-77-amd64", "linux-headers-amd64"]
     assert plan.runfile_arguments == ["--silent", "--dkms", "--kernel-module-type=open"]
     assert set(plan.remove_first) == set(DEBIAN_OPEN) - {"nvidia-container-toolkit"}
     assert plan.hold == []
-    old = planned(Wish("runfile", "535.7", "open"), node("Hopper"))
+    # The packages that go are those that an earlier run held.
+    assert all(pk.matches(name, plan.own_holds) for name in plan.remove_first)
+    assert (plan.runfile_origin, plan.runfile_path) == ("controller", "/srv/driver.run")
+    old = planned(installer("535.7", "open"), node("Hopper"))
     assert old.runfile_arguments[-1] == "--kernel-module-build-directory=kernel-open"
+    assert planned(installer("470.7"), node("Kepler")).runfile_arguments == ["--silent", "--dkms"]
+
+
+def test_the_installer_leaves_out_what_only_a_display_needs() -> None:
+    assert "--no-opengl-files" in planned(installer("580.7.01"), node()).runfile_options
+    assert "--no-opengl-files" not in planned(installer("580.7.01", desktop=True), node()).runfile_options
+    assert planned(Wish("debian"), node()).runfile_options == []
+
+
+@pytest.mark.parametrize(
+    ("there", "due"),
+    [
+        (None, True),
+        (Installed("580.7.01", "open", registered=True), False),
+        (Installed("580.7.01", None, registered=True), False),
+        (Installed("580.7.01", "proprietary", registered=True), True),
+        (Installed("580.7.01", "open", registered=False), True),
+        (Installed("580.7.02", "open", registered=True), True),
+        (Installed(None, "open", registered=True), True),
+    ],
+)
+def test_the_installer_runs_where_it_has_something_to_do(there: Installed | None, due: bool) -> None:
+    plan = planned(installer("580.7.01"), node("Hopper", runfile=there))
+    assert plan.install_runfile is due
+    # It takes its own older driver away itself.
+    assert not plan.uninstall_runfile
+    assert not planned(Wish("debian"), node(runfile=there)).install_runfile
 
 
 @pytest.mark.parametrize(
@@ -156,6 +193,17 @@ def test_a_wish_goes_before_a_default() -> None:
         (Wish("nvidia"), node(), ["nvidia_driver_version", "set one", "580"]),
         (Wish("nvidia"), node("Hopper", nvswitch=True), ["nvidia_driver_version", "an exact one", "580.105.08"]),
         (Wish("runfile"), node(), ["nvidia_driver_version", "an exact one"]),
+        (Wish("runfile", "580.7"), node(), ["nvidia_driver_runfile: is required", "controller:/PATH"]),
+        (Wish("runfile", "580.7"), node(), ["nvidia_driver_runfile_checksum: is required", "sha256sum"]),
+        (Wish("runfile", "580.7", runfile="http://example/x.run"), node(), ["'http://example/x.run'", "https"]),
+        (Wish("runfile", "580.7", checksum="md5:7a"), node(), ["'md5:7a' is no checksum"]),
+        (installer("580"), node(), ["'580' is not exact", "580.105.08"]),
+        (installer("580.7.01-1"), node(), ["'580.7.01-1' is not exact"]),
+        (
+            replace(installer("580.7.02"), runfile="https://example/d/NVIDIA-Linux-x86_64-580.7.01.run?x=1"),
+            node(),
+            ["NVIDIA-Linux-x86_64-580.7.01.run has 580.7.01", "is 580.7.02"],
+        ),
         (Wish("nvidia", "550"), node("Ampere"), ["nvidia_driver_version", "560", "580"]),
         (Wish("debian", "580"), node(), ["Debian 12", "535 and 470", "source to nvidia, or leave it empty for 535"]),
         (Wish("debian"), node(debian=14), ["Debian 12, 13", "set nvidia"]),
@@ -168,7 +216,7 @@ def test_a_wish_goes_before_a_default() -> None:
             ["set nvidia_driver_source to debian and nvidia_driver_version to 470"],
         ),
         (Wish("nvidia", "580"), node("Kepler", debian=13), ["Kepler", "take that GPU out"]),
-        (Wish("runfile", "595.7"), node("Volta"), ["take an installer of branch 580"]),
+        (installer("595.7"), node("Volta"), ["take an installer of branch 580"]),
         (Wish("nvidia", "595"), node("Pascal"), ["Pascal", "up to branch 580", "set 580"]),
         (Wish("nvidia", "580", "open"), node("Volta"), ["open cannot work", "Volta", "proprietary"]),
         (Wish("nvidia", "580", "proprietary"), node("Blackwell"), ["proprietary cannot work", "Blackwell"]),
@@ -176,7 +224,7 @@ def test_a_wish_goes_before_a_default() -> None:
         (Wish("nvidia", "580"), node("Volta", "Blackwell"), ["Volta", "Blackwell", "no driver runs both"]),
         (Wish("nvidia", "580"), node("Hopper", nvswitch=True), ["fabric manager", "exact", "580.105.08"]),
         (Wish("debian"), node("Hopper", nvswitch=True), ["NVSwitch", "802", "set nvidia"]),
-        (Wish("runfile", "580.7"), node("Hopper", nvswitch=True), ["NVSwitch", "installer", "set nvidia"]),
+        (installer("580.7"), node("Hopper", nvswitch=True), ["NVSwitch", "installer", "set nvidia"]),
         (Wish("nvidia", "580"), node(None), ["nvidia_driver_flavor", "0000:00:00.0", "open or proprietary"]),
         (Wish("debian", cuda="13.0"), node("Ampere"), ["CUDA 13.0", "12.2", "nvidia", "580"]),
         (Wish("debian", cuda="new"), node("Ampere"), ["nvidia_driver_cuda", "12.9"]),
@@ -289,12 +337,19 @@ def test_a_fabric_manager_goes_with_the_switches() -> None:
 
 
 def test_the_installers_driver_goes_first() -> None:
-    assert planned(Wish("debian"), node(runfile=True)).uninstall_runfile
-    assert not planned(Wish("runfile", "580.7"), node(runfile=True)).uninstall_runfile
+    there = Installed("580.7.01", None, registered=True)
+    assert planned(Wish("debian"), node(runfile=there)).uninstall_runfile
+    assert not planned(installer("580.7.01"), node(runfile=there)).uninstall_runfile
 
 
 def test_secure_boot_wants_a_key() -> None:
     plan = planned(Wish("debian"), node(secure_boot=True))
+    assert plan.sign
+    assert {"mokutil", "openssl"} <= set(plan.install)
+
+
+def test_a_key_is_used_before_secure_boot_asks_for_it() -> None:
+    plan = planned(Wish("debian", sign=True), node())
     assert plan.sign
     assert {"mokutil", "openssl"} <= set(plan.install)
 

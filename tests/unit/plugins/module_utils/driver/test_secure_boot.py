@@ -74,6 +74,8 @@ def test_any_text_is_read(text: str) -> None:
 
 def test_certificate() -> None:
     assert secure_boot.certificate("# mok_certificate=/a\n") == "/var/lib/dkms/mok.pub"
+    assert secure_boot.signing_key("mok_certificate=/a.der\n") == "/var/lib/dkms/mok.key"
+    assert secure_boot.signing_key("mok_certificate=/a.der\n mok_signing_key='/a.key' # ours\n") == "/a.key"
     assert secure_boot.certificate('mok_certificate="/a.der"\nmok_certificate=/b.der\n') == "/b.der"
 
 

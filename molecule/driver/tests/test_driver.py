@@ -4,17 +4,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from node import Node, changes, recorded_changes
+from driver_node import B200, H100, P100, kernel, plug, refused, unforeseen
+from node import Node, changes
+from nvidia_packages import NEW, driver, installed
+from repository import Repository
 
 # What Debian 12 and 13 have.
 BRANCHES = {"12": "535", "13": "550"}
-# What a simulated machine has on its PCI bus.
-P100, B200, H100 = "0x15f8", "0x2901", "0x2330"
-ROOT = "/root/machine"
-
 # A newer driver in a repository that is declared: everything that could be upgraded, would be.
 NEWER = """
 set -eu
@@ -34,38 +31,8 @@ apt-get -qq update
 """
 
 
-def kernel(node: Node) -> str:
-    """The release of the node's kernel in /boot."""
-    return node.run("ls /boot/vmlinuz-* | head -n1").rpartition("vmlinuz-")[2]
-
-
-def refused(node: Node, **extra: Any) -> str:
-    """A run that must fail before it changed anything. Returns what it said, as one line."""
-    before = node.run("dpkg-query -W; apt-mark showhold; ls /etc/apt/*")
-    output = node.site(check=False, **extra)
-    assert changes(output) == 0, output[-3000:]
-    assert node.run("dpkg-query -W; apt-mark showhold; ls /etc/apt/*") == before
-    return " ".join(output.replace("\\n", " ").split())
-
-
-def plug(node: Node, device: str) -> dict[str, str]:
-    """A machine with this GPU, as far as the PCI bus tells; the variables that lead the role there."""
-    path = f"{ROOT}/sys/bus/pci/devices/0000:1b:00.0"
-    words = f"vendor:0x10de device:{device} class:0x030200"
-    node.run(f"rm -rf {ROOT}; mkdir -p {path}; for w in {words}; do echo ${{w#*:}} >{path}/${{w%%:*}}; done")
-    return {"__nvidia_driver_root": ROOT, "nvidia_driver_install": "auto"}
-
-
 def test_check_mode_predicted_the_converge() -> None:
-    # There is no unit to enable, and no initial RAM disk to write anew, before a run has changed something.
-    later = (
-        "Install | Enable the units",
-        "Configure | Take it out of the initial RAM disks",
-        "Configure | Tell systemd",
-    )
-    predicted, done = recorded_changes("check"), recorded_changes("converge")
-    assert len(done) > 8, "the converge changed hardly anything: was the node not fresh?"
-    assert {task for _host, task in done - predicted if not task.endswith(later)} == set()
+    assert unforeseen() == set()
 
 
 def test_every_kernel_has_the_module(node: Node) -> None:
@@ -105,6 +72,12 @@ def test_a_unit_waits_for_its_device(node: Node) -> None:
     assert node.run("systemctl show --value --property=ConditionResult nvidia-persistenced.service") == "no"
     assert node.run("systemctl is-failed nvidia-persistenced.service", check=False) != "failed"
     assert node.run("systemctl is-enabled nvidia-persistenced.service") == "enabled"
+    # What makes the device does so first, at every boot, and not before there is a driver.
+    maker = "inference-nvidia-devices.service"
+    assert "nvidia-persistenced.service" in node.run(f"systemctl show --value --property=Before {maker}")
+    node.run(f"systemctl start {maker}")
+    assert node.run(f"systemctl show --value --property=ConditionResult {maker}") == "no"
+    assert node.run(f"systemctl is-enabled {maker}") == "enabled"
 
 
 @pytest.mark.parametrize(
@@ -143,6 +116,18 @@ def test_what_cannot_work_is_refused_with_its_reason(node: Node) -> None:
     assert "cannot be installed" in output and "Declare NVIDIA's repository" in output
 
 
+def test_nothing_is_built_over_a_driver_of_the_installer(deb12: Node) -> None:
+    """One that cannot be taken away stops the run before any package moves."""
+    deb12.run("printf '#!/bin/sh\\nexit 1\\n' >/usr/bin/nvidia-uninstall; chmod 755 /usr/bin/nvidia-uninstall")
+    before = deb12.run("dpkg-query -W")
+    try:
+        output = " ".join(deb12.site(check=False).split())
+    finally:
+        deb12.run("rm /usr/bin/nvidia-uninstall")
+    assert "nvidia-uninstall --silent did not take the driver away" in output
+    assert deb12.run("dpkg-query -W") == before
+
+
 def test_a_driver_in_use_is_left_alone(deb13: Node) -> None:
     """Another flavour would replace it under a process that has one of its devices open."""
     deb13.run("touch /dev/nvidiactl; systemd-run --unit=holder sh -c 'exec 3</dev/nvidiactl; exec sleep 1000'")
@@ -151,3 +136,20 @@ def test_a_driver_in_use_is_left_alone(deb13: Node) -> None:
     finally:
         deb13.run("systemctl stop holder; rm /dev/nvidiactl")
     assert "it is in use: sleep (pid" in output and "nvidia_driver_swap_allowed" in output
+
+
+def test_nvidias_driver_takes_its_place(node: Node) -> None:
+    """Of which nothing is left behind, and which comes back."""
+    repository = Repository(node, "NVIDIA")
+    repository.publish(driver(NEW))
+    try:
+        node.site(nvidia_driver_source="nvidia", nvidia_driver_version=NEW)
+        found = installed(node)
+        left = {name: version for name, version in found.items() if version not in (f"{NEW}-1", "1")}
+        assert left == {}, "of Debian's"
+        assert node.run("dkms status").startswith(f"nvidia/{NEW}, ")
+    finally:
+        repository.remove()
+    node.site()
+    assert not {version for version in installed(node).values() if NEW in version}
+    assert f"/{BRANCHES[node.name[-2:]]}." in node.run("dkms status")

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The key that modules are signed with, and its certificate. Private to the collection."""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from pathlib import Path
+
+SEQUENCE, INTEGER, VERSION = 0x30, 0x02, 0xA0
+"""The first bytes of what a certificate is made of. Source: X.690, and Certificate of RFC 5280, section 4.1."""
+
+PEM = "-----BEGIN CERTIFICATE-----"
+
+
+class CertificateError(Exception):
+    """A key or certificate is not what it should be; the text is for the operator."""
+
+
+def to_der(pem: str) -> bytes:
+    """The one certificate of a text in PEM, as shim and the firmware want it. Raises CertificateError."""
+    found = pem.count(PEM)
+    if found != 1:
+        what = "no certificate in PEM" if found == 0 else f"{found} certificates instead of one"
+        raise CertificateError(
+            f"there is {what}: give one that begins with {PEM}; openssl x509 -inform DER -in FILE makes one of DER"
+        )
+    try:
+        der = ssl.PEM_cert_to_DER_cert(pem[pem.index(PEM) :].strip())
+    except ValueError as error:
+        raise CertificateError(f"the certificate in PEM is damaged: {error}") from error
+    serial(der)
+    return der
+
+
+def serial(der: bytes) -> str:
+    """The serial number of a certificate in DER, as pairs of hexadecimal digits without colons.
+
+    It is what the signature of a module names its key by. Raises CertificateError for what is no certificate.
+    """
+    try:
+        fields = _content(_content(der, SEQUENCE)[0], SEQUENCE)[0]
+        if fields[0] == VERSION:
+            fields = _content(fields, VERSION)[1]
+        number = _content(fields, INTEGER)[0]
+        # A zero before a first bit that would mean a sign.
+        return (number[1:] if number[0] == 0 and len(number) > 1 else number).hex().upper()
+    except IndexError as error:
+        raise CertificateError("this is no certificate in DER") from error
+
+
+def check_pair(key: str, certificate: str) -> None:
+    """See that a key without a passphrase and a certificate, both in PEM, belong together. Raises CertificateError."""
+
+    def refuse() -> str:
+        raise CertificateError("the key has a passphrase, which nobody types when DKMS signs: take it off")
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # Whether a key is long enough is for the firmware to say.
+    context.set_ciphers("DEFAULT@SECLEVEL=0")
+    with tempfile.TemporaryDirectory(prefix="inference-") as directory:
+        # The directory is root's alone.
+        paths = Path(directory, "key"), Path(directory, "certificate")
+        for path, text in zip(paths, (key, certificate), strict=True):
+            path.write_text(text, encoding="utf-8")
+        try:
+            context.load_cert_chain(certfile=paths[1], keyfile=paths[0], password=refuse)
+        except ssl.SSLError as error:
+            if "KEY_VALUES_MISMATCH" in str(error) or "KEY_TYPE_MISMATCH" in str(error):
+                raise CertificateError("the certificate is not that of the key") from error
+            raise CertificateError(f"the key is not to be read, or is none in PEM: {error}") from error
+
+
+def _content(data: bytes, tag: int) -> tuple[bytes, bytes]:
+    """What the first value of a tag holds, and what follows it. Raises IndexError where it is another, or cut off."""
+    if data[0] != tag:
+        raise IndexError(tag)
+    length, start = data[1], 2
+    if length & 0x80:
+        start += length & 0x7F
+        length = int.from_bytes(data[2:start], "big")
+    end = start + length
+    if end > len(data):
+        raise IndexError(end)
+    return data[start:end], data[end:]

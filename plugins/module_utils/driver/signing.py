@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whose key a kernel module is signed with, and which one DKMS is to sign with. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+OWN_KEY = "/etc/dkms/inference-mok.key"
+OWN_CERTIFICATE = "/etc/dkms/inference-mok.der"
+OWN_CONFIGURATION = "/etc/dkms/framework.conf.d/inference-signing.conf"
+"""Where a site's own key is put. Source of the directory: read_framework_conf of DKMS 3.0.10 and 3.2.2."""
+
+CONFIGURATION_TEXT = f"""\
+# Managed by Ansible: baremetal.inference.dkms_signing
+mok_signing_key={OWN_KEY}
+mok_certificate={OWN_CERTIFICATE}
+"""
+
+TOKEN = "pkcs11:"
+"""Begins the name of a key that lies in a hardware token, which is no file."""
+
+FIELD = re.compile(r"^(signer|sig_key|sig_id):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Who signed a module."""
+
+    signer: str
+    """The name in the certificate. DKMS gives all of its keys the same one."""
+    key: str
+    """The serial number of the certificate, as `certificates.serial` writes it; empty where there is none."""
+
+    def __str__(self) -> str:
+        return f"{self.signer or 'an unnamed key'} ({self.key or 'no number'})"
+
+
+def signature(modinfo: str) -> Signature | None:
+    """The signature of a module, of what ``modinfo`` says of it; None for one that has none, and for no module."""
+    fields = dict(FIELD.findall(modinfo))
+    if not fields:
+        return None
+    return Signature(fields.get("signer", ""), fields.get("sig_key", "").replace(":", "").upper())
+
+
+def own_files(key: str, certificate: bytes) -> dict[str, tuple[str | bytes | None, int]]:
+    """The files that make DKMS sign with a site's own key, and their modes. Without a key, none of them is to be there.
+
+    `key` is in PEM, `certificate` in DER, which is all that shim takes.
+    """
+    if not key:
+        return dict.fromkeys((OWN_CONFIGURATION, OWN_KEY, OWN_CERTIFICATE), (None, 0))
+    # The configuration last: DKMS makes a key of its own in place of one that is named and not there.
+    return {
+        OWN_KEY: (key.strip() + "\n", 0o600),
+        OWN_CERTIFICATE: (certificate, 0o644),
+        OWN_CONFIGURATION: (CONFIGURATION_TEXT, 0o644),
+    }
+
+
+def openssl_request(key: str, certificate: str) -> list[str]:
+    """The command that makes a new key, as DKMS itself does. Source: prepare_signing of /usr/sbin/dkms 3.0.10, and
+    prepare_mok of 3.2.2, which adds what the key is for."""
+    form = ["-x509", "-nodes", "-batch", "-days", "36500", "-newkey", "rsa:2048", "-outform", "DER"]
+    use = ["-subj", "/CN=DKMS module signing key", "-addext", "extendedKeyUsage=codeSigning"]
+    return ["openssl", "req", "-new", *form, *use, "-keyout", key, "-out", certificate]

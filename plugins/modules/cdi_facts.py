@@ -1,0 +1,176 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cdi_facts
+short_description: Tell which devices containers can ask for by CDI name, and whether that is still true
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Reads the specifications of the Container Device Interface (CDI) in C(/etc/cdi) and C(/var/run/cdi), and holds those
+    of the kind C(nvidia.com/gpu) against the loaded driver and the files and devices of the node.
+  - A specification that outlived its driver makes containers fail at their start, or gives them libraries that do not
+    fit the kernel module.
+  - Changes nothing, and never fails for a specification that is broken. Specifications in YAML need C(python3-yaml)
+    on the node; without it, RV(ansible_facts.cdi.specs[].error) says so.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+options:
+  gpus:
+    description:
+      - The node's GPUs, as the fact C(gpus) of M(baremetal.inference.gpu_facts) with its subset C(nvidia_smi). Then
+        RV(ansible_facts.cdi.refresh_reason) also tells of GPUs and MIG slices that came or went.
+    type: list
+    elements: dict
+    default: []
+  root:
+    description: Directory to read everything below.
+    type: path
+    default: /
+"""
+
+EXAMPLES = r"""
+- name: See what containers can ask for
+  baremetal.inference.cdi_facts:
+
+- name: Write the specification anew where it is no longer true
+  ansible.builtin.systemd_service:
+    name: nvidia-cdi-refresh.service
+    state: restarted
+  when: ansible_facts['cdi'].refresh_reason is not none
+"""
+
+RETURN = r"""
+ansible_facts:
+  description: The facts.
+  returned: always
+  type: dict
+  contains:
+    cdi:
+      description: The specifications.
+      type: dict
+      contains:
+        devices:
+          description: The qualified names that a container can ask for.
+          type: list
+          elements: str
+          sample: [nvidia.com/gpu=0, nvidia.com/gpu=all]
+        conflicts:
+          description: Devices that nobody can ask for, because two files of one directory claim them.
+          type: list
+          elements: dict
+          contains:
+            device:
+              description: Its qualified name.
+              type: str
+            paths:
+              description: The files.
+              type: list
+              elements: str
+        driver_version:
+          description: The version of the loaded driver, V(null) where none is loaded.
+          type: str
+        refresh_reason:
+          description:
+            - Why C(nvidia-cdi-refresh.service) has to write C(/var/run/cdi/nvidia.yaml) anew.
+            - V(null) where it need not.
+          type: str
+        specs:
+          description: The files, in the order in which they are looked up. Of a device in both directories, the later
+            counts.
+          type: list
+          elements: dict
+          contains:
+            path:
+              description: The file.
+              type: str
+            kind:
+              description: What it offers, such as V(nvidia.com/gpu). V(null) where it cannot be read.
+              type: str
+            cdi_version:
+              description: The version of the specification's form, V(null) where it does not tell.
+              type: str
+            devices:
+              description: The devices' names, without the kind.
+              type: list
+              elements: str
+            driver_versions:
+              description: The versions of the NVIDIA driver whose libraries it names.
+              type: list
+              elements: str
+            missing_paths:
+              description: Files and device nodes of the host that it names, and that do not exist.
+              type: list
+              elements: str
+            renumbered:
+              description: Device nodes that it names by numbers that they do not have.
+              type: list
+              elements: str
+            stale:
+              description:
+                - Why it must go, which M(baremetal.inference.cdi_specs) does. V(null) where it may stay, as all of
+                  other kinds, and that of C(nvidia-cdi-refresh).
+              type: str
+            error:
+              description: Why it cannot be read, V(null) where it can.
+              type: str
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import cdi
+from ansible_collections.baremetal.inference.plugins.module_utils.gpu import driver
+
+
+def facts(root: Path, gpus: list[dict[str, Any]]) -> dict[str, Any]:
+    """The fact `cdi`, below a root."""
+    reality = cdi.reality(driver.read(root).module_version, gpus)
+    specs = cdi.read(root)
+    findings = cdi.judge(root, specs, reality)
+    return {
+        "devices": cdi.devices(specs),
+        "conflicts": [{"device": device, "paths": paths} for device, paths in cdi.conflicts(specs).items()],
+        "driver_version": reality.driver_version,
+        "refresh_reason": cdi.refresh_reason(findings, reality) or None,
+        "specs": [
+            {
+                "path": finding.spec.path,
+                "kind": finding.spec.kind or None,
+                "cdi_version": finding.spec.version or None,
+                "devices": list(finding.spec.devices),
+                "driver_versions": list(finding.spec.driver_versions),
+                "missing_paths": list(finding.missing),
+                "renumbered": list(finding.renumbered),
+                "stale": finding.stale or None,
+                "error": finding.spec.error or None,
+            }
+            for finding in findings
+        ],
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "gpus": {"type": "list", "elements": "dict", "default": []},
+            "root": {"type": "path", "default": "/"},
+        },
+        supports_check_mode=True,
+    )
+    module.exit_json(changed=False, ansible_facts={"cdi": facts(Path(module.params["root"]), module.params["gpus"])})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nvidia_driver_runfile
+short_description: Install a driver by NVIDIA's installer (.run), or take it away
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Runs NVIDIA's installer, after its checksum, version and architecture have been checked. A driver of another
+    version, or one that DKMS does not know, is uninstalled first.
+  - Builds the kernel module by DKMS for every kernel in C(/boot) that has headers; the installer itself does so for the
+    running one alone. M(baremetal.inference.nvidia_driver_gate) says whether each has got it.
+  - Where the installer fails, the errors of C(/var/log/nvidia-installer.log) stand in the message.
+  - Does not ask who uses a driver that it takes away. M(baremetal.inference.nvidia_driver_facts) tells that.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - The file need not be there yet, unless O(state=verified).
+  diff_mode:
+    support: none
+options:
+  state:
+    description:
+      - V(present) installs the driver, V(absent) takes away what the installer has put here.
+      - V(verified) only checks the file, on whatever machine it lies.
+    type: str
+    choices: [present, absent, verified]
+    default: present
+  path:
+    description:
+      - The file, required unless O(state=absent). The installer unpacks itself into the file's directory, where only
+        root should be able to write.
+    type: path
+  checksum:
+    description: What it must be, as sha256:… Required unless O(state=absent).
+    type: str
+  version:
+    description: The driver's version, such as V(580.105.08). Required unless O(state=absent).
+    type: str
+  flavor:
+    description: The kernel module's flavour that O(arguments) ask for; a driver with the other one is installed anew.
+    type: str
+    choices: [open, proprietary]
+    default: open
+  arguments:
+    description: Arguments of the installer.
+    type: list
+    elements: str
+    default: [--silent, --dkms]
+  options:
+    description: Further arguments, each for installers that know it. Another one would make them give up.
+    type: list
+    elements: str
+    default: []
+  kernels:
+    description: The releases of the kernels to build for, where the machine does not boot from its own C(/boot).
+    type: list
+    elements: str
+    default: []
+  timeout:
+    description: Seconds for the installer, and for each build.
+    type: int
+    default: 1800
+"""
+
+EXAMPLES = r"""
+- name: Check a file before anything is changed
+  baremetal.inference.nvidia_driver_runfile:
+    state: verified
+    path: /srv/drivers/NVIDIA-Linux-x86_64-580.105.08.run
+    checksum: sha256:d9c6e8188672f3eb74dd04cfa69dd58479fa1d0162c8c28c8d17625763293475
+    version: 580.105.08
+  delegate_to: localhost
+
+- name: Install it
+  baremetal.inference.nvidia_driver_runfile:
+    path: /root/driver/NVIDIA-Linux-x86_64-580.105.08.run
+    checksum: sha256:d9c6e8188672f3eb74dd04cfa69dd58479fa1d0162c8c28c8d17625763293475
+    version: 580.105.08
+    flavor: open
+    arguments: [--silent, --dkms, --kernel-module-type=open]
+"""
+
+RETURN = r"""
+before:
+  description: What the installer had put here before, V(null) for nothing.
+  returned: unless O(state=verified)
+  type: dict
+  contains:
+    version:
+      description: The driver's version, V(null) where it cannot be told.
+      type: str
+    flavor:
+      description: V(open) or V(proprietary), V(null) where the running kernel has no module of it.
+      type: str
+    registered:
+      description: Whether DKMS knows it.
+      type: bool
+kernels:
+  description: The kernels that the module was built for, besides the one that the installer built it for.
+  returned: O(state=present), outside check mode
+  type: list
+  elements: str
+file:
+  description: The file.
+  returned: O(state=verified)
+  type: dict
+  contains:
+    sha256:
+      description: Its checksum.
+      type: str
+    version:
+      description: The version of its driver, V(null) where it does not tell.
+      type: str
+    machine:
+      description: The architecture that it is for, such as V(x86_64), V(null) where it does not tell.
+      type: str
+    size:
+      description: Its size in bytes.
+      type: int
+"""
+
+import platform
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.commands import run
+from ansible_collections.baremetal.inference.plugins.module_utils.driver import installer, runfile
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.facts import Reader
+
+LOOK_SECONDS = 60
+
+ARGUMENTS = {
+    "state": {"type": "str", "choices": ["present", "absent", "verified"], "default": "present"},
+    "path": {"type": "path"},
+    "checksum": {"type": "str"},
+    "version": {"type": "str"},
+    "flavor": {"type": "str", "choices": ["open", "proprietary"], "default": "open"},
+    "arguments": {"type": "list", "elements": "str", "default": ["--silent", "--dkms"]},
+    "options": {"type": "list", "elements": "str", "default": []},
+    "kernels": {"type": "list", "elements": "str", "default": []},
+    "timeout": {"type": "int", "default": 1800},
+}
+
+
+def verify(params: dict[str, Any], machine: str = "") -> installer.Checked:
+    """Check the file. Raises InstallerError with all that is wrong with it, and OSError."""
+    path = Path(params["path"])
+    found = installer.check(path)
+    problems = installer.problems(path, found, params["checksum"], params["version"], machine)
+    if problems:
+        raise installer.InstallerError("; ".join(problems))
+    return found
+
+
+def apply(
+    params: dict[str, Any], host: installer.Installer, check_mode: bool, running: str, machine: str
+) -> dict[str, Any]:
+    """The module's result for a driver that shall be there, or not. Raises InstallerError and OSError."""
+    before = host.installed(running)
+    present = params["state"] == "present"
+    same = before is not None and before.is_driver(params["version"], params["flavor"]) if present else before is None
+    result: dict[str, Any] = {"changed": not same, "before": asdict(before) if before else None}
+    if check_mode:
+        return result
+    if not same:
+        if present:
+            # Before the old driver goes.
+            verify(params, machine)
+        host.uninstall()
+    if present:
+        if not same:
+            host.install(Path(params["path"]), params["arguments"], params["options"])
+            after = host.installed(running)
+            if after is None or after.version != params["version"]:
+                found = after.version if after else "no driver"
+                raise installer.InstallerError(
+                    f"NVIDIA's installer reports success, and left {found} instead of {params['version']}: read "
+                    f"/{runfile.LOGS[0]}"
+                )
+        result["kernels"] = host.build(params["version"], params["kernels"])
+        result["changed"] = not same or bool(result["kernels"])
+    return result
+
+
+def main() -> None:
+    needed = ["path", "checksum", "version"]
+    module = AnsibleModule(
+        argument_spec=ARGUMENTS,
+        required_if=[("state", "present", needed), ("state", "verified", needed)],
+        supports_check_mode=True,
+    )
+    params = module.params
+    try:
+        if params["state"] == "verified":
+            result: dict[str, Any] = {"changed": False, "file": asdict(verify(params))}
+        else:
+            host = installer.Installer(Reader(Path("/"), run, LOOK_SECONDS), params["timeout"])
+            result = apply(params, host, module.check_mode, platform.release(), platform.machine())
+    except (installer.InstallerError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
