@@ -10,21 +10,20 @@ module: engine_plan
 short_description: Check what the engines of a node shall be, before anything changes
 version_added: 0.1.0
 description:
-  - Checks the instances and the registry, what every container shares, the addresses and ports that engines would
-    listen on, and the disk that the image needs.
+  - Checks the instances and the registry, the GPUs that instances ask for, what every container shares, the addresses
+    and ports that engines would listen on, and the disk that the image needs.
+  - The registry's engine flags are checked by the catalogue of the engine's version, or by the nearest that there is.
+    What works but is deprecated, or is not known for sure, is warned of.
   - Fails with every mistake at once. Reads only.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
-  instances:
-    description: The instances of this node.
+  gpus:
+    description:
+      - The node's GPUs, as the fact C(gpus) of M(baremetal.inference.gpu_facts). Every GPU that an instance asks for is
+        then one of them, and free. Before the driver works, only their number counts.
     type: list
     elements: dict
-    required: true
-  models:
-    description: The model registry.
-    type: dict
-    required: true
   address:
     description: The address that engines listen on.
     type: str
@@ -33,6 +32,13 @@ options:
     description: The engine's image, by digest.
     type: str
     required: true
+  engine_version:
+    description:
+      - The version of vLLM in the image.
+      - If empty, the image is asked where the node has it, and its tag else, which may stand before the digest. If
+        that does not tell it either, the newest catalogue is taken.
+    type: str
+    default: ""
   image_gib:
     description: Free space in GiB that pulling the image needs.
     type: int
@@ -42,7 +48,7 @@ options:
     type: path
     default: /var/lib/docker
   cdi_problem:
-    description: Why the Docker engine of this node cannot hand out GPUs by CDI. Empty where it can.
+    description: Why containers of this node cannot ask for GPUs by CDI name. Empty where they can.
     type: str
     default: ""
   settings:
@@ -58,6 +64,7 @@ options:
     type: dict
     default: {}
 extends_documentation_fragment:
+  - baremetal.inference.registry
   - baremetal.inference.attributes
 attributes:
   check_mode:
@@ -72,7 +79,9 @@ EXAMPLES = r"""
     instances: "{{ instances }}"
     models: "{{ models }}"
     image: "{{ engine_image }}"
+    engine_version: 0.32.0
     image_gib: 30
+    gpus: "{{ ansible_facts['gpus'] }}"
     settings: "{{ settings }}"
 """
 
@@ -81,6 +90,16 @@ image_space:
   description: Space in GiB that the image will take, by the directory that it goes to. Empty where the node has it.
   returned: success
   type: dict
+engine_version:
+  description: The version of vLLM in the image. Empty where nothing tells it.
+  returned: success
+  type: str
+  sample: 0.32.0
+catalogue_version:
+  description: The version of vLLM whose flags the registry was checked by.
+  returned: success
+  type: str
+  sample: 0.32.0
 problems:
   description: Every mistake found, as a line for the operator.
   returned: failure
@@ -88,73 +107,30 @@ problems:
   elements: str
 """
 
-import contextlib
-import ipaddress
 import shutil
-import socket
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.engine_ports import (
+    address_problems,
+    port_problems,
+    running_instances,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.engine_settings import (
     check_environment,
     check_settings,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.node import identity, releases, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
+from ansible_collections.baremetal.inference.plugins.module_utils.engine_version import find
+from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance, load_instances
+from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance, load_instances
 
 GIB = 2**30
-
-
-def address_problems(address: str) -> list[Problem]:
-    """An address that no engine of this node can listen on."""
-    try:
-        family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.bind((address, 0))
-    except ValueError:
-        return [Problem("engines", "must be an IP address of the node (inference_address)", "address", address)]
-    except OSError as error:
-        message = f"is no address of this node ({error.strerror}): correct inference_address"
-        return [Problem("engines", message, "address", address)]
-    return []
-
-
-def running_instances(paths: Paths) -> dict[str, int | None]:
-    """The instances that run on this node, with their ports; None where the release cannot be read."""
-    ports: dict[str, int | None] = {}
-    for name in releases.names(paths):
-        number = releases.active_number(paths, name)
-        if number is None or systemd.active_state(unit_name(name)) not in systemd.RUNNING:
-            continue
-        ports[name] = None
-        with contextlib.suppress(releases.ReleaseError):
-            ports[name] = releases.load(paths, name, number).port
-    return ports
-
-
-def port_problems(instances: list[Instance], address: str, running: dict[str, int | None]) -> list[Problem]:
-    """Ports of instances that would be started, which somebody has already."""
-    problems = []
-    declared = {instance.name for instance in instances}
-    for instance in instances:
-        if instance.name in running:
-            # It is not started now: its port changes when its pending release is rolled out.
-            continue
-        holders = [name for name, port in running.items() if port == instance.port]
-        owners = identity.ownership(instance.port, address, init_pid=None)
-        if holders:
-            gone = "" if holders[0] in declared else ", which the inventory no longer declares"
-            message = f"is held by instance {holders[0]}{gone}: stop that one, or take another port"
-        elif owners.strangers or owners.unknown:
-            who = ", ".join(map(str, owners.strangers)) or "a process that cannot be seen from here"
-            message = f"is taken by {who}: stop that, or give the instance another port"
-        else:
-            continue
-        problems.append(Problem(f"instance {instance.name}", message, "port", instance.port))
-    return problems
 
 
 def image_space(module: AnsibleModule) -> tuple[dict[str, int], list[Problem]]:
@@ -178,6 +154,15 @@ def image_space(module: AnsibleModule) -> tuple[dict[str, int], list[Problem]]:
     return {}, [Problem("disk", message, str(root))]
 
 
+def gpu_problems(instances: list[Any], registry: entries.Registry, gpus: list[dict[str, Any]] | None) -> list[Problem]:
+    """GPUs that instances without any other mistake ask for, and that this node does not have, or only once."""
+    try:
+        load_instances(instances, registry, gpus)
+    except InputError as error:
+        return error.problems
+    return []
+
+
 def cdi_problems(instances: list[Instance], reason: str) -> list[Problem]:
     """Instances whose GPUs this node's Docker cannot hand out."""
     return [
@@ -192,8 +177,10 @@ def main() -> None:
         argument_spec={
             "instances": {"type": "list", "elements": "dict", "required": True},
             "models": {"type": "dict", "required": True},
+            "gpus": {"type": "list", "elements": "dict"},
             "address": {"type": "str", "default": "127.0.0.1"},
             "image": {"type": "str", "required": True},
+            "engine_version": {"type": "str", "default": ""},
             "image_gib": {"type": "int", "required": True},
             "docker_data_root": {"type": "path", "default": "/var/lib/docker"},
             "cdi_problem": {"type": "str", "default": ""},
@@ -209,9 +196,16 @@ def main() -> None:
     problems += check_environment(values["environment"], values["secret_environment"])
     wrong_address = address_problems(values["address"])
     problems += wrong_address
+    docker = module.get_bin_path("docker")
+    version = find(values["engine_version"], values["image"], Paths().registry, docker, module.run_command)
+    flags = catalogue.choose(version)
+    registry = entries.read(values["models"], flags)
+    for warning in [*filter(None, [flags.note]), *registry.warnings]:
+        module.warn(str(warning))
     try:
-        instances = load_instances(values["instances"], values["models"])
+        instances = load_instances(values["instances"], registry)
         present = [instance for instance in instances if instance.state == "present"]
+        problems += gpu_problems(values["instances"], registry, values["gpus"])
         if not wrong_address:
             problems += port_problems(present, values["address"], running_instances(Paths()))
         if values["cdi_problem"]:
@@ -224,7 +218,7 @@ def main() -> None:
         lines = [str(problem) for problem in problems]
         text = "\n".join(f"- {line}" for line in lines)
         module.fail_json(msg=f"Nothing was changed. To correct:\n{text}", problems=lines)
-    module.exit_json(changed=False, image_space=space)
+    module.exit_json(changed=False, image_space=space, engine_version=version, catalogue_version=flags.version)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ options:
     type: path
     required: true
   models:
-    description: Entries of the model registry by name. Only their keys C(model) and C(revision) are read.
+    description: Entries of the model registry by name. Only their keys C(model), C(revision) and C(checksum) are read.
     type: dict
     required: true
   manifests:
@@ -58,6 +58,14 @@ options:
     description: Read every published file again, whatever the cache says.
     type: bool
     default: false
+  hub_endpoint:
+    description: The hub, or a mirror of it, that is asked how large a model is that is still to be fetched from there.
+    type: str
+    default: https://huggingface.co
+  hub_token:
+    description: Who asks; empty for nobody in particular.
+    type: str
+    default: ""
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -66,6 +74,7 @@ attributes:
   diff_mode:
     support: full
 seealso:
+  - module: baremetal.inference.model_fetch
   - module: baremetal.inference.model_manifest
 """
 
@@ -87,7 +96,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 catalog:
-  description: Where each model lies, or will lie, by name.
+  description: Where each model lies, or will lie, by name; as revision C(REVISION) where one has to be fetched.
   returned: success
   type: dict
   sample:
@@ -136,6 +145,24 @@ copies:
   returned: success
   type: list
   elements: dict
+fetches:
+  description: The models that have to be fetched from the network first, by M(baremetal.inference.model_fetch).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The model.
+      type: str
+    hub:
+      description: Whether it comes from a hub, by the client in the engine's image.
+      type: bool
+    source:
+      description: Its URL or its name on the hub.
+      type: str
+    summary:
+      description: The same for people, with the bytes that are needed.
+      type: str
 problems:
   description: Everything that stands in the way, each with what was found and what to do.
   returned: success
@@ -153,7 +180,14 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, Manifest, hash_cache
+from ansible_collections.baremetal.inference.plugins.module_utils import fetching
+from ansible_collections.baremetal.inference.plugins.module_utils.hub_source import Hub
+from ansible_collections.baremetal.inference.plugins.module_utils.manifest import (
+    HashCache,
+    Manifest,
+    hash_cache,
+    human,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.model_store import (
     CONTROLLER,
     GIB,
@@ -168,6 +202,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.model_store im
     same_file_system,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.remote_source import HUB, Remote, fetched
+from ansible_collections.baremetal.inference.plugins.module_utils.stored_models import NOT_KNOWN
+from ansible_collections.baremetal.inference.plugins.module_utils.transfer import TransferError
 
 PUBLISHED = "published"
 
@@ -181,6 +218,8 @@ class Publisher:
         self.store = Store(self.root, cache, module.params["verify"])
         self.cache = cache
         self.sources: dict[str, Source] = {}
+        self.fetches: list[dict[str, Any]] = []
+        """The models to fetch from the network: items of the return value `fetches`."""
 
     def plan(self) -> tuple[list[Plan], list[Problem]]:
         """What is there and what is to come, and all problems of all models."""
@@ -188,8 +227,20 @@ class Publisher:
         self.sources, problems = load_sources(params["models"])
         manifests: dict[str, Manifest] = {}
         local: dict[str, Source] = {}
+        missing: dict[str, int] = {}
+        there: list[Plan] = []
         for name, source in self.sources.items():
-            if source.origin == NODE:
+            if source.remote:
+                manifest = fetched(self.root / name, source.remote)
+                plan = self.store.plan(name, manifest) if manifest else None
+                if plan and plan.published:
+                    there.append(plan)
+                    continue
+                try:
+                    missing[name] = self._fetch(name, source.remote)
+                except TransferError as error:
+                    problems.append(Problem(f"models.{name}", str(error)))
+            elif source.origin == NODE:
                 misplaced = check_place(self.root, name, source.path)
                 problems += misplaced
                 if not misplaced:
@@ -203,12 +254,23 @@ class Publisher:
                 problems.append(Problem(f"manifests.{name}", "is missing: the model comes from the controller"))
         found, more = build_manifests(local, params["models"], self.cache)
         problems += more
-        plans = [self.store.plan(name, manifest) for name, manifest in {**manifests, **found}.items()]
+        plans = [*there, *(self.store.plan(name, manifest) for name, manifest in {**manifests, **found}.items())]
         others = sum(
             float(gib) for path, gib in params["other_space"].items() if same_file_system(self.root, Path(path))
         )
-        problems += check_space(self.root, plans, round((params["reserve_gib"] + others) * GIB))
+        missing |= {plan.name: plan.missing_bytes for plan in plans}
+        problems += check_space(self.root, missing, round((params["reserve_gib"] + others) * GIB))
         return plans, problems
+
+    def _fetch(self, name: str, remote: Remote) -> int:
+        """Note that a model has to be fetched. Returns the bytes that this needs. Raises TransferError."""
+        if self.module.params["state"] == PUBLISHED and not self.module.check_mode:
+            raise TransferError(f"{remote.location} was not fetched: run the role again")
+        hub = Hub(self.module.params["hub_endpoint"], self.module.params["hub_token"])
+        needed = fetching.needed(remote, fetching.workplace(self.root, name, remote), hub)
+        summary = f"{name} from {remote.location}: {human(needed)} to fetch"
+        self.fetches.append({"name": name, "hub": remote.kind == HUB, "source": remote.location, "summary": summary})
+        return needed
 
     def publish(self, plans: list[Plan]) -> None:
         """Publish what is not published. Raises InputError with the problems of all models."""
@@ -238,9 +300,10 @@ class Publisher:
         }
 
 
-def catalog(plans: list[Plan]) -> dict[str, dict[str, Any]]:
+def catalog(plans: list[Plan], root: Path, fetches: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The return value `catalog`."""
-    return {
+    unknown = {"revision": NOT_KNOWN, "weight_bytes": 0, "bytes": 0}
+    return {item["name"]: {"path": str(root / item["name"] / NOT_KNOWN), **unknown} for item in fetches} | {
         plan.name: {
             "path": str(plan.path),
             "revision": plan.manifest.revision,
@@ -260,6 +323,8 @@ def main() -> None:
             "state": {"type": "str", "choices": ["planned", PUBLISHED], "default": PUBLISHED},
             "other_space": {"type": "dict", "default": {}},
             "reserve_gib": {"type": "float", "default": 0},
+            "hub_endpoint": {"type": "str", "default": "https://huggingface.co"},
+            "hub_token": {"type": "str", "default": "", "no_log": True},
             "cache": {"type": "path"},
             "verify": {"type": "bool", "default": False},
         },
@@ -286,8 +351,9 @@ def main() -> None:
             module.warn(f"{damage}; the whole revision is replaced by an intact one")
     module.exit_json(
         changed=publishes and bool(coming),
-        catalog=catalog(plans),
+        catalog=catalog(plans, publisher.root, publisher.fetches),
         transfers=transfers,
+        fetches=publisher.fetches,
         copies=[item for item in transfers if item["origin"] == CONTROLLER and item["files"]],
         problems=[str(problem) for problem in problems],
         rsync=module.get_bin_path("rsync") or "",

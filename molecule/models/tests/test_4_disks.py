@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Copies on a faster disk, from which the engines load; and what is left when the store is cleaned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from node import PROJECT, Node, changes, playbook
+
+FAST = "/run/fast"
+SMALL = "/srv/small"
+CLEAN = str(PROJECT / "molecule/models/clean.yml")
+PUBLISH, COPY = "baremetal.inference.model_publish", "baremetal.inference.model_fast_copy"
+
+
+def files_of_engine(node: Node, instance: str) -> str:
+    """Where the weights lie that an engine has, as its container sees them."""
+    (path,) = [each for each in arguments(node, instance) if each.startswith(f"{FAST}/tiny-")]
+    code = f"import os; print(os.path.realpath('{path}/model.safetensors'))"
+    return node.run(f'docker exec vllm-{instance} python3 -c "{code}"')
+
+
+def arguments(node: Node, instance: str) -> list[str]:
+    return list(json.loads(node.run(f"docker inspect --format '{{{{json .Args}}}}' vllm-{instance}")))
+
+
+def revision(node: Node, model: str) -> str:
+    return node.run(f"ls -t /mnt/models/{model} | head -1")
+
+
+def test_the_engines_load_from_the_copy(node: Node) -> None:
+    """Two variants, whose weights are on the fast disk once; and what serves is what the inventory asks for."""
+    copy = f"{FAST}/.copies/tiny-a/{revision(node, 'tiny-a')}/model.safetensors"
+    assert [files_of_engine(node, instance) for instance in ("main", "office")] == [copy, copy]
+    assert node.run(f"find {FAST}/.copies {FAST}/tiny-* -name '*.safetensors' -type f") == copy
+    assert "pending" not in node.site("--tags", "model_store,vllm_configure")
+
+
+def test_a_damaged_copy_is_made_anew_and_no_engine_notices(node: Node) -> None:
+    pids = [node.engine_pid(name) for name in ("main", "office")]
+    copy = f"{FAST}/.copies/tiny-a/{revision(node, 'tiny-a')}"
+    node.run(f"rm {copy}/tokenizer.json")
+    output = node.site("--tags", "model_store,vllm_configure")
+    assert changes(output) == 1
+    assert "pending" not in output
+    node.run(f"cmp {copy}/tokenizer.json /mnt/models/tiny-a/*/tokenizer.json")
+    assert [node.engine_pid(name) for name in ("main", "office")] == pids
+
+
+@pytest.fixture
+def small(node: Node) -> Iterator[str]:
+    """A fast disk that is smaller than the model."""
+    node.run(f"mkdir -p {SMALL} && mount -t tmpfs -o size=1m tmpfs {SMALL}")
+    yield f"{SMALL}/models"
+    node.run(f"umount {SMALL} && rmdir {SMALL}")
+
+
+def test_a_full_disk_costs_no_service(node: Node, small: str) -> None:
+    """Too small from the beginning, and filled up meanwhile by others: links to the store, and no failure."""
+    given: dict[str, Any] = {"model_store_fast_path": small, "model_store_reserve_gib": 0}
+    output = node.site("--tags", "model_store", **given)
+    assert "is served from the store: needed 1." in " ".join(output.split())
+    path = f"{small}/tiny-a/{revision(node, 'tiny-a')}"
+    assert node.run(f"readlink {path}") == f"/mnt/models/tiny-a/{revision(node, 'tiny-a')}"
+    node.run(f"test -r {path}/config.json")
+    assert changes(node.site("--tags", "model_store", **given)) == 0
+    assert node.run(f"find {small}/.copies -type f 2>/dev/null", check=False) == ""
+
+
+def test_the_least_recently_used_copy_goes_and_none_that_a_release_needs(node: Node) -> None:
+    node.run("mkdir -p /srv/spare && cp -L /mnt/models/tiny-a/*/* /srv/spare/ && rm /srv/spare/manifest.json")
+    catalog = node.module(PUBLISH, store="/mnt/models", models={"spare": {"model": "/srv/spare"}})["catalog"]
+    given = {"store": "/mnt/models", "fast_path": FAST}
+    assert node.module(COPY, catalog=catalog, **given)["copied"] == [f"{FAST}/spare/{catalog['spare']['revision']}"]
+    tiny = {"tiny-a": {"path": f"/mnt/models/tiny-a/{revision(node, 'tiny-a')}"}}
+    # Room for one: tiny-a is the older one, but engines have it.
+    dropped = node.module(COPY, catalog=tiny, limit_gib=0.002, **given)["dropped"]
+    assert dropped == [f"{FAST}/spare/{catalog['spare']['revision']}"]
+    assert node.run(f"readlink -f {dropped[0]}") == catalog["spare"]["path"]
+    result = node.module(COPY, catalog=catalog, limit_gib=0.002, **given)
+    assert (result["dropped"], result["copied"]) == ([], [])
+    assert "raise the limit" in result["notes"][0]
+
+
+def test_cleaning_up_leaves_what_a_rollback_needs(node: Node) -> None:
+    """A prompt that was tried and given up has a release, and its revision stays; a model without any does not."""
+    kept = node.run("ls /mnt/models/tiny-pirate").split()
+    models = {
+        "tiny-a": {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
+        | {"enforce-eager": True},
+        "tiny-pirate": {"base": "tiny-a", "system-prompt": "Another one."},
+        "tiny-clerk": {"base": "tiny-a", "system-prompt": "And another."},
+    }
+    node.site("--tags", "model_store,vllm_configure", models=models)
+    staged = node.run("ls /mnt/models/tiny-pirate").split()
+    assert len(staged) == len(kept) + 1
+    node.site("--tags", "model_store,vllm_configure")
+    for number in (1, 2):
+        node.run(f"echo {number} > /srv/spare/note.txt")
+        node.module(PUBLISH, store="/mnt/models", models={"spare": {"model": "/srv/spare"}})
+    spare = node.run("ls -t /mnt/models/spare").split()
+    assert len(spare) == 3
+    node.run("mkdir -p /mnt/models/.incoming/gone.0123456789ab && touch -d '3 days ago' /mnt/models/.incoming/gone*")
+    output = playbook(node.name, "--check", name=CLEAN, model_store_keep=1)
+    assert "would be freed" in output
+    assert len(node.run("ls /mnt/models/spare").split()) == 3
+    playbook(node.name, name=CLEAN, model_store_keep=1)
+    assert node.run("ls /mnt/models/tiny-pirate").split() == staged
+    assert node.run("ls /mnt/models/spare").split() == spare[:1]
+    assert node.run("ls -A /mnt/models/.incoming") == ""
+    assert changes(playbook(node.name, name=CLEAN, model_store_keep=1)) == 0
+    node.run(f"rm -rf /srv/spare /mnt/models/spare {FAST}/spare {FAST}/.copies/spare")
+    assert "pending" not in node.site("--tags", "model_store,vllm_configure")
+    assert node.ask("tiny-pirate") == "Arr, I am tiny-a."

@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The engine's flags that decide whether a model fits, read from a registry entry. Private to the collection.
+
+Which flags there are and what they take is checked against the engine's catalogue elsewhere; here a value that is no
+number is a misfit, and the flag's default counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .misfit import Misfit
+
+UTILIZATION = 0.92
+"""Default of --gpu-memory-utilization (vLLM 0.32.0, vllm/config/cache.py)."""
+
+AUTO = -1
+"""--max-model-len: as long as fits."""
+
+DTYPES: Mapping[str, str] = {"half": "float16", "float": "float32"}
+"""Other names for dtypes (_STR_DTYPE_TO_TORCH_DTYPE in vllm/config/model.py)."""
+
+MULTIPLIERS: Mapping[str, int] = {
+    **{letter: 1000 ** (power + 1) for power, letter in enumerate("kmgt")},
+    **{letter: 1024 ** (power + 1) for power, letter in enumerate("KMGT")},
+}
+"""Endings of numbers: small letters are decimal, capitals binary (human_readable_int in
+vllm/utils/argparse_utils.py)."""
+
+MOST_RANKS = 1024
+"""More than any instance spans in one direction."""
+
+NUMBER = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT]?)")
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Flags under the engine's names; sizes in tokens, bytes or GiB as the engine has them. None: not set."""
+
+    tensor_parallel_size: int = 1
+    pipeline_parallel_size: int = 1
+    data_parallel_size: int = 1
+    enable_expert_parallel: bool = False
+    max_model_len: int | None = None
+    gpu_memory_utilization: float = UTILIZATION
+    kv_cache_memory_bytes: int | None = None
+    kv_cache_dtype: str = "auto"
+    dtype: str = "auto"
+    quantization: str | None = None
+    block_size: int | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    enable_chunked_prefill: bool = True
+    async_scheduling: bool = True
+    enforce_eager: bool = False
+    disable_hybrid_kv_cache_manager: bool = False
+    cpu_offload_gb: float = 0
+
+    @property
+    def world_size(self) -> int:
+        """GPUs that the instance computes on."""
+        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+
+
+ALIASES: Mapping[str, str] = {"device-memory-utilization": "gpu-memory-utilization"}
+
+RANKS = frozenset({"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"})
+COUNTS = frozenset({"kv_cache_memory_bytes", "block_size", "max_num_seqs", "max_num_batched_tokens"})
+FRACTIONS = frozenset({"gpu_memory_utilization", "cpu_offload_gb"})
+LENGTHS = frozenset({"max_model_len"})
+
+
+def read(entry: Mapping[str, Any]) -> tuple[Flags, list[Misfit]]:
+    """The flags of a registry entry; keys that do not matter here are passed over."""
+    values: dict[str, Any] = {}
+    misfits: list[Misfit] = []
+    for key, value in entry.items():
+        name = ALIASES.get(str(key), str(key)).replace("-", "_")
+        if name not in Flags.__dataclass_fields__ or value is None:
+            continue
+        parsed = _parse(name, value)
+        if parsed is None:
+            misfits.append(Misfit("value", str(key), value, _allowed(name)))
+        else:
+            values[name] = parsed
+    return Flags(**values), misfits
+
+
+def _parse(name: str, value: Any) -> Any:
+    """The value as its flag has it; None where it cannot be."""
+    if name in LENGTHS and str(value).lower() in ("-1", "auto"):
+        return AUTO
+    if name in RANKS:
+        return found if (found := count(value)) and found <= MOST_RANKS else None
+    if name in COUNTS or name in LENGTHS:
+        return count(value)
+    if name in FRACTIONS:
+        return _fraction(value, largest=1 if name == "gpu_memory_utilization" else 1e6)
+    if isinstance(getattr(Flags, name), bool):
+        return value if isinstance(value, bool) else None
+    text = str(value).lower()
+    return DTYPES.get(text, text) if name == "dtype" else text
+
+
+def count(value: Any) -> int | None:
+    """A whole number from 1 on, as the engine reads it: 8192, 32k (32 000), 32K (32 768)."""
+    match = None if isinstance(value, bool) else NUMBER.fullmatch(str(value).strip())
+    if match is None:
+        return None
+    number, ending = float(match[1]), match[2]
+    if not number.is_integer() and (not ending or ending.isupper()):
+        return None
+    return int(number * MULTIPLIERS.get(ending, 1)) or None
+
+
+def _fraction(value: Any, largest: float) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    # Zero is no utilization, but it is a way to say that nothing is offloaded.
+    return number if not isinstance(value, bool) and (0 < number <= largest or (largest > 1 and number == 0)) else None
+
+
+def _allowed(name: str) -> str:
+    if name in RANKS:
+        return f"must be a whole number from 1 to {MOST_RANKS}"
+    if name in COUNTS:
+        return "must be a whole number from 1 on"
+    if name in LENGTHS:
+        return "must be a number of tokens, such as 32768 or 32K, or -1 for as long as fits"
+    if name == "gpu_memory_utilization":
+        return "must be more than 0 and at most 1"
+    return "must be a number of GiB" if name in FRACTIONS else "must be true or false"

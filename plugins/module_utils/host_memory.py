@@ -1,0 +1,28 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The memory of a machine's processors. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_TOTAL = re.compile(r"MemTotal:\s+(\d+) kB")
+
+
+def smallest_numa_node(root: Path) -> int | None:
+    """MiB of the smallest NUMA node that has memory: each process of a CPU engine is bound to one. None if unknown.
+
+    Source: proc_meminfo(5); a node's own meminfo has the same lines. kB there are KiB.
+    """
+    nodes = [_total(path) for path in root.glob("sys/devices/system/node/node[0-9]*/meminfo")]
+    return min(filter(None, nodes), default=None) or _total(root / "proc/meminfo")
+
+
+def _total(path: Path) -> int | None:
+    try:
+        found = _TOTAL.search(path.read_text(encoding="ascii", errors="replace"))
+    except OSError:
+        return None
+    return int(found[1]) >> 10 if found else None

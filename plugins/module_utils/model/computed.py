@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The weights of a model whose files are not there, worked out from its configuration. Private to the collection.
+
+Only for types of models whose layers are known to look like this: attention with four projections, or MLA's, and a
+feed-forward of three matrices, dense or by experts. For any other type the answer is that it is not known.
+"""
+
+from __future__ import annotations
+
+from .config import Config, Mla
+from .weights import Parts, Weights
+
+KNOWN = frozenset(
+    {
+        *("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe"),
+        *("deepseek_v2", "deepseek_v3", "kimi_k2", "gpt_oss"),
+    }
+)
+
+EXPERTS_ONLY = frozenset({"mxfp4"})
+"""Methods that leave all but the experts as they are (modules_to_not_convert of gpt-oss)."""
+
+SCALE_BYTES = 2
+"""A scale of GPTQ and AWQ is a 16-bit number; with it goes a zero point of as many bits as a weight."""
+
+BLOCK_SCALE_BYTES = 4
+"""A scale of block FP8 is a 32-bit number."""
+
+MXFP4_GROUP = 32
+"""Weights that share one byte of scale (OCP Microscaling Formats specification 1.0, section 5.3)."""
+
+UNQUANTIZED_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def compute(config: Config) -> Weights | None:
+    """The weights that a configuration amounts to; biases, below a thousandth, are left out. None where unknown."""
+    layers, hidden, vocabulary = config.layers, config.hidden_size, config.vocabulary_size
+    if config.model_type not in KNOWN or not layers or not hidden or not vocabulary:
+        return None
+    attention = _attention(config, hidden)
+    dense = 3 * hidden * config.intermediate_size if config.intermediate_size else None
+    experts = config.experts
+    expert_layers = (experts.layers or 0) if experts else 0
+    if attention is None or (dense is None and expert_layers < layers):
+        return None
+    split, replicated, kv_projections = attention
+    one = expert = shared = router = 0
+    if experts:
+        if not experts.intermediate_size:
+            return None
+        expert = 3 * hidden * experts.intermediate_size * experts.count
+        shared = 3 * hidden * (experts.shared_intermediate_size or 0)
+        router = hidden * experts.count
+    norms = 2 * hidden
+    one = _unquantized(config)
+    linear, experts_bytes = _linear(config), _expert(config)
+    with_experts = round(
+        (split + replicated + kv_projections + shared) * linear + expert * experts_bytes + (router + norms) * one
+    )
+    without = round((split + replicated + kv_projections + (dense or 0)) * linear + norms * one)
+    # Dense layers come first.
+    by_layer = (without,) * (layers - expert_layers) + (with_experts,) * expert_layers
+    table = vocabulary * hidden
+    parts = Parts(
+        embedding=table * one,
+        head=0 if config.tied_embeddings else table * one,
+        layers=by_layer,
+        replicated=round(layers * (replicated * linear + norms * one) + expert_layers * router * one),
+        kv_projections=round(layers * kv_projections * linear),
+        experts=round(expert_layers * expert * experts_bytes),
+        rest=hidden * one,
+    )
+    parameters = (
+        layers * (split + replicated + kv_projections + norms)
+        + (layers - expert_layers) * (dense or 0)
+        + expert_layers * (expert + shared + router)
+        + table * (1 if config.tied_embeddings else 2)
+        + hidden
+    )
+    return Weights(parts.total, parameters, parts=parts, measured=False)
+
+
+def _attention(config: Config, hidden: int) -> tuple[int, int, int] | None:
+    """Parameters of one layer's attention: split over all ranks, held whole by each, split by KV heads alone."""
+    heads, kv_heads, size = config.attention_heads, config.kv_heads, config.head_size
+    if not heads or not kv_heads or not size:
+        return None
+    if config.mla:
+        return _latent(config.mla, hidden, heads)
+    return 2 * hidden * heads * size, 0, 2 * hidden * kv_heads * size
+
+
+def _latent(mla: Mla, hidden: int, heads: int) -> tuple[int, int, int] | None:
+    """MLA: the projections into the latent spaces are whole on each rank, those out of them are split by heads."""
+    nope, value = mla.qk_nope_head_dim, mla.v_head_dim
+    if not nope or not value:
+        return None
+    query = mla.q_lora_rank
+    query_out = (query or hidden) * heads * (nope + mla.qk_rope_head_dim)
+    out = mla.kv_lora_rank * heads * (nope + value) + heads * value * hidden
+    return query_out + out, hidden * (mla.kv_lora_rank + mla.qk_rope_head_dim) + hidden * (query or 0), 0
+
+
+def _unquantized(config: Config) -> int:
+    """Bytes of a weight that is not quantized. The engine computes in 16 bits where nothing is said."""
+    return UNQUANTIZED_BYTES.get(config.dtype or "", 2)
+
+
+def _linear(config: Config) -> float:
+    """Bytes of a weight in a layer's matrices, with its share of the scales."""
+    method = config.quantization
+    if method is None or not method.bits or method.method in EXPERTS_ONLY:
+        return _unquantized(config)
+    size = method.bits / 8
+    if method.block:
+        return size + BLOCK_SCALE_BYTES / (method.block[0] * method.block[1])
+    return size + (SCALE_BYTES + size) / method.group_size if method.group_size else size
+
+
+def _expert(config: Config) -> float:
+    """Bytes of a weight of an expert, with its share of the scales."""
+    if config.quantization and config.quantization.method in EXPERTS_ONLY:
+        return (config.quantization.bits or 4) / 8 + 1 / MXFP4_GROUP
+    return _linear(config)

@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reading values from JSON that others wrote. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+LIMIT = 1 << 40
+"""No size in a configuration comes near it; what does is damage."""
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """The value if it is a dictionary, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def positive(value: Any, most: int = LIMIT) -> int | None:
+    """The value if it is a whole number from 1 on, else None (JSON's true is no number)."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most else None
+
+
+class Reader:
+    """Reads sizes under the names that different models have for them, and keeps what is no size."""
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._data = data
+        self.problems: list[str] = []
+
+    def size(self, *keys: str, most: int = LIMIT) -> int | None:
+        """The first of these keys that has a size. None, 0 and -1 mean that there is none."""
+        for key in keys:
+            value = self._data.get(key)
+            if value is None or value in (0, -1) or value == []:
+                continue
+            # Some models list one number for each layer or part, all the same.
+            if isinstance(value, list) and all(item == value[0] for item in value):
+                value = value[0]
+            if (found := positive(value, most)) is not None:
+                return found
+            problem = f"has {key}: {str(value)[:60]!r}, which is no size"
+            if problem not in self.problems:
+                self.problems.append(problem)
+        return None

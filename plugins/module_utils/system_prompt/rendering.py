@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rendering a chat template as the engine does. Private to the collection. Needs Jinja, and loads it when asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+Message = Mapping[str, Any]
+Render = Callable[[str, Sequence[Message], "Sequence[Mapping[str, Any]] | None"], str]
+"""A template, messages and tools (None: the request has none) to the text that the model gets; raises RenderError."""
+
+SPECIAL_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+"""Keys of tokenizer_config.json that templates get as variables (transformers, special_tokens_map)."""
+
+_NOW = datetime(2026, 1, 1)
+"""Templates write the date: two renderings that are compared must have the same."""
+
+
+class RenderError(Exception):
+    """A template refuses the messages, or fails; the message says why."""
+
+
+def renderer(variables: Mapping[str, str]) -> Render:
+    """What renders templates with these special tokens.
+
+    The environment is transformers' (5.19.0, utils/chat_template_utils.py, _cached_compile_jinja_template), which the
+    engine calls. Raises ImportError where there is no Jinja.
+    """
+    from jinja2 import nodes
+    from jinja2.exceptions import TemplateError
+    from jinja2.ext import Extension, loopcontrols
+    from jinja2.parser import Parser
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Generation(Extension):
+        """The tag that marks what the model has written; it renders as what it encloses."""
+
+        tags = {"generation"}  # noqa: RUF012 - Jinja's own declaration
+
+        def parse(self, parser: Parser) -> list[nodes.Node]:
+            next(parser.stream)
+            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+    def refuse(message: str) -> None:
+        raise TemplateError(message)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols]
+    )
+    environment.filters["tojson"] = _to_json
+    environment.globals["raise_exception"] = refuse
+    environment.globals["strftime_now"] = _NOW.strftime
+
+    def render(template: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None) -> str:
+        try:
+            return environment.from_string(template).render(
+                {**variables, "messages": list(messages), "tools": tools, "documents": None},
+                add_generation_prompt=True,
+            )
+        except Exception as error:  # A template is a program: whatever it raises is its answer.
+            raise RenderError(str(error) or type(error).__name__) from error
+
+    return render
+
+
+def special_tokens(tokenizer_config: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that a template gets from tokenizer_config.json."""
+    found = {name: tokenizer_config.get(name) for name in SPECIAL_TOKENS}
+    texts = {name: token.get("content") if isinstance(token, Mapping) else token for name, token in found.items()}
+    return {name: token for name, token in texts.items() if isinstance(token, str)}
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)

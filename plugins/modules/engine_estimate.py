@@ -1,0 +1,355 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: engine_estimate
+short_description: Tell what the engines of a node would run, and whether it fits
+version_added: 0.1.0
+description:
+  - Makes the plan of every present instance. It holds the exact command, the memory that it takes of the GPUs, what
+    would change against what runs now, and every problem.
+  - Models are read where their files are on the node, in the store or at a source of theirs. Of others O(facts) may
+    tell, or else nothing is known but their flags.
+  - Does not fail for what is wrong with the input. Changes nothing, and asks no other machine.
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+options:
+  facts:
+    description:
+      - What is known of models that are not on the node yet, by the name of the entry that has the weights, as
+        M(baremetal.inference.model_remote_facts) returns it.
+    type: dict
+    default: {}
+extends_documentation_fragment:
+  - baremetal.inference.engine
+  - baremetal.inference.registry
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+seealso:
+  - module: baremetal.inference.engine_plan
+  - module: baremetal.inference.engine_release
+"""
+
+EXAMPLES = r"""
+- name: Plan the engines of this node
+  baremetal.inference.engine_estimate:
+    instances: "{{ instances }}"
+    models: "{{ models }}"
+    image: registry.example.com/vllm@sha256:0f4e5c…
+    user: inference
+    settings:
+      store_path: /mnt/models
+  register: plan
+
+- name: Show it
+  ansible.builtin.debug:
+    msg: "{{ plan.text }}"
+"""
+
+RETURN = r"""
+ok:
+  description: Whether everything fits and nothing is wrong; null where nothing speaks against it, and not everything is
+    known.
+  returned: success
+  type: bool
+text:
+  description: The plan as a table for people.
+  returned: success
+  type: str
+problems:
+  description: Mistakes in instances, registry and settings, which are no single plan's.
+  returned: success
+  type: list
+  elements: dict
+  contains: &problem
+    check:
+      description: What was checked.
+      type: str
+      sample: inventory
+    key:
+      description: The variable, flag or fact that it failed for.
+      type: str
+      sample: "models.qwen3-8b: dtypee"
+    value:
+      description: What was found.
+      type: raw
+    message:
+      description: What is wrong with it, and what to do.
+      type: str
+    fits:
+      description: What would pass the check. Each item is enough by itself.
+      type: list
+      elements: dict
+      sample: [{"tensor-parallel-size": 4}]
+warned:
+  description: What works, but not as its author may think, such as deprecated flags.
+  returned: success
+  type: list
+  elements: str
+orphans:
+  description: Instances found on the node that are not declared as present.
+  returned: success
+  type: list
+  elements: str
+plans:
+  description: The plan of each present instance without a mistake of its own.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    ok:
+      description: Whether it fits; null where nothing speaks against it, and not everything is known.
+      type: bool
+    instance:
+      description: The instance.
+      type: str
+    model:
+      description: The registry's entry.
+      type: str
+    revision:
+      description: The revision of its weights; null where only their source tells it.
+      type: str
+    argv:
+      description: The exact command, inside the container.
+      type: list
+      elements: str
+    gpus:
+      description: Its GPUs, by index or UUID.
+      type: list
+      elements: str
+    devices:
+      description: What it computes on.
+      type: list
+      elements: dict
+      contains:
+        name:
+          description: The product.
+          type: str
+        memory_mib:
+          description: Memory in MiB, without what the driver keeps; null where unknown.
+          type: int
+        compute_capability:
+          description: Compute capability; null where unknown, and of processors.
+          type: str
+    estimate:
+      description: Memory of the device that has the most to hold; null where unknown.
+      type: dict
+      contains:
+        budget_gib:
+          description: What the engine may take, in GiB.
+          type: float
+        weights_gib:
+          description: Weights, in GiB.
+          type: float
+        overhead_gib:
+          description: What is computed with, in GiB.
+          type: float
+        kv_cache_gib:
+          description: What is left for the KV cache, in GiB.
+          type: float
+        kv_cache_tokens:
+          description: Tokens that fit into it, as requests of full length.
+          type: int
+        max_model_len:
+          description: The longest request, in tokens.
+          type: int
+        max_concurrency:
+          description: Requests of full length that fit at once.
+          type: float
+        spare_gib:
+          description: What is left beyond one of them, in GiB; less than nothing if it does not fit.
+          type: float
+    change:
+      description: What becomes of what runs now.
+      type: dict
+      contains:
+        action:
+          description: V(none); V(start), by C(site.yml), for it does not run; V(update), for another release serves.
+          type: str
+        active:
+          description: The release whose unit is installed; null before the first.
+          type: int
+        desired:
+          description: The release that would run; null where it is not staged yet.
+          type: int
+        differences:
+          description: Lines of the unit that go (-) and come (+), and names of environment variables that differ.
+          type: list
+          elements: str
+    problems:
+      description: Every reason why it would not start.
+      type: list
+      elements: dict
+      contains: *problem
+    unknown:
+      description: What could not be checked, and might be such a reason.
+      type: list
+      elements: str
+    notes:
+      description: What an operator should know all the same.
+      type: list
+      elements: str
+"""
+
+import pwd
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import (
+    engine_version,
+    stored_models,
+    variant_store,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine_ports import (
+    address_problems,
+    port_problems,
+    running_instances,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine_settings import (
+    ARGUMENTS,
+    check_environment,
+    check_settings,
+    read_settings,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.fit.memory import CPU_CACHE
+from ansible_collections.baremetal.inference.plugins.module_utils.fit.misfit import Misfit
+from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.flags.check import arguments
+from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import ModelFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.node import changes, plan_text, plans, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node.systemd import SystemdError
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import (
+    Instance,
+    present_instances,
+    sound_instances,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, render
+
+
+def user_ids(name: str) -> tuple[int, int]:
+    """The user's ids, 0 where site.yml has not created it yet: then nothing runs that they could differ from."""
+    try:
+        user = pwd.getpwnam(name)
+    except KeyError:
+        return 0, 0
+    return user.pw_uid, user.pw_gid
+
+
+def revision_in_use(paths: Paths, name: str, model: str) -> str | None:
+    """The revision of a model that the instance's desired release has; None where it has another model or none."""
+    try:
+        number = releases.desired_number(paths, name)
+        release = None if number is None else releases.load(paths, name, number)
+    except (OSError, ValueError, releases.ReleaseError):
+        return None
+    return release.revision if release and release.model == model else None
+
+
+def prompt_problems(entry: entries.Entry, files: Path | None) -> list[Misfit]:
+    """What in a model stands against the system prompt of its entry, where its files can be read."""
+    if entry.system_prompt is None or files is None:
+        return []
+    found = variant_store.check_model(entry, files)
+    return [Misfit("system-prompt", problem.where, None, problem.message) for problem in found]
+
+
+class Planner:
+    """Plans the instances of a node one by one."""
+
+    def __init__(self, module: AnsibleModule, paths: Paths, flags: catalogue.Catalogue, settings: Settings) -> None:
+        self._module = module
+        self._paths = paths
+        self._flags = flags
+        self._settings = settings
+
+    def engine(self, instance: Instance, entry: entries.Entry) -> plans.Engine:
+        """What an instance would run. Raises InputError and SystemdError."""
+        name, image = instance.name, self._module.params["image"]
+        in_use = revision_in_use(self._paths, name, instance.model)
+        place = stored_models.find(Path(self._settings.store_path), entry, in_use)
+        rendered = render(instance, arguments(entry.flags, self._flags), place.stored, image, self._settings)
+        number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
+        wanted = changes.Texts(rendered.unit, rendered.environment)
+        return plans.Engine(
+            model=instance.model,
+            argv=["vllm", *rendered.release.engine_argv],
+            flags=entry.flags,
+            instance=name,
+            revision=place.revision,
+            path=place.files,
+            accelerator=instance.accelerator,
+            gpus=instance.gpus,
+            cpu_cache=self._settings.environment.get(CPU_CACHE, ""),
+            change=changes.compare(self._paths, name, number, wanted),
+            problems=prompt_problems(entry, place.files),
+        )
+
+
+def misfit(problem: Problem) -> dict[str, Any]:
+    """A mistake in the input, in the form of a plan's problems."""
+    key = f"{problem.where}: {problem.key}" if problem.key else problem.where
+    return Misfit("inventory", key, problem.value, problem.message).to_dict()
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={**ARGUMENTS, "facts": {"type": "dict", "default": {}}}, supports_check_mode=True
+    )
+    values, paths = module.params, Paths()
+    hardware = plans.Hardware(paths.root)
+    docker = module.get_bin_path("docker")
+    version = engine_version.find(values["engine_version"], values["image"], paths.registry, docker, module.run_command)
+    flags = catalogue.choose(version)
+    registry = entries.read(values["models"], flags)
+    environments = values["environment"], values["secret_environment"]
+    settings = read_settings(values["settings"], *user_ids(values["user"]), *environments)
+    wanted = present_instances(values["instances"])
+    gpus = hardware.gpus if any(raw.get("accelerator") != "cpu" for raw in wanted) else None
+    instances, problems = sound_instances(values["instances"], values["models"], registry, gpus)
+    problems += check_settings(vars(settings)) + check_environment(*environments)
+    wrong_address = address_problems(settings.address)
+    problems += wrong_address
+    made = []
+    try:
+        if not wrong_address:
+            problems += port_problems(instances, settings.address, running_instances(paths))
+        planner = Planner(module, paths, flags, settings)
+        for instance in instances:
+            entry = registry.entries[instance.model]
+            engine = planner.engine(instance, entry)
+            told = values["facts"].get(entry.store_name) if engine.path is None else None
+            made.append(plans.plan(engine, hardware, ModelFacts.from_dict(told) if told else None))
+    except InputError:
+        # An environment that cannot be rendered: check_environment has said so.
+        made = []
+    except (SystemdError, OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    orphans = sorted(set(releases.names(paths)) - {raw.get("name") for raw in wanted})
+    warned = [str(warning) for warning in [*filter(None, [flags.note]), *registry.warnings]]
+    found = [misfit(problem) for problem in problems]
+    module.exit_json(
+        changed=False,
+        ok=False if found else plans.verdict(made),
+        plans=made,
+        problems=found,
+        warned=warned,
+        orphans=orphans,
+        text=plan_text.of_node(made, found, warned, orphans),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: model_clean
+short_description: Remove from a node's store what nobody needs any more
+version_added: 0.1.0
+description:
+  - Removes revisions of models of which there are newer ones, as far as nothing needs them. Kept releases need theirs,
+    for an instance may be rolled back to them; so do installed units, containers, the registry of the node, O(models),
+    and variants the revision of their base.
+  - Removes their fast copies as well, transfers that nobody has gone on with for a day, and damaged revisions that were
+    replaced.
+  - Where it cannot tell what is needed, it fails, and removes nothing. So it does where the store lies on a file system
+    that other nodes may have, too, such as NFS. What the store has not published itself stays.
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+options:
+  store:
+    description: The root of the store.
+    type: path
+    required: true
+  fast_path:
+    description: The root of the fast copies; empty for none.
+    type: str
+    default: ""
+  keep:
+    description: How many of the newest revisions of each model stay, whether anything needs them or not; 1 or more.
+    type: int
+    default: 2
+  models:
+    description: Entries of the model registry by name. The revision that they pin stays, or else the newest.
+    type: dict
+    default: {}
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+seealso:
+  - module: baremetal.inference.model_publish
+  - module: baremetal.inference.model_fast_copy
+"""
+
+EXAMPLES = r"""
+- name: See what could go
+  baremetal.inference.model_clean:
+    store: /mnt/models
+    fast_path: /mnt/nvme/workspace/models
+    keep: 2
+  check_mode: true
+  register: cleaned
+"""
+
+RETURN = r"""
+freed_gib:
+  description: How much space is freed, or would be in check mode, in GiB.
+  returned: success
+  type: float
+  sample: 141.2
+freed:
+  description: What goes.
+  returned: success
+  type: list
+  elements: dict
+  contains: &item
+    path:
+      description: The directory.
+      type: str
+    gib:
+      description: What it takes, in GiB.
+      type: float
+    why:
+      description: The reason.
+      type: str
+  sample:
+    - path: /mnt/models/qwen3-8b/ab12cd34ef56
+      gib: 15.3
+      why: "superseded: 2 newer, and nothing needs it"
+kept:
+  description: The revisions that stay.
+  returned: success
+  type: list
+  elements: dict
+  contains: *item
+lines:
+  description: The same for people.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import model_references, store_cleaning, stored_models
+from ansible_collections.baremetal.inference.plugins.module_utils.block_devices import read_mounts
+from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore
+from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, human
+from ansible_collections.baremetal.inference.plugins.module_utils.model_references import Revision
+from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files as node_files
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.store_cleaning import Cleaning, Item
+
+
+def of_registries(store: Path, *registries: Any) -> dict[Revision, str]:
+    """The revisions that entries of registries ask for, as far as the store has them."""
+    found: dict[Revision, str] = {}
+    for models in registries:
+        for name, entry in entries.read(models, catalogue.choose("")).entries.items():
+            place = stored_models.find(store, entry)
+            if place.revision:
+                found[(place.path.parent.name, place.path.name)] = f"the registry's entry {name}"
+    return found
+
+
+def described(items: Sequence[Item]) -> list[dict[str, Any]]:
+    """A list of the return value."""
+    return [{"path": str(item.path), "gib": round(item.bytes / GIB, 3), "why": item.why} for item in items]
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "store": {"type": "path", "required": True},
+            "fast_path": {"type": "str", "default": ""},
+            "keep": {"type": "int", "default": 2},
+            "models": {"type": "dict", "default": {}},
+        },
+        supports_check_mode=True,
+    )
+    values, paths = module.params, Paths()
+    store = Path(values["store"])
+    fast = FastStore(Path(values["fast_path"]), store, HashCache()) if values["fast_path"] else None
+    cleaning = Cleaning(store, fast)
+    try:
+        store_cleaning.check(store.resolve(), values["keep"], read_mounts(paths.root / "proc"))
+        text = model_references.containers(module.run_command, module.get_bin_path("docker"))
+        registry = node_files.read_json(paths.registry) or {}
+        needed = of_registries(store, registry.get("models", {}), values["models"])
+        cleaning.plan(values["keep"], {**needed, **model_references.of_node(paths, text)}, text)
+        if not module.check_mode:
+            cleaning.apply()
+    except (InputError, ValueError, OSError) as error:
+        module.fail_json(msg=f"The store {store} cannot be cleaned: {error}")
+    freed = cleaning.freed
+    total = sum(item.bytes for item in freed)
+    lines = [f"{item.path}: {human(item.bytes)}, {item.why}" for item in freed]
+    summary = f"{human(total)} {'would be ' if module.check_mode else ''}freed" if freed else "nothing to clean up"
+    module.exit_json(
+        changed=bool(freed),
+        freed_gib=round(total / GIB, 3),
+        freed=described(freed),
+        kept=described(cleaning.kept),
+        lines=[*lines, summary],
+        diff={"before": "".join(f"{item.path}\n" for item in freed), "after": ""},
+    )
+
+
+if __name__ == "__main__":
+    main()

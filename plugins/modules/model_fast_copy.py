@@ -1,0 +1,205 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: model_fast_copy
+short_description: Have copies of the store's models on a faster disk
+version_added: 0.1.0
+description:
+  - Copies published revisions of the store to a faster disk, some files at a time, verifies the copies by SHA-256, and
+    has a link at C(FAST/NAME/REVISION) lead to each. Where there is no complete copy, that link leads to the store.
+  - Engines are always given the path of the link. So a copy that comes or goes is no reason for another release, and
+    one that does not fit is warned of and no failure.
+  - Copies that are not asked for stay, and go when there is no room for others, the least recently used first. Never
+    one that a kept release, an installed unit or a container names.
+  - On the store's own file system nothing is copied, and links lead to the store.
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+options:
+  store:
+    description: The root of the store.
+    type: path
+    required: true
+  fast_path:
+    description: The root of the copies.
+    type: path
+    required: true
+  catalog:
+    description:
+      - Where the store keeps each model, as M(baremetal.inference.model_publish) returns it. These get a copy, in this
+        order.
+    type: dict
+    required: true
+  state:
+    description:
+      - V(planned) only compares. V(present) copies, drops and turns links.
+    type: str
+    choices: [planned, present]
+    default: present
+  limit_gib:
+    description: How many GiB the copies may take; 0 for as many as fit.
+    type: float
+    default: 0
+  reserve_gib:
+    description: Space in GiB that stays free.
+    type: float
+    default: 0
+  cache:
+    description: A file that keeps checksums, as of M(baremetal.inference.model_publish).
+    type: path
+  verify:
+    description: Read every copy again, whatever the cache says.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Of a model that is not in the store yet, nobody knows whether its copy will fit.
+  diff_mode:
+    support: full
+seealso:
+  - module: baremetal.inference.model_publish
+  - module: baremetal.inference.model_variants
+"""
+
+EXAMPLES = r"""
+- name: Have the models of this node on NVMe
+  baremetal.inference.model_fast_copy:
+    store: /mnt/models
+    fast_path: /mnt/nvme/workspace/models
+    catalog: "{{ model_store_catalog }}"
+    limit_gib: 500
+"""
+
+RETURN = r"""
+due:
+  description: Whether anything is to be done, or was.
+  returned: success
+  type: bool
+complete:
+  description: The links that lead to a complete copy.
+  returned: success
+  type: list
+  elements: str
+  sample: [/mnt/nvme/workspace/models/tiny-a/ab12cd34ef56]
+copied:
+  description: Those of them that were made, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+dropped:
+  description: The links whose copy was removed, or would be.
+  returned: success
+  type: list
+  elements: str
+notes:
+  description: Why a model is served from the store; also warned of.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import model_references
+from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, hash_cache
+from ansible_collections.baremetal.inference.plugins.module_utils.model_references import Revision
+from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB, same_file_system
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+
+PLANNED = "planned"
+
+
+class Copier:
+    """Has copies of the models of one node."""
+
+    def __init__(self, module: AnsibleModule, cache: HashCache) -> None:
+        values = module.params
+        self._module = module
+        self._store, root = Path(values["store"]), Path(values["fast_path"])
+        self._fast = FastStore(root, self._store, cache, values["verify"])
+        copies = not same_file_system(root, self._store)
+        self._room = Room(round(values["limit_gib"] * GIB), round(values["reserve_gib"] * GIB), copies)
+
+    def bring(self, plans: bool) -> tuple[bool, dict[str, list[str]], list[str]]:
+        """Copy what is missing. Returns whether there was something to do, the links by what became of them, and notes.
+
+        Raises InputError and OSError.
+        """
+        paths = [Path(stored["path"]) for stored in self._module.params["catalog"].values()]
+        wanted = [(path.parent.name, path.name) for path in paths if path.parent.parent == self._store]
+        notes: list[str] = []
+        outlook = self._fast.outlook(wanted, self._needed(wanted, notes), self._room)
+        notes += outlook.notes
+        made = [*outlook.plans, *outlook.unknown]
+        due = outlook.changes
+        if not plans:
+            failed = self._fast.apply(outlook)
+            notes += [
+                f"{name} {number} has no fast copy and is served from the store: {reason}"
+                for (name, number), reason in failed.items()
+            ]
+            made = [revision for revision in made if revision not in failed]
+            due = bool(made or outlook.links or outlook.drops)
+        found = {"complete": outlook.complete, "copied": made, "dropped": outlook.drops}
+        return due, {key: [str(self._fast.place(each)) for each in found[key]] for key in found}, notes
+
+    def _needed(self, wanted: list[Revision], notes: list[str]) -> dict[Revision, str] | None:
+        """What must not be dropped; None where nobody can tell."""
+        if not set(self._fast.held()) - set(wanted):
+            return {}
+        try:
+            text = model_references.containers(self._module.run_command, self._module.get_bin_path("docker"))
+            return model_references.of_node(Paths(), text)
+        except (InputError, OSError) as error:
+            notes.append(f"no fast copy is dropped, for nobody can tell which are needed: {error}")
+            return None
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "store": {"type": "path", "required": True},
+            "fast_path": {"type": "path", "required": True},
+            "catalog": {"type": "dict", "required": True},
+            "state": {"type": "str", "choices": [PLANNED, "present"], "default": "present"},
+            "limit_gib": {"type": "float", "default": 0},
+            "reserve_gib": {"type": "float", "default": 0},
+            "cache": {"type": "path"},
+            "verify": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    planned = module.params["state"] == PLANNED
+    cache_path = Path(module.params["cache"]) if module.params["cache"] else None
+    try:
+        with hash_cache(cache_path, read_only=module.check_mode) as cache:
+            due, links, notes = Copier(module, cache).bring(module.check_mode or planned)
+    except (InputError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    except OSError as error:
+        module.fail_json(
+            msg=f"{error}: engines find their models below {module.params['fast_path']}, which takes no links. Correct "
+            "it, or set model_store_fast_path to an empty text"
+        )
+    for note in notes:
+        module.warn(note)
+    before, after = ("".join(f"{path}\n" for path in links[key]) for key in ("dropped", "copied"))
+    module.exit_json(
+        changed=due and not planned, due=due, notes=notes, diff={"before": before, "after": after}, **links
+    )
+
+
+if __name__ == "__main__":
+    main()

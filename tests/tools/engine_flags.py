@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs inside an engine's image: prints what the argument parser of `vllm serve` knows, as JSON.
+
+tests/tools/catalogue sends it there. Facts alone are taken, never the help's sentences; what a flag takes is found by
+trying samples on it, for the parser's converters are closures that say nothing of themselves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from typing import Any
+
+# Only a command line that asks for help has it made, and it alone tells what is deprecated.
+sys.argv = ["vllm", "serve", "--help"]
+
+PARSER_MODULES = ("vllm.entrypoints.common.cli_args", "vllm.entrypoints.launchers.cli_args")
+"""Where the parser is made: from vLLM 0.33 on, and in 0.32."""
+
+DEPRECATED = re.compile(r"\b(?:is|are) deprecated\b|^\W*deprecated\b", re.IGNORECASE)
+REMOVED = re.compile(r"\bremoved in v?(\d+(?:\.\d+)+)")
+INSTEAD = re.compile(r"\b[Uu]se\W+--([a-z0-9-]+(?:\.\w+)*)")
+
+REFUSED = object()
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of `vllm serve`. Raises ModuleNotFoundError where this version has it elsewhere."""
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+    for name in PARSER_MODULES:
+        with contextlib.suppress(ModuleNotFoundError):
+            made: argparse.ArgumentParser = importlib.import_module(name).make_arg_parser(FlexibleArgumentParser())
+            return made
+    raise ModuleNotFoundError(f"no parser in {' or '.join(PARSER_MODULES)}: look for make_arg_parser")
+
+
+def value_type(convert: Callable[[str], Any] | None) -> dict[str, Any]:
+    """What a flag's converter makes of samples."""
+
+    def made(sample: str) -> Any:
+        try:
+            return convert(sample) if convert else sample
+        except Exception:
+            return REFUSED
+
+    if made("x") is not REFUSED:
+        found: dict[str, Any] = {"type": "text-or-json" if isinstance(made('{"x": "x"}'), Mapping) else "text"}
+        if made("X-x") == "x_x":
+            found["folded"] = True
+    elif made("1k") is not REFUSED:
+        found = {"type": "size"}
+    elif made("{}") is REFUSED and made("1") is not REFUSED:
+        found = {"type": "integer" if made("1.5") is REFUSED else "number"}
+    else:
+        # Some objects need keys that only they know: even the empty one is refused.
+        found = {"type": "object" if made("[]") is REFUSED else "json"}
+    if made("None") is None:
+        found["optional"] = True
+    if found["type"] not in ("text", "text-or-json") and made("auto") is not REFUSED:
+        found["words"] = ["auto"]
+    return found
+
+
+def arity(action: argparse.Action) -> dict[str, Any]:
+    """How many values a flag takes, where it is not one. Raises ValueError for a form that is not known yet."""
+    if isinstance(action, argparse._AppendAction):
+        return {"takes": "repeated"}
+    if action.nargs in ("+", "*"):
+        return {"takes": "list"}
+    if action.nargs == "?":
+        return {"takes": "maybe"}
+    if action.nargs is not None:
+        raise ValueError(f"{action.option_strings}: nargs {action.nargs!r} is new: teach the catalogue about it")
+    return {}
+
+
+def suggested(action: argparse.Action) -> list[str]:
+    """The values that a flag names where it takes others as well."""
+    if isinstance(action.metavar, (list, tuple)):
+        return sorted(action.metavar)
+    listed = re.match(r"\{([^{}]+)\}", action.metavar or "")
+    return sorted(listed[1].split(",")) if listed else []
+
+
+def deprecation(action: argparse.Action, marked: bool) -> dict[str, Any]:
+    text = " ".join((action.help or "").split()) if action.help != argparse.SUPPRESS else ""
+    if not marked and not DEPRECATED.search(text):
+        return {}
+    removed, instead = REMOVED.search(text), INSTEAD.search(text)
+    found = {"removed": removed and removed[1], "use": instead and instead[1]}
+    return {"deprecated": {key: value for key, value in found.items() if value}}
+
+
+def switched(action: argparse.Action, option: str, made: argparse.ArgumentParser) -> Any:
+    """What a switch becomes by one of its names."""
+    namespace = argparse.Namespace()
+    action(made, namespace, [], option)
+    return getattr(namespace, action.dest)
+
+
+def describe(
+    action: argparse.Action, options: list[str], made: argparse.ArgumentParser, marked: bool
+) -> tuple[str, dict[str, Any]]:
+    """The name and the facts of one flag. `options` are all its names, with those that the help does not show."""
+    name = next(option for option in options if option.startswith("--") and not option.startswith("--no-"))[2:]
+    inverse: list[str] = []
+    facts: dict[str, Any]
+    if action.nargs == 0:
+        usual = switched(action, f"--{name}", made)
+        inverse = [option for option in options if switched(action, option, made) != usual]
+        negatable = f"--no-{name}" in inverse
+        others = sorted(option.lstrip("-") for option in inverse if option != f"--no-{name}")
+        facts = {"type": "switch", "negatable": negatable, "inverse": others}
+    else:
+        facts = {**value_type(action.type if callable(action.type) else None), **arity(action)}
+        # An action of vLLM's own reads what the converter has let through, JSON too.
+        if type(action).__module__ != "argparse" and facts["type"] == "text":
+            facts["type"] = "text-or-json"
+        facts["choices"] = [choice for choice in action.choices or [] if choice is not None]
+        facts["suggested"] = suggested(action)
+    facts["aliases"] = sorted(option.lstrip("-") for option in options if option not in (f"--{name}", *inverse))
+    facts.update(deprecation(action, marked))
+    # What is empty or false goes without saying; an empty deprecation says that there is one.
+    return name, {key: value for key, value in facts.items() if value or key == "deprecated"}
+
+
+def catalogue(made: argparse.ArgumentParser) -> dict[str, dict[str, Any]]:
+    """The facts of every flag of a parser, by its name without dashes."""
+    marked: set[argparse.Action] = getattr(made, "_deprecated", set())
+    names: dict[argparse.Action, list[str]] = {}
+    for option, action in made._option_string_actions.items():
+        names.setdefault(action, []).append(option)
+    return dict(
+        describe(action, options, made, action in marked or getattr(action, "deprecated", False))
+        for action, options in names.items()
+        if not isinstance(action, argparse._HelpAction)
+    )
+
+
+def main() -> None:
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        made = parser()
+        flags = catalogue(made)
+    print(json.dumps({"version": version("vllm").partition("+")[0], "flags": flags}))
+
+
+if __name__ == "__main__":
+    main()

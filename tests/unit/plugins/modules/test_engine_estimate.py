@@ -1,0 +1,252 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module engine_estimate: plans of sound instances beside every mistake, and nothing touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+from ansible.module_utils.common.text.converters import to_bytes
+
+from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import from_config
+from ansible_collections.baremetal.inference.plugins.module_utils.node import plans, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.modules import engine_estimate, engine_release
+
+USER = pwd.getpwuid(os.getuid()).pw_name
+
+GPU = {
+    "reported": True,
+    "product": "L4",
+    "compute_capability": "8.9",
+    "memory_total_mib": 23034,
+}
+
+
+class Node:
+    """A node with two L4 and a store, and the calls of the two modules."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.paths = Paths(root)
+        self.store = root / "store"
+        self.gpus: list[dict[str, Any]] = [{**GPU, "index": index, "uuid": f"GPU-{index}"} for index in range(2)]
+        self.models: dict[str, Any] = {"llama": {"model": "controller:/srv/llama", "max-model-len": 4096}}
+        self.instances: list[Any] = [{"name": "main", "model": "llama", "port": 15005}]
+        self.environment: dict[str, str] = {}
+        self.running: set[str] = set()
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def publish(self, revision: str, config: dict[str, Any], write: Callable[..., None]) -> Path:
+        """A model in the store, whose weights are one tensor of 4 GiB: only its header is read."""
+        directory = self.store / "llama" / revision
+        directory.mkdir(parents=True)
+        (directory / "config.json").write_text(json.dumps(config))
+        write(directory / "model.safetensors", {"model.layers.0.mlp.up_proj.weight": 1000})
+        manifest = {"schema": 1, "revision": revision, "files": {}}
+        (directory / "manifest.json").write_text(json.dumps(manifest))
+        return directory
+
+    def call(self, module: Any = engine_estimate, check: bool = False, **more: Any) -> dict[str, Any]:
+        given = {
+            "instances": self.instances,
+            "models": self.models,
+            "image": "registry.example.com/vllm@sha256:00",
+            "engine_version": "0.32.0",
+            "user": USER,
+            "environment": self.environment,
+            "secret_environment": {"VLLM_API_KEY": "s3cret-value"},
+            "settings": {"store_path": str(self.store), "cache_path": str(self.paths.root / "cache")},
+            **more,
+        }
+        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": {**given, "_ansible_check_mode": check}})
+        self._monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(encoded))
+        with pytest.raises(SystemExit):
+            module.main()
+        printed = self._capsys.readouterr().out
+        assert "s3cret-value" not in printed
+        result: dict[str, Any] = json.loads(printed)
+        assert not result.get("failed"), result["msg"]
+        return result
+
+    def files(self) -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in self.paths.root.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Node:
+    node = Node(tmp_path, monkeypatch, capsys)
+    for module in (engine_estimate, engine_release):
+        monkeypatch.setattr(module, "Paths", lambda: node.paths)
+    monkeypatch.setattr(plans.gpu_facts, "gather", lambda *arguments: {"gpus": node.gpus})
+    monkeypatch.setattr(systemd, "active_state", lambda unit: "active" if unit in node.running else "inactive")
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: None)
+    # ansible-core 2.20 and later want to be told how the arguments are written.
+    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+    return node
+
+
+@pytest.fixture
+def config(published: dict[str, Any]) -> dict[str, Any]:
+    return dict(published["llama-3-8b"]["config"])
+
+
+def test_a_model_that_is_not_there_is_unknown_and_its_flags_are_not(node: Node) -> None:
+    result = node.call()
+    assert (result["changed"], result["ok"], result["problems"]) == (False, None, [])
+    (plan,) = result["plans"]
+    assert (plan["ok"], plan["revision"], plan["gpus"]) == (None, None, ["0"])
+    assert plan["unknown"] == ["the model: its files are not on this node yet, and nothing else tells what it is"]
+    assert plan["argv"][:3] == ["vllm", "serve", f"{node.store}/llama/REVISION"]
+    assert plan["change"] == {"action": "start", "active": None, "desired": None, "differences": []}
+    assert result["text"].startswith("main: cannot be told whether it fits")
+    node.models["llama"]["tensor-parallel-size"] = "two"
+    assert node.call()["ok"] is False
+
+
+def test_what_the_controller_knows_of_a_model_that_is_not_there(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
+) -> None:
+    node.models["bot"] = {"base": "llama", "max-model-len": 999999}
+    node.instances[0]["model"] = "bot"
+    facts = {"llama": json.loads(json.dumps(from_config(config).to_dict()))}
+    (plan,) = node.call(facts=facts)["plans"]
+    assert plan["estimate"]["weights_gib"] == pytest.approx(14.96, abs=0.01)
+    assert "max_model_len" in [problem["check"] for problem in plan["problems"]]
+    assert plan["unknown"] == []
+    # What lies on the node says more than what the controller has heard.
+    node.publish("ab12cd34ef56", config, write_safetensors)
+    (plan,) = node.call(facts=facts)["plans"]
+    assert plan["estimate"]["weights_gib"] < 1
+
+
+def test_a_model_in_the_store(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
+    node.publish("ab12cd34ef56", config, write_safetensors)
+    before = node.files()
+    result = node.call()
+    (plan,) = result["plans"]
+    assert plan["revision"] == "ab12cd34ef56"
+    assert plan["estimate"]["weights_gib"] is not None
+    assert plan["estimate"]["budget_gib"] == pytest.approx(0.92 * 23034 / 1024, abs=0.01)
+    assert plan["devices"] == [{"name": "L4", "memory_mib": 23034, "compute_capability": "8.9"}]
+    assert node.call(check=True) == result
+    assert node.files() == before
+
+
+def test_a_source_on_the_node(node: Node, config: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/config.json").write_text(json.dumps(config))
+    node.models["llama"]["model"] = str(tmp_path / "source")
+    (plan,) = node.call()["plans"]
+    assert plan["revision"] is None
+    assert [problem["check"] for problem in plan["problems"]] == ["files"]
+
+
+def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
+    directory = node.publish("ab12cd34ef56", config, write_safetensors)
+    catalog = {"llama": {"path": str(directory), "revision": directory.name}}
+    node.call(engine_release, catalog=catalog, gpus=node.gpus)
+    releases.activate(node.paths, "main", 1)
+    assert node.call()["plans"][0]["change"]["action"] == "start"
+    node.running.add("vllm@main.service")
+    unchanged = {"action": "none", "active": 1, "desired": 1, "differences": []}
+    assert node.call()["plans"][0]["change"] == unchanged
+    # What was fetched for others meanwhile is not what this one would get.
+    node.publish("ffffffffffff", config, write_safetensors)
+    assert node.call()["plans"][0]["change"] == unchanged
+    node.models["llama"]["max-model-len"] = 2048
+    node.environment["VLLM_LOGGING_LEVEL"] = "DEBUG"
+    result = node.call()
+    assert result["plans"][0]["change"] == {
+        "action": "update",
+        "active": 1,
+        "desired": None,
+        "differences": ["-     4096", "+     2048", "environment: VLLM_LOGGING_LEVEL"],
+    }
+    assert "release 1 runs, a new release is pending" in result["text"]
+
+
+def test_a_pinned_revision(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
+    for revision in ("ab12cd34ef56", "ffffffffffff"):
+        node.publish(revision, config, write_safetensors)
+    node.models["llama"]["revision"] = "ab12cd34ef56"
+    assert node.call()["plans"][0]["revision"] == "ab12cd34ef56"
+    node.models["llama"]["revision"] = "000000000000"
+    (plan,) = node.call()["plans"]
+    assert (plan["revision"], plan["ok"]) == ("000000000000", None)
+
+
+def test_mistakes_of_one_keep_no_other_from_its_plan(node: Node) -> None:
+    node.gpus.append({**GPU, "index": 2, "uuid": "GPU-2"})
+    node.models["typo"] = {"model": "/srv/typo", "dtypee": "half"}
+    node.models["child"] = {"base": "middle"}
+    node.models["middle"] = {"base": "typo"}
+    node.instances += [
+        {"name": "other", "model": "typo", "port": 15006},
+        {"name": "third", "model": "child", "port": 15007},
+        {"name": "far", "model": "llama", "port": 15008, "gpus": [7]},
+    ]
+    result = node.call()
+    assert [plan["instance"] for plan in result["plans"]] == ["main"]
+    assert result["ok"] is False
+    keys = [problem["key"] for problem in result["problems"]]
+    assert "models.typo: dtypee" in keys
+    assert len(keys) == 1
+    assert "did you mean 'dtype'" in result["text"]
+    node.models["typo"] = {"model": "/srv/typo"}
+    result = node.call()
+    assert [problem["value"] for problem in result["problems"]] == ["7"]
+    assert [plan["instance"] for plan in result["plans"]] == ["main", "other", "third"]
+
+
+def test_addresses_settings_and_environment_are_checked(node: Node) -> None:
+    result = node.call(
+        settings={"address": "192.0.2.1", "store_path": "here", "cache_path": "/cache"}, environment={"A B": "1"}
+    )
+    messages = " ".join(problem["key"] for problem in result["problems"])
+    assert [name in messages for name in ("engines: address", "vllm_store_path", "vllm_environment")] == [True] * 3
+
+
+def test_a_port_that_somebody_has(node: Node) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        node.instances[0]["port"] = server.getsockname()[1]
+        (problem,) = node.call()["problems"]
+    assert problem["key"] == "instance main: port"
+    assert "is taken by" in problem["message"]
+
+
+def test_an_environment_that_cannot_be_written(node: Node) -> None:
+    result = node.call(environment={"A": "1\n2"})
+    assert (result["ok"], result["plans"]) == (False, [])
+    assert result["text"].startswith("no instance that can be planned")
+
+
+def test_a_cpu_engine_asks_for_no_gpu(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans.gpu_facts, "gather", lambda *arguments: pytest.fail("nvidia-smi was asked"))
+    (node.paths.root / "proc").mkdir()
+    (node.paths.root / "proc/meminfo").write_text("MemTotal:       67108864 kB\nMemFree: 1 kB\n")
+    node.publish("ab12cd34ef56", config, write_safetensors)
+    node.instances[0]["accelerator"] = "cpu"
+    node.environment["VLLM_CPU_KVCACHE_SPACE"] = "3"
+    (plan,) = node.call()["plans"]
+    assert plan["devices"] == [{"name": "CPU", "memory_mib": 65536, "compute_capability": None}]
+    assert plan["estimate"]["kv_cache_gib"] == 3.0
+
+
+def test_orphans_and_warnings(node: Node) -> None:
+    node.paths.releases("gone").mkdir(parents=True)
+    node.models["llama"]["disable-cascade-attn"] = True
+    result = node.call()
+    assert result["orphans"] == ["gone"]
+    assert "is deprecated in vLLM 0.32.0" in result["warned"][0]
+    assert "  orphan    gone is on the node, but not in the inventory" in result["text"]

@@ -1,0 +1,250 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What goes from a store and what stays: nothing that anybody could still need."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.baremetal.inference.plugins.module_utils import variant_store
+from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.manifest import MANIFEST, HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.model_store import Store
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.entries import Entry
+from ansible_collections.baremetal.inference.plugins.module_utils.system_prompt.variant import plan
+from ansible_collections.baremetal.inference.plugins.modules import model_clean
+
+DAY = 86400
+
+
+class Bed:
+    """A store with four revisions of model m, the oldest first, each published a day after the one before."""
+
+    def __init__(self, root: Path, write_model: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self._write_model = write_model
+        self.root = root
+        self.paths = Paths(root / "node")
+        self.store, self.fast = root / "store", root / "fast"
+        self.docker: tuple[int, str, str] = (0, "", "")
+        self.mount("xfs")
+        self.revisions = [self.publish("m", fill) for fill in range(1, 5)]
+
+    def mount(self, kind: str) -> None:
+        """The file system that the store lies on."""
+        path = self.paths.root / "proc/self/mountinfo"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        place = str(self.store).replace("t", "\\164")
+        path.write_text(
+            f"22 1 0:20 / / rw shared:1 - nfs4 server:/root rw\n23 22 8:1 / {place} rw - {kind} /dev/sdb1 rw\n"
+            f"24 22 8:1 / {self.store}-other rw - nfs4 server:/m rw\n"
+        )
+
+    def publish(self, name: str, fill: int) -> Path:
+        source = self._write_model(self.root / "source" / f"{name}{fill}", fill=fill)
+        manifest, _problems = build(source, name, HashCache())
+        assert manifest
+        wanted = Store(self.store, HashCache()).plan(name, manifest)
+        Store(self.store, HashCache()).publish(wanted, source)
+        self.published(wanted.path, fill)
+        return wanted.path
+
+    def published(self, path: Path, day: int) -> None:
+        os.utime(path / MANIFEST, (day * DAY, day * DAY))
+
+    def release(self, path: Path, number: int = 1) -> Path:
+        directory = self.paths.release("main", number)
+        directory.mkdir(parents=True)
+        (directory / "release.json").write_text(json.dumps({"model_path": str(path)}))
+        return directory
+
+    def left(self, name: str = "m") -> list[int]:
+        """The numbers of the revisions that are there, from 0."""
+        return [number for number, path in enumerate(self.revisions) if path.is_dir()]
+
+    def run(self, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        given = {"store": str(self.store), "keep": 1, "_ansible_check_mode": check, **arguments}
+        with patch_module_args(given), pytest.raises(SystemExit):
+            model_clean.main()
+        return dict(json.loads(self._capsys.readouterr().out))
+
+
+@pytest.fixture
+def bed(
+    tmp_path: Path,
+    write_model: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Bed:
+    bed = Bed(tmp_path, write_model, capsys)
+    monkeypatch.setattr(model_clean, "Paths", lambda: bed.paths)
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: "/usr/bin/docker")
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda module, argv: bed.docker)
+    return bed
+
+
+def reasons(result: dict[str, Any]) -> dict[str, str]:
+    return {Path(item["path"]).name: item["why"] for item in result["kept"]}
+
+
+def test_the_newest_stay_and_check_mode_says_what_would_go(bed: Bed) -> None:
+    predicted = bed.run(check=True, keep=2)
+    assert bed.left() == [0, 1, 2, 3]
+    assert predicted["lines"][-1].endswith("would be freed")
+    result = bed.run(keep=2)
+    assert (predicted["freed"], predicted["changed"]) == (result["freed"], True)
+    assert bed.left() == [2, 3]
+    assert [item["why"] for item in result["freed"]] == [
+        "superseded: 2 newer, and nothing needs it",
+        "superseded: 3 newer, and nothing needs it",
+    ]
+    assert set(reasons(result).values()) == {"one of the 2 newest"}
+    again = bed.run(keep=2)
+    assert (again["changed"], again["lines"]) == (False, ["nothing to clean up"])
+    assert list((bed.store / ".incoming").iterdir()) == []
+
+
+def test_what_a_rollback_needs_stays_also_by_its_fast_path(bed: Bed) -> None:
+    bed.release(bed.revisions[0])
+    bed.release(bed.fast / "m" / bed.revisions[1].name, 2)
+    result = bed.run()
+    assert bed.left() == [0, 1, 3]
+    assert reasons(result)[bed.revisions[0].name] == "release 1 of main"
+    shutil.rmtree(bed.paths.releases("main"))
+    bed.run()
+    assert bed.left() == [3]
+
+
+def test_what_a_unit_or_a_container_names_stays(bed: Bed) -> None:
+    bed.paths.unit("main").parent.mkdir(parents=True)
+    bed.paths.unit("main").write_text(f"ExecStartPre=/usr/bin/docker create image serve {bed.revisions[0]} \\\n")
+    bed.docker = (0, json.dumps([{"Args": ["serve", str(bed.revisions[1])]}]), "")
+    bed.run()
+    assert bed.left() == [0, 1, 3]
+
+
+def test_what_a_registry_pins_stays(bed: Bed) -> None:
+    bed.paths.registry.parent.mkdir(parents=True)
+    models = {"m": {"model": "controller:/m", "revision": bed.revisions[0].name}}
+    bed.paths.registry.write_text(json.dumps({"schema": 1, "models": models}))
+    bed.run(models={"m": {"model": "controller:/m", "revision": bed.revisions[1].name}})
+    assert bed.left() == [0, 1, 3]
+
+
+def test_the_base_of_a_variant_stays_as_long_as_the_variant(bed: Bed) -> None:
+    entry = Entry("bot", "m", "controller:/m", system_prompt="Be kind.")
+    for number, day in ((0, 1), (1, 2)):
+        wanted = plan("bot", variant_store.read_base(entry, bed.revisions[number]), "Be kind.", "default", {})
+        variant_store.publish(bed.store, wanted)
+        bed.published(bed.store / "bot" / wanted.revision, day)
+    result = bed.run()
+    assert bed.left() == [1, 3]
+    assert reasons(result)[bed.revisions[1].name].startswith("the base of bot/")
+    assert len(list((bed.store / "bot").glob("[0-9a-f]*"))) == 1
+
+
+@pytest.mark.parametrize("silent", ["docker", "release", "registry"])
+def test_nothing_goes_where_nobody_knows_what_is_needed(bed: Bed, silent: str) -> None:
+    if silent == "docker":
+        bed.docker = (1, "", "Cannot connect to the Docker daemon")
+    elif silent == "release":
+        (bed.release(bed.revisions[0]) / "release.json").write_text("{}")
+    else:
+        bed.paths.registry.parent.mkdir(parents=True)
+        bed.paths.registry.write_text("{")
+    result = bed.run()
+    assert result["failed"]
+    assert bed.left() == [0, 1, 2, 3]
+
+
+def test_a_damaged_release_still_says_what_it_needs(bed: Bed) -> None:
+    directory = bed.release(bed.revisions[0])
+    (directory / "vllm@main.service").write_text((directory / "release.json").read_text())
+    (directory / "release.json").write_text('{"half of')
+    bed.run()
+    assert bed.left() == [0, 3]
+
+
+def test_what_the_store_has_not_published_is_left_alone(bed: Bed) -> None:
+    (bed.revisions[0] / MANIFEST).unlink()
+    elsewhere = bed.root / "elsewhere"
+    bed.revisions[1].rename(elsewhere)
+    bed.revisions[1].symlink_to(elsewhere)
+    (bed.store / "m" / "notes").mkdir()
+    bed.run()
+    assert bed.left() == [0, 1, 3]
+    assert (bed.store / "m" / "notes").is_dir()
+
+
+def test_fast_copies_go_with_what_they_are_copies_of(bed: Bed) -> None:
+    fast = FastStore(bed.fast, bed.store, HashCache())
+    wanted = [(path.parent.name, path.name) for path in bed.revisions]
+    fast.apply(fast.outlook(wanted, {}, Room(0, 0)))
+    bed.release(fast.place(wanted[1]))
+    predicted = bed.run(check=True, fast_path=str(bed.fast))
+    result = bed.run(fast_path=str(bed.fast))
+    assert predicted["freed"] == result["freed"]
+    assert [fast.place(revision).is_dir() for revision in wanted] == [False, True, False, True]
+    assert [os.path.lexists(fast.place(revision)) for revision in wanted] == [False, True, False, True]
+    assert sorted(path.name for path in (bed.fast / ".copies" / "m").iterdir()) == sorted([wanted[1][1], wanted[3][1]])
+    assert not bed.run(fast_path=str(bed.fast))["changed"]
+
+
+def test_a_needed_copy_of_what_the_store_has_lost_stays(bed: Bed) -> None:
+    fast = FastStore(bed.fast, bed.store, HashCache())
+    lost = ("m", bed.revisions[0].name)
+    fast.apply(fast.outlook([lost], {}, Room(0, 0)))
+    shutil.rmtree(bed.revisions[0])
+    bed.release(fast.place(lost))
+    bed.run(fast_path=str(bed.fast))
+    assert (fast.place(lost) / "config.json").is_file()
+
+
+def test_transfers_that_nobody_goes_on_with_are_rubbish_after_a_day(bed: Bed) -> None:
+    incoming = bed.store / ".incoming"
+    old = time.time() - 2 * DAY
+    for name in ("m-ab12cd34ef56", "fresh.ab12cd34ef56", "held.ab12cd34ef56"):
+        (incoming / name / "model").mkdir(parents=True)
+        (incoming / name / "model" / "half").write_text("half")
+        for path in (incoming / name / "model" / "half", incoming / name / "model", incoming / name):
+            os.utime(path, (old, old))
+    (incoming / "fresh.ab12cd34ef56" / "model" / "half").write_text("more")
+    bed.docker = (0, f'[{{"Source": "{incoming}/held.ab12cd34ef56/model"}}]', "")
+    result = bed.run(keep=4)
+    assert [item["why"] for item in result["freed"]] == ["a transfer that nobody has gone on with for 2 days"]
+    assert sorted(path.name for path in incoming.iterdir()) == ["fresh.ab12cd34ef56", "held.ab12cd34ef56"]
+
+
+def test_damaged_revisions_go_once_they_are_replaced(bed: Bed) -> None:
+    when = int(time.time())
+    done = bed.revisions[3].with_name(f"{bed.revisions[3].name}.broken-{when - 2 * DAY}")
+    open_ = bed.revisions[3].with_name(f"0123456789ab.broken-{when - 2 * DAY}")
+    fresh = bed.revisions[3].with_name(f"{bed.revisions[3].name}.broken-{when}")
+    for path in (done, open_, fresh):
+        path.mkdir()
+    bed.run(keep=4)
+    assert [path.is_dir() for path in (done, open_, fresh)] == [False, True, True]
+
+
+def test_a_store_that_other_nodes_may_have_is_left_alone(bed: Bed) -> None:
+    bed.mount("nfs4")
+    result = bed.run()
+    assert "lies on nfs4, which other nodes may have, too" in result["msg"]
+    assert bed.left() == [0, 1, 2, 3]
+
+
+def test_all_of_a_model_can_never_go(bed: Bed) -> None:
+    result = bed.run(keep=0)
+    assert "must be 1 or more" in result["msg"]
+    assert bed.left() == [0, 1, 2, 3]

@@ -1,0 +1,247 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Copies on a faster disk: complete or not there, dropped in order, and a full disk that costs nothing but speed."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.baremetal.inference.plugins.module_utils import fast_store, model_store
+from ansible_collections.baremetal.inference.plugins.module_utils.manifest import MANIFEST, HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import gather
+from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB, Store
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.modules import model_fast_copy
+
+SHARD = "model-00001-of-00002.safetensors"
+
+
+class Bed:
+    """A store with models a, b and c of one size, a fast disk, and what a kept release and Docker say."""
+
+    def __init__(self, root: Path, write_model: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.paths = Paths(root / "node")
+        self.store, self.fast = root / "store", root / "fast"
+        self.catalog: dict[str, dict[str, str]] = {}
+        self.docker: tuple[int, str, str] = (0, "", "")
+        for fill, name in enumerate("abc"):
+            source = write_model(root / "source" / name, fill=fill + 1)
+            manifest, _problems = build(source, name, HashCache())
+            assert manifest
+            plan = Store(self.store, HashCache()).plan(name, manifest)
+            Store(self.store, HashCache()).publish(plan, source)
+            self.catalog[name] = {"path": str(plan.path), "revision": manifest.revision}
+            self.size = manifest.bytes
+
+    def link(self, name: str) -> Path:
+        return self.fast / name / self.catalog[name]["revision"]
+
+    def copy(self, name: str) -> Path:
+        return self.fast / ".copies" / name / self.catalog[name]["revision"]
+
+    def copied(self, name: str) -> bool:
+        """Whether an engine gets the copy; otherwise it gets the store's files."""
+        real = self.link(name).resolve()
+        if real != self.copy(name).resolve():
+            assert real == Path(self.catalog[name]["path"])
+            return False
+        assert gather(self.link(name)).problems == ()
+        return True
+
+    def release(self, name: str, number: int = 1) -> None:
+        """A kept release that names a model's link."""
+        directory = self.paths.release("main", number)
+        directory.mkdir(parents=True)
+        (directory / "release.json").write_text(json.dumps({"model_path": str(self.link(name))}))
+
+    def age(self, *names: str) -> None:
+        """Let copies have been used last in this order."""
+        for day, name in enumerate(names, 1):
+            os.utime(self.copy(name) / MANIFEST, (day * 86400, day * 86400))
+
+    def run(self, *names: str, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        given = {
+            "store": str(self.store),
+            "fast_path": str(self.fast),
+            "catalog": {name: self.catalog[name] for name in names},
+            "cache": str(self.paths.state / "manifests.json"),
+            "_ansible_check_mode": check,
+            **arguments,
+        }
+        with patch_module_args(given), pytest.raises(SystemExit):
+            model_fast_copy.main()
+        return dict(json.loads(self._capsys.readouterr().out))
+
+
+@pytest.fixture
+def bed(
+    tmp_path: Path,
+    write_model: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Bed:
+    bed = Bed(tmp_path, write_model, capsys)
+    monkeypatch.setattr(model_fast_copy, "Paths", lambda: bed.paths)
+    monkeypatch.setattr(model_fast_copy, "same_file_system", lambda path, other: False)
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: "/usr/bin/docker")
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda module, argv: bed.docker)
+    return bed
+
+
+def limit(bed: Bed, copies: float) -> float:
+    return copies * bed.size / GIB
+
+
+def test_copies_once_what_check_mode_predicts(bed: Bed) -> None:
+    predicted = bed.run("a", "b", check=True)
+    planned = bed.run("a", "b", state="planned")
+    assert (planned["due"], planned["changed"], planned["copied"]) == (True, False, predicted["copied"])
+    assert not bed.fast.exists()
+    result = bed.run("a", "b")
+    assert predicted["changed"]
+    assert predicted["copied"] == result["copied"] == [str(bed.link("a")), str(bed.link("b"))]
+    assert bed.copied("a")
+    assert bed.copied("b")
+    assert result["notes"] == []
+    again = bed.run("a", "b")
+    assert (again["changed"], again["due"], again["copied"]) == (False, False, [])
+    assert again["complete"] == result["copied"]
+
+
+def test_a_model_that_is_not_in_the_store_yet_is_predicted(bed: Bed) -> None:
+    bed.catalog["d"] = {"path": str(bed.store / "d" / "REVISION"), "revision": "REVISION"}
+    result = bed.run("d", check=True)
+    assert result["changed"]
+    assert result["copied"] == [str(bed.fast / "d" / "REVISION")]
+
+
+def test_on_the_stores_own_disk_there_are_only_links(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_fast_copy, "same_file_system", lambda path, other: True)
+    assert bed.run("a")["changed"]
+    assert not bed.copied("a")
+    assert bed.link("a").is_dir()
+    assert not bed.copy("a").exists()
+    assert not bed.run("a")["changed"]
+
+
+def test_a_damaged_copy_is_made_anew_from_the_store(bed: Bed) -> None:
+    bed.run("a")
+    shard = bed.copy("a") / SHARD
+    shard.write_bytes(shard.read_bytes()[:-1] + b"x")
+    result = bed.run("a")
+    assert result["copied"] == [str(bed.link("a"))]
+    assert bed.copied("a")
+    assert shard.read_bytes() == (Path(bed.catalog["a"]["path"]) / SHARD).read_bytes()
+
+
+def test_a_full_disk_is_a_warning_that_names_what_is_needed(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fast_store, "free_bytes", lambda path: bed.size - 1)
+    result = bed.run("a")
+    assert not bed.copied("a")
+    (note,) = result["notes"]
+    assert "is served from the store: needed 8." in note
+    assert f"free {(bed.size - 1) / 1024:.1f} KiB" in note
+    assert not bed.run("a")["changed"]
+    monkeypatch.setattr(fast_store, "free_bytes", lambda path: bed.size + 10)
+    assert not bed.run("a", reserve_gib=20 / GIB)["changed"]
+    assert bed.run("a", reserve_gib=10 / GIB)["changed"]
+    assert bed.copied("a")
+
+
+def test_a_disk_that_fills_up_meanwhile_leaves_nothing_behind(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: Path, target: Path, size: int) -> None:
+        target.write_bytes(b"begun")
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
+
+    monkeypatch.setattr(model_store, "_copy", full)
+    result = bed.run("a")
+    assert "No space left on device" in result["notes"][0]
+    assert not bed.copied("a")
+    assert list((bed.fast / ".copies" / ".incoming").iterdir()) == []
+
+
+def test_a_source_that_is_not_what_the_manifest_says_is_not_copied(bed: Bed) -> None:
+    shard = Path(bed.catalog["a"]["path"]) / SHARD
+    content = shard.read_bytes()
+    shard.write_bytes(content[:-1] + b"x")
+    assert "arrived wrong" in bed.run("a")["notes"][0]
+    assert not bed.copied("a")
+    shard.write_bytes(content)
+    assert bed.run("a")["changed"]
+    assert bed.copied("a")
+
+
+def test_the_least_recently_used_goes_first(bed: Bed) -> None:
+    bed.run("a", "b")
+    bed.age("b", "a")
+    predicted = bed.run("c", check=True, limit_gib=limit(bed, 2))
+    result = bed.run("c", limit_gib=limit(bed, 2))
+    assert predicted["dropped"] == result["dropped"] == [str(bed.link("b"))]
+    assert [bed.copied(name) for name in "abc"] == [True, False, True]
+    assert not bed.run("c", limit_gib=limit(bed, 2))["changed"]
+
+
+def test_a_run_that_wants_a_copy_uses_it(bed: Bed) -> None:
+    bed.run("a", "b")
+    bed.age("a", "b")
+    bed.run("a")
+    assert bed.run("c", limit_gib=limit(bed, 2))["dropped"] == [str(bed.link("b"))]
+
+
+def test_what_a_rollback_or_a_container_needs_is_never_dropped(bed: Bed) -> None:
+    bed.run("a", "b")
+    bed.release("a")
+    bed.docker = (0, f'["vllm serve {bed.link("b")}"]', "")
+    result = bed.run("c", limit_gib=limit(bed, 2))
+    assert result["dropped"] == []
+    assert "0 bytes of model_store_fast_limit_gib" in result["notes"][0]
+    assert [bed.copied(name) for name in "abc"] == [True, True, False]
+    bed.docker = (0, "", "")
+    assert bed.run("c", limit_gib=limit(bed, 2))["dropped"] == [str(bed.link("b"))]
+    assert [bed.copied(name) for name in "abc"] == [True, False, True]
+
+
+@pytest.mark.parametrize("silent", ["docker", "release"])
+def test_nothing_is_dropped_where_nobody_knows_what_is_needed(bed: Bed, silent: str) -> None:
+    bed.run("a")
+    if silent == "docker":
+        bed.docker = (1, "", "Cannot connect to the Docker daemon")
+    else:
+        bed.release("a")
+        (bed.paths.release("main", 1) / "release.json").write_text("")
+    result = bed.run("b", limit_gib=limit(bed, 1))
+    assert result["dropped"] == []
+    assert "nobody can tell which are needed" in result["notes"][0]
+    assert [bed.copied(name) for name in "ab"] == [True, False]
+
+
+def test_a_smaller_limit_drops_what_nobody_needs(bed: Bed) -> None:
+    bed.run("a", "b", "c")
+    bed.age("a", "b", "c")
+    assert bed.run("c", limit_gib=limit(bed, 1.5))["dropped"] == [str(bed.link("a")), str(bed.link("b"))]
+
+
+def test_nothing_goes_for_what_would_not_fit_anyhow(bed: Bed) -> None:
+    bed.run("a")
+    assert bed.run("c", limit_gib=limit(bed, 0.5))["notes"]
+    # But the one that nobody needs, for the limit has become smaller than that.
+    assert not bed.copied("a")
+    bed.run("a")
+    assert bed.run("c", "b", limit_gib=limit(bed, 1))["copied"] == [str(bed.link("c"))]
+
+
+def test_something_in_the_links_place_is_named(bed: Bed) -> None:
+    bed.link("a").mkdir(parents=True)
+    result = bed.run("a")
+    assert result["failed"]
+    assert "is in the way of a link" in result["msg"]

@@ -1,0 +1,220 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules prompt_check and model_variants, with the program that runs in the engine's container run beside them."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.baremetal.inference.plugins.module_utils import variant_store
+from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import gather
+from ansible_collections.baremetal.inference.plugins.module_utils.model_store import Store
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.system_prompt import command, variant
+from ansible_collections.baremetal.inference.plugins.modules import model_variants, prompt_check
+
+TEMPLATE = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
+
+
+class Bed:
+    """A source, a store with it, and Docker of which the engine's image is there or not."""
+
+    def __init__(self, root: Path, write_model: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.paths = Paths(root)
+        (self.paths.library / "system_prompt").mkdir(parents=True)
+        self.store = root / "store"
+        self.source = write_model(root / "source")
+        (self.source / "chat_template.jinja").write_text(TEMPLATE)
+        manifest, _problems = build(self.source, "base", HashCache())
+        assert manifest
+        wanted = Store(self.store, HashCache()).plan("base", manifest)
+        Store(self.store, HashCache()).publish(wanted, self.source)
+        self.base = wanted.path
+        self.models: dict[str, Any] = {
+            "base": {"model": f"controller:{self.source}"},
+            "bot": {"base": "base", "system-prompt": "Be kind – 親切."},
+        }
+        self.instances = [{"name": "main", "model": "bot", "port": 5005}]
+        self.image_is_there = True
+        self.rendering: tuple[int, str, str] | None = None
+        self.calls: list[list[str]] = []
+
+    def docker(self, argv: list[str], data: str = "", **_more: Any) -> tuple[int, str, str]:
+        self.calls.append(argv)
+        if "inspect" in argv:
+            return 0 if self.image_is_there else 1, "", ""
+        if self.rendering:
+            return self.rendering
+        stdout = io.StringIO()
+        command.main(io.StringIO(data), stdout)
+        return 0, stdout.getvalue(), ""
+
+    def run(self, module: Any = model_variants, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        given = {"instances": self.instances, "models": self.models, "_ansible_check_mode": check, **arguments}
+        if module is model_variants:
+            given |= {
+                "store": str(self.store),
+                "catalog": {"base": {"path": str(self.base), "revision": self.base.name}},
+                "image": "registry.example.com/vllm@sha256:00",
+            }
+        with patch_module_args(given), pytest.raises(SystemExit):
+            module.main()
+        return dict(json.loads(self._capsys.readouterr().out))
+
+
+@pytest.fixture
+def bed(
+    tmp_path: Path,
+    write_model: Callable[..., Path],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Bed:
+    bed = Bed(tmp_path, write_model, capsys)
+    monkeypatch.setattr(model_variants, "Paths", lambda: bed.paths)
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: "/usr/bin/docker")
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", bed.docker)
+    return bed
+
+
+def test_publishes_once_what_check_mode_predicts(bed: Bed) -> None:
+    predicted = bed.run(check=True)
+    assert not (bed.store / "bot").exists()
+    result = bed.run()
+    # What it was called with is only returned by some versions of ansible-core.
+    assert {**result, "invocation": None} == {**predicted, "invocation": None}
+    assert result["changed"]
+    (path,) = map(Path, result["published"])
+    assert result["catalog"] == {"bot": {"path": str(path), "revision": path.name}}
+    assert "<user>" not in (path / "chat_template.jinja").read_text().split(TEMPLATE)[0]
+    assert (path / "system_prompt.txt").read_text() == "Be kind – 親切.\n"
+    again = bed.run()
+    assert (again["changed"], again["catalog"]) == (False, result["catalog"])
+
+
+def test_the_template_is_rendered_without_network_rights_or_a_place_to_write(bed: Bed) -> None:
+    bed.run()
+    (argv,) = [argv for argv in bed.calls if "run" in argv]
+    for option in ("--network none", "--cap-drop ALL", "--read-only", "--init", "--user=65534:65534", "--memory=2g"):
+        assert option in " ".join(argv)
+    assert [each for each in argv if each.startswith("--mount")] == [
+        f"--mount=type=bind,source={bed.paths.library},target={bed.paths.library},readonly"
+    ]
+    compile(argv[-1], "code", "exec")
+    assert argv[-2] == "-c"
+
+
+def test_on_the_fast_path_its_links_lead_to_the_bases_copy_or_to_the_store(bed: Bed, tmp_path: Path) -> None:
+    fast = FastStore(tmp_path / "fast", bed.store, HashCache())
+    base = (bed.base.parent.name, bed.base.name)
+    fast.apply(fast.outlook([base], {}, Room(0, 0)))
+    predicted = bed.run(check=True, fast_path=str(fast.root))
+    result = bed.run(fast_path=str(fast.root))
+    assert predicted["published"] == result["published"]
+    (path,) = [Path(path) for path in result["published"] if path.startswith(str(fast.root))]
+    # The path in the catalog stays the store's: the renderer of releases knows where engines look.
+    assert result["catalog"]["bot"]["path"] == str(bed.store / "bot" / path.name)
+    shard = path / "model-00001-of-00002.safetensors"
+    assert shard.resolve().is_relative_to(fast.root / ".copies" / "base")
+    assert gather(path).problems == ()
+    fast.drop(base)
+    assert shard.resolve().is_relative_to(bed.base)
+    assert gather(path).problems == ()
+    assert not bed.run(fast_path=str(fast.root))["changed"]
+
+
+def test_a_fast_disk_that_takes_nothing_is_warned_of(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish = variant_store.publish
+
+    def full(root: Path, wanted: variant.Variant) -> None:
+        if root == tmp_path / "fast":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        publish(root, wanted)
+
+    monkeypatch.setattr(variant_store, "publish", full)
+    result = bed.run(fast_path=str(tmp_path / "fast"))
+    (path,) = [Path(path) for path in result["published"] if path.startswith(str(tmp_path / "fast"))]
+    assert path.resolve() == bed.store / "bot" / path.name
+    assert gather(path).problems == ()
+    assert not bed.run(fast_path=str(tmp_path / "fast"))["changed"]
+
+
+def test_only_what_is_served_is_published(bed: Bed) -> None:
+    bed.models["idle"] = {"base": "base", "system-prompt": "Nobody serves me."}
+    bed.instances.append({"name": "gone", "model": "idle", "port": 5006, "state": "absent"})
+    assert list(bed.run()["catalog"]) == ["bot"]
+
+
+@pytest.mark.parametrize("missing", ["image", "library", "model"])
+def test_check_mode_on_a_node_that_is_not_ready_yet(bed: Bed, missing: str) -> None:
+    if missing == "image":
+        bed.image_is_there = False
+    elif missing == "library":
+        (bed.paths.library / "system_prompt").rmdir()
+    else:
+        (bed.base / "manifest.json").unlink()
+    result = bed.run(check=True)
+    assert (result["changed"], result["catalog"]["bot"]["revision"]) == (True, "REVISION")
+
+
+def test_damage_is_named_and_repaired(bed: Bed) -> None:
+    (path,) = map(Path, bed.run()["published"])
+    (path / "chat_template.jinja").write_text("other")
+    result = bed.run()
+    assert result["changed"]
+    assert "chat_template.jinja is not what was written" in str(result["warnings"])
+    assert not bed.run()["changed"]
+
+
+def test_a_template_that_takes_no_prompt_is_refused_before_anything_is_written(bed: Bed) -> None:
+    (bed.base / "chat_template.jinja").write_text("{{ raise_exception('Closed') }}")
+    result = bed.run()
+    assert result["failed"]
+    assert "models.bot: chat_template.jinja: does not render a single message of a user: Closed" in result["msg"]
+    assert not (bed.store / "bot").exists()
+
+
+@pytest.mark.parametrize("rendering", [(142, "", ""), (1, "", "Traceback\nImportError: x"), (0, "no JSON", "")])
+def test_a_container_that_fails_says_how(bed: Bed, rendering: tuple[int, str, str]) -> None:
+    bed.rendering = rendering
+    result = bed.run()
+    assert f"could not put the prompt into the chat template (exit {rendering[0]}" in result["msg"]
+    assert ("ImportError: x" in result["msg"]) is bool(rendering[2])
+
+
+def test_every_mistake_is_told_at_once(bed: Bed) -> None:
+    (bed.base / "config.json").write_text('{"model_type": "gpt_oss"}')
+    bed.models["bad/name"] = {"base": "base", "system-prompt": "Be kind."}
+    bed.instances.append({"name": "two", "model": "bad/name", "port": 5006})
+    message = bed.run()["msg"]
+    assert "models.bot: system-prompt: the engine writes gpt-oss" in message.replace(": 'Be", "")
+    assert "models.bad/name: cannot name a directory" in message
+
+
+def test_preflight_refuses_by_the_files_of_the_source(bed: Bed) -> None:
+    assert bed.run(prompt_check, origin="controller")["checked"] == ["bot"]
+    assert bed.run(prompt_check, store=str(bed.store))["checked"] == []
+    (bed.source / "chat_template.jinja").unlink()
+    message = bed.run(prompt_check, origin="controller")["msg"]
+    assert message.startswith("Nothing was changed. models.bot: the model has no chat template")
+
+
+def test_preflight_looks_at_the_node_for_models_of_the_node(bed: Bed) -> None:
+    bed.models["base"]["model"] = str(bed.source)
+    assert bed.run(prompt_check, origin="controller")["checked"] == []
+    assert bed.run(prompt_check)["checked"] == ["bot"]
+    # Not there yet, but published from there before.
+    bed.models["base"]["model"] = "/gone"
+    assert bed.run(prompt_check, store=str(bed.store))["checked"] == ["bot"]
+    assert bed.run(prompt_check)["checked"] == []
