@@ -1,0 +1,183 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which requests pass, where they go, and what the others are told."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+from gateway import CHAT, KEY, Gateway, body
+
+MIB8 = 8 << 20
+
+
+def of_size(size: int) -> bytes:
+    """A request of so many bytes, with the model at its very end."""
+    head, tail = b'{"max_tokens": 1, "padding": "', b'", "model": "main"}'
+    return head + b"x" * (size - len(head) - len(tail)) + tail
+
+
+def chunks(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[start : start + size] for start in range(0, len(data), size))
+
+
+@pytest.mark.parametrize(
+    ("model", "answers"),
+    [("main", {"main"}), ("tiny-a", {"main"}), ("lone", {"lone"}), ("other", {"other"}), ("tiny-b", {"lone", "other"})],
+)
+def test_a_name_leads_to_its_engines(gateway: Gateway, model: str, answers: set[str]) -> None:
+    """A replica set's name, its model's, and a model's that two sets serve."""
+    texts = [gateway.ask(data=body(model)).json["choices"][0]["message"]["content"] for _ in range(6)]
+    assert {text.split()[2] for text in texts} == answers
+    if model in ("main", "tiny-a"):
+        assert {text.split()[-1] for text in texts} == {"127.0.0.1.", "127.0.0.2."}
+
+
+def test_the_models_that_are_served_are_listed(gateway: Gateway) -> None:
+    answer = gateway.ask("GET", "/v1/models")
+    assert [entry["id"] for entry in answer.json["data"]] == ["lone", "main", "other", "tiny-a", "tiny-b"]
+    assert gateway.ask("GET", "/v1/models", key="").status == 401
+
+
+def test_an_unknown_model_is_told_the_known_ones(gateway: Gateway) -> None:
+    error = gateway.ask(data=body('no"such\n%[env(PATH)]\\model')).error
+    assert error["code"] == "model_not_found"
+    assert 'no"such\n%[env(PATH)]\\model does not exist. Known: lone, main, other, tiny-a, tiny-b' in error["message"]
+
+
+@pytest.mark.parametrize("data", [b"", b"hello", b"[1]", b'{"prompt": "x"}', b'{"nested": {"model": "main"}}'])
+def test_a_body_without_a_model_is_refused(gateway: Gateway, data: bytes) -> None:
+    answer = gateway.ask(data=data)
+    assert (answer.status, answer.error["code"]) == (400, "model_missing")
+
+
+def test_an_escaped_slash_is_a_slash(gateway: Gateway) -> None:
+    """As PHP writes it: not the model's name that is wrong, but how it is looked for."""
+    answer = gateway.ask(data=b'{"max_tokens": 1, "model": "no\\/such"}')
+    assert answer.status == 404 and "no/such" in answer.json["error"]["message"]
+
+
+@pytest.mark.parametrize("chunk", [None, 65536, 1000])
+def test_8_mib_pass_and_one_byte_more_does_not(gateway: Gateway, chunk: int | None) -> None:
+    for size, status in ((MIB8, 200), (MIB8 + 1, 413), (5 * MIB8, 413)):
+        data = of_size(size)
+        answer = gateway.ask(data=chunks(data, chunk) if chunk else data)
+        assert answer.status == status, answer
+        if status == 413:
+            assert answer.error["code"] == "request_too_large"
+        else:
+            assert max(gateway.engine(address)["last"]["body_bytes"] for address in ("127.0.0.1", "127.0.0.2")) == MIB8
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/invocations", "/metrics", "/health", "/sleep", "/v1/load_lora_adapter", "/tokenize", "/v1/models/"),
+        *("//v1/models", "/v1%2fmodels", "/v1/x/../models", "/v1/chat/completions/", "/v1/chat/completions%20"),
+    ],
+)
+def test_only_the_apis_paths_pass(gateway: Gateway, path: str) -> None:
+    before = gateway.engine()["served"]
+    assert {gateway.ask(method, path).status for method in ("GET", "POST")} == {404}
+    assert gateway.ask("GET", path).error["code"] == "unknown_url"
+    assert gateway.engine()["served"] == before
+
+
+def test_a_wrong_method_is_told_the_right_one(gateway: Gateway) -> None:
+    for method, path, allowed in (("GET", CHAT, "POST"), ("DELETE", CHAT, "POST"), ("POST", "/v1/models", "GET")):
+        answer = gateway.ask(method, path)
+        assert (answer.status, answer.headers["allow"]) == (405, allowed)
+
+
+def test_a_query_does_not_matter(gateway: Gateway) -> None:
+    assert gateway.ask(path=f"{CHAT}?api-version=1").status == 200
+
+
+def test_the_engine_gets_its_own_key_and_not_the_clients(gateway: Gateway) -> None:
+    for address in ("127.0.0.1", "127.0.0.2", "127.0.0.1"):
+        gateway.ask()
+        headers = gateway.engine(address)["last"]["headers"]
+        assert headers["authorization"] == "Bearer engine-key-b71f09"
+    gateway.ask(data=body("lone"))
+    assert "authorization" not in gateway.engine(port=5006)["last"]["headers"]
+
+
+def test_a_stream_is_not_held_back(gateway: Gateway) -> None:
+    """Each event arrives when the engine wrote it."""
+    gateway.engine(port=5006, token_seconds=0.3)
+    connection = http.client.HTTPConnection(gateway.address, 8000, timeout=30)
+    began = time.monotonic()
+    connection.request("POST", CHAT, body("lone", 6, stream=True), {"Authorization": f"Bearer {KEY}"})
+    answer = connection.getresponse()
+    times = []
+    while line := answer.readline():
+        if line.startswith(b"data: "):
+            times.append(time.monotonic() - began)
+    assert len(times) == 7
+    assert times[0] < 1.2 and times[5] - times[0] > 1.2, times
+
+
+def test_a_client_that_hangs_up_stops_its_generation(gateway: Gateway) -> None:
+    for stream in (True, False):
+        gateway.engine(port=5006, token_seconds=0.2)
+        aborted = gateway.engine(port=5006)["aborted"]
+        connection = http.client.HTTPConnection(gateway.address, 8000, timeout=30)
+        connection.request("POST", CHAT, body("lone", 200, stream=stream), {"Authorization": f"Bearer {KEY}"})
+        deadline = time.monotonic() + 20
+        while gateway.engine(port=5006)["running"] == 0 and time.monotonic() < deadline:
+            time.sleep(0.2)
+        connection.close()
+        while gateway.engine(port=5006)["running"] and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert gateway.engine(port=5006)["aborted"] == aborted + 1
+
+
+def test_a_request_has_an_id_everywhere(gateway: Gateway) -> None:
+    answer = gateway.ask(request_id="ticket-4711.a")
+    assert answer.headers["x-request-id"] == "ticket-4711.a"
+    own = gateway.ask(request_id='bad" id').headers["x-request-id"]
+    assert len(own) == 36
+    assert gateway.ask(path="/nothing").headers["x-request-id"]
+    seen = [gateway.engine(address)["last"]["headers"]["x-request-id"] for address in ("127.0.0.1", "127.0.0.2")]
+    assert own in seen
+
+
+def test_the_log_is_json_without_prompts_and_keys(gateway: Gateway) -> None:
+    secret = "a-prompt-that-nobody-reads"
+    answer = gateway.ask(
+        path=f"{CHAT}?api_key={KEY}", data=body("tiny-a", messages=[{"role": "user", "content": secret}])
+    )
+    line = gateway.log(answer.headers["x-request-id"])
+    assert (line["key"], line["model"], line["backend"], line["status"]) == ("everything", "tiny-a", "set_main", 200)
+    assert line["engine"] in ("one", "two") and line["path"] == CHAT and line["ms_total"] >= 0
+    refused = gateway.log(gateway.ask(data=body('odd"\n\u00fc' + "y" * 5000)).headers["x-request-id"])
+    assert refused["status"] == 404 and len(refused["model"]) <= 200
+    unread = gateway.log(gateway.ask(path="/" + "z" * 5000, key="wrong-key-00000000").headers["x-request-id"])
+    assert unread["status"] == 404 and len(unread["path"]) <= 200
+    whole = gateway.node.run("journalctl --unit haproxy --output cat --since -1h")
+    for word in (secret, KEY, "wrong-key-00000000", "engine-key-b71f09"):
+        assert word not in whole
+
+
+def test_prometheus_finds_metrics_on_their_own_port(gateway: Gateway) -> None:
+    connection = http.client.HTTPConnection(gateway.address, 8404, timeout=30)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    assert 'haproxy_server_status{proxy="set_main",server="one",state="UP"} 1' in text
+    for path, status in (("/health", 200), ("/stats", 404)):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == status
+
+
+def test_root_on_the_gateway_needs_no_key(gateway: Gateway) -> None:
+    curl = "curl --silent --unix-socket /run/haproxy/api.sock http://gateway"
+    listed = json.loads(gateway.node.run(f"{curl}/v1/models"))
+    assert listed["object"] == "list"
+    as_nobody = "setpriv --reuid nobody --clear-groups --regid nogroup"
+    assert gateway.node.run(f"{as_nobody} {curl}/v1/models", check=False) == ""

@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Engines come and go, and clients do not notice."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from gateway import Gateway, body
+from load import Report, Shape
+from node import wait_for
+
+
+def reload(gateway: Gateway) -> None:
+    """Reload, and wait for the process that serves from then on."""
+    pid = gateway.command("show info").split("\nPid: ")[1].split()[0]
+    gateway.node.run("systemctl reload haproxy")
+    wait_for("another process", lambda: f"\nPid: {pid}\n" not in gateway.command("show info"), 30)
+
+
+def answered_by(gateway: Gateway, count: int = 6) -> set[str]:
+    return {gateway.ask().json["choices"][0]["message"]["content"].split()[-1] for _ in range(count)}
+
+
+def test_a_drained_engine_gets_nothing_new_and_ends_what_it_has(gateway: Gateway) -> None:
+    gateway.engine(token_seconds=0.1)
+    load = gateway.load(shapes=(Shape(True, 30), Shape(False, 10)))
+
+    def drain() -> None:
+        gateway.engine(agent="drain")
+        gateway.wait_state("one", "DRAIN")
+        wait_for("the engine is idle", lambda: gateway.engine()["running"] == 0, 60)
+        served = gateway.engine()["served"]
+        time.sleep(2)
+        assert gateway.engine()["served"] == served
+        gateway.engine(agent="up ready")
+        gateway.wait_state("one", "UP")
+        wait_for("the engine serves again", lambda: gateway.engine()["served"] > served, 60)
+
+    report = load.during(drain)
+    assert not report.failures and report.succeeded, report
+
+
+def test_a_drain_outlives_a_reload(gateway: Gateway) -> None:
+    """Also when the agent is gone: the state is saved right before."""
+    gateway.engine(agent="drain")
+    gateway.wait_state("one", "DRAIN")
+    gateway.node.run("mv /var/lib/haproxy/state /var/lib/haproxy/state.before")
+    reload(gateway)
+    assert gateway.states()["one"].startswith("DRAIN")
+    assert answered_by(gateway) == {"127.0.0.2."}
+
+
+def test_a_model_of_several_sets_follows_their_drain(gateway: Gateway) -> None:
+    gateway.engine("127.0.0.1", 5006, agent="drain")
+    gateway.wait_state("one", "DRAIN", "set_lone")
+    texts = {gateway.ask(data=body("tiny-b")).json["choices"][0]["message"]["content"] for _ in range(4)}
+    assert texts == {"I am other on 127.0.0.2."}
+
+
+def test_the_agent_takes_out_an_engine_whose_health_looks_fine(gateway: Gateway) -> None:
+    gateway.engine(agent="down #hung")
+    gateway.wait_state("one", "DOWN")
+    assert answered_by(gateway) == {"127.0.0.2."}
+
+
+def test_an_engine_that_says_500_stays(gateway: Gateway) -> None:
+    """It may be the request's fault: neither is it repeated, nor is the engine taken out."""
+    for address in ("127.0.0.1", "127.0.0.2"):
+        gateway.engine(address, status=500)
+    before = sum(gateway.engine(address)["served"] for address in ("127.0.0.1", "127.0.0.2"))
+    assert [gateway.ask().status for _ in range(6)] == [500] * 6
+    assert all(status.startswith("UP") for status in gateway.states().values())
+    assert sum(gateway.engine(address)["served"] for address in ("127.0.0.1", "127.0.0.2")) == before
+
+
+def test_a_node_that_dies_fails_only_what_was_on_it(gateway: Gateway) -> None:
+    """What comes after is sent elsewhere, without a pause for anybody."""
+    load = gateway.load(clients=6)
+    report = load.during(lambda: gateway.node.run("systemctl kill --signal=KILL fake-one; systemctl stop fake-one"), 4)
+    # At most one under way for each client.
+    assert len(report.failures) <= 6 and report.succeeded > 6, report
+    calm = gateway.load(clients=4).during(lambda: time.sleep(2))
+    assert not calm.failures and calm.succeeded, calm
+
+
+def held(gateway: Gateway, seconds: float) -> Callable[[], None]:
+    def action() -> None:
+        gateway.engine(port=5006, agent="down #swap")
+        gateway.wait_state("one", "DOWN", "set_lone")
+        time.sleep(seconds)
+        gateway.engine(port=5006, agent="up ready")
+        gateway.wait_state("one", "UP", "set_lone")
+
+    return action
+
+
+def test_requests_are_held_while_a_lone_engine_is_away(gateway: Gateway) -> None:
+    report: Report = gateway.load("lone", clients=3).during(held(gateway, 3))
+    assert not report.failures and report.succeeded, report
+    assert max(report.latencies) > 2
+
+
+def test_an_outage_holds_nobody_for_longer_than_a_swap(gateway: Gateway) -> None:
+    """Counted from its beginning: later requests are told at once."""
+    gateway.engine(port=5006, agent="down #dead")
+    gateway.wait_state("one", "DOWN", "set_lone")
+    time.sleep(9)
+    began = time.monotonic()
+    answer = gateway.ask(data=body("lone"))
+    assert (answer.status, answer.error["code"]) == (503, "no_engine") and answer.headers["retry-after"]
+    assert time.monotonic() - began < 4
+
+
+@pytest.mark.parametrize("times", [3])
+def test_reloads_drop_nothing(gateway: Gateway, times: int) -> None:
+    def reloads() -> None:
+        for _ in range(times):
+            reload(gateway)
+            time.sleep(1)
+
+    report = gateway.load(clients=8, shapes=(Shape(True, 60), Shape(False, 20))).during(reloads)
+    assert not report.failures and report.succeeded > 10, report
+
+
+def test_limits_outlive_a_reload(gateway: Gateway) -> None:
+    # 2.6 hands nothing on while it still waits for what an earlier process had, which is 5 s.
+    reload(gateway)
+    time.sleep(7)
+    gateway.command("clear table limits key slow")
+    assert [gateway.ask(key="slow-key-77120cd9e").status for _ in range(5)] == [200] * 5
+    reload(gateway)
+    time.sleep(2)
+    assert gateway.ask(key="slow-key-77120cd9e").status == 429
+    gateway.command("clear table limits key slow")

@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role runs again with other variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from gateway import KEY, Gateway
+from node import PROJECT
+
+HOSTS = yaml.safe_load((PROJECT / "molecule/gateway/hosts.yml").read_text())["inference"]["vars"]
+KEYS: list[dict[str, Any]] = HOSTS["gateway_keys"]
+
+
+def pid(gateway: Gateway) -> str:
+    return gateway.command("show info").split("\nPid: ")[1].split()[0]
+
+
+def test_keys_change_in_the_running_process(gateway: Gateway) -> None:
+    """Nobody's connection is dropped; who was let in no more is out at once."""
+    before = pid(gateway)
+    new = [key for key in KEYS if key["name"] != "narrow"] + [{"name": "new", "key": "a-new-key-0192837465"}]
+    report = gateway.load(clients=3).during(lambda: gateway.node.site(gateway_keys=new))
+    assert not report.failures and report.succeeded, report
+    assert pid(gateway) == before
+    assert gateway.ask(key="a-new-key-0192837465").status == 200
+    assert gateway.ask(key="narrow-key-90ab4417").status == 401
+    # And what is on disk says the same, for the next start.
+    gateway.node.run("systemctl reload haproxy")
+    assert gateway.ask(key="a-new-key-0192837465").status == 200
+
+
+def test_a_setting_changes_by_a_reload(gateway: Gateway) -> None:
+    """Back to the scenario's keys, with a network of clients that holds nobody here."""
+    before = pid(gateway)
+    report = gateway.load(clients=3).during(lambda: gateway.node.site(gateway_body_mib=4))
+    assert not report.failures and report.succeeded, report
+    assert pid(gateway) != before
+    gateway.node.site(gateway_clients=["192.0.2.0/24"], gateway_verify_seconds=20)
+    answer = gateway.ask()
+    assert (answer.status, answer.error["code"]) == (403, "address_not_allowed")
+    gateway.node.site()
+    assert gateway.ask().status == 200
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (
+            ["gateway_keys[0] (short)", "16 to 512", "did you mean 'main'", "gateway_port"],
+            {
+                "gateway_keys": [{"name": "short", "key": "too-short-7", "models": ["mian"]}],
+                "gateway_port": 70000,
+            },
+        ),
+        (["there is no such file on the gateway"], {"gateway_tls_certificate": "/etc/ssl/none.pem"}),
+    ],
+)
+def test_a_mistake_changes_nothing(gateway: Gateway, words: list[str], extra: dict[str, Any]) -> None:
+    before = gateway.node.run("cat /etc/haproxy/* 2>/dev/null | sha256sum")
+    output = gateway.node.site(check=False, **extra)
+    for word in words:
+        assert word in output, output[-3000:]
+    assert "too-short-7" not in output
+    assert gateway.node.run("cat /etc/haproxy/* 2>/dev/null | sha256sum") == before
+    assert gateway.ask(key=KEY).status == 200
+
+
+def test_somebody_elses_configuration_stays(gateway: Gateway) -> None:
+    gateway.node.run("cp /etc/haproxy/haproxy.cfg /root/ours.cfg; echo '# mine' > /etc/haproxy/haproxy.cfg")
+    try:
+        assert "was written by somebody else" in gateway.node.site(check=False)
+        assert gateway.node.run("cat /etc/haproxy/haproxy.cfg") == "# mine"
+    finally:
+        gateway.node.run("cp /root/ours.cfg /etc/haproxy/haproxy.cfg")
+
+
+def test_tls(gateway: Gateway) -> None:
+    """By links, so that a renewal needs a reload and nothing else; HTTP/2 as well."""
+    gateway.node.run(
+        "mkdir -p /etc/ssl/gateway; cd /etc/ssl/gateway; openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256"
+        " -nodes -keyout key.pem -out chain.pem -days 2 -subj /CN=gateway.example.com 2>/dev/null"
+    )
+    gateway.node.site(gateway_tls_certificate="/etc/ssl/gateway/chain.pem", gateway_tls_key="/etc/ssl/gateway/key.pem")
+    try:
+        curl = "curl --silent --cacert /etc/ssl/gateway/chain.pem --resolve gateway.example.com:8000:127.0.0.1"
+        url = "https://gateway.example.com:8000/v1/models"
+        ask = f"{curl} --header 'Authorization: Bearer {KEY}' {url} --output /dev/null"
+        for version in ("1.1", "2"):
+            said = gateway.node.run(f"{ask} --http{version} --write-out '%{{http_code}} %{{http_version}}'")
+            assert said == f"200 {version}"
+        refused = gateway.node.run(f"{ask} --tls-max 1.1 --write-out %{{http_code}}", check=False)
+        assert refused == "000"
+    finally:
+        gateway.node.site()
+    assert gateway.ask().status == 200

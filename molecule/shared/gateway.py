@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A gateway as its clients see it, and the engines behind it, in the scenario `gateway`."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from load import Load, Shape
+from node import Node, wait_for
+
+KEY = "everything-key-3f81c2"
+CHAT = "/v1/chat/completions"
+DEFAULTS = {"health": 200, "agent": "up ready", "status": 200, "token_seconds": 0.005}
+SHORT = (Shape(True, 20), Shape(False, 20))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a client gets."""
+
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The error in the API's form."""
+        assert self.headers["content-type"] == "application/json", self
+        error = self.json["error"]
+        assert set(error) == {"message", "type", "param", "code"}, error
+        return dict(error)
+
+
+def body(model: object = "main", tokens: int = 2, **more: Any) -> bytes:
+    """A chat's request."""
+    return json.dumps(
+        {"messages": [{"role": "user", "content": "hi"}], "max_tokens": tokens, **more, "model": model}
+    ).encode()
+
+
+class Gateway:
+    """A node of the scenario: its gateway, and its engines on two addresses."""
+
+    engines = (("127.0.0.1", 5005), ("127.0.0.2", 5005), ("127.0.0.1", 5006), ("127.0.0.2", 5006))
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.address = node.address
+
+    def ask(
+        self,
+        method: str = "POST",
+        path: str = CHAT,
+        data: bytes | Iterable[bytes] | None = None,
+        key: str = KEY,
+        request_id: str = "",
+    ) -> Answer:
+        """A request of a client; an iterable body is sent in chunks."""
+        connection = http.client.HTTPConnection(self.address, 8000, timeout=60)
+        given = {"Content-Type": "application/json"}
+        given |= {"Authorization": f"Bearer {key}"} if key else {}
+        given |= {"X-Request-ID": request_id} if request_id else {}
+        if data is None and method == "POST":
+            data = body()
+        try:
+            connection.request(method, path, data, given)
+            answer = connection.getresponse()
+            names = {name.lower(): value for name, value in answer.getheaders()}
+            return Answer(answer.status, names, answer.read().decode())
+        finally:
+            connection.close()
+
+    def engine(self, address: str = "127.0.0.1", port: int = 5005, **orders: Any) -> dict[str, Any]:
+        """Give orders to an engine; returns what it has seen."""
+        command = f"curl --silent --show-error http://{address}:{port}/control --data '{json.dumps(orders)}'"
+        return dict(json.loads(self.node.run(command)))
+
+    def command(self, words: str, socket: str = "haproxy/admin.sock") -> str:
+        """What HAProxy answers to a command."""
+        return self.node.run(f"echo '{words}' | socat -t 10 - UNIX-CONNECT:/run/{socket}")
+
+    def states(self, backend: str = "set_main") -> dict[str, str]:
+        """The status of each server."""
+        rows = [line.split(",") for line in self.command("show stat").splitlines()]
+        return {row[1]: row[17] for row in rows if row[0] == backend and row[1] != "BACKEND"}
+
+    def wait_state(self, server: str, begins: str, backend: str = "set_main") -> None:
+        wait_for(f"{server} is {begins}", lambda: self.states(backend)[server].startswith(begins), 60)
+
+    def log(self, request_id: str) -> dict[str, Any]:
+        """The line of the access log about a request."""
+
+        def line() -> str:
+            return self.node.run(f"journalctl --unit haproxy --output cat --grep {request_id} | tail -1", check=False)
+
+        return dict(json.loads(wait_for(f"a log line of {request_id}", lambda: request_id in line() and line(), 30)))
+
+    def load(self, *models: str, clients: int = 4, **more: Any) -> Load:
+        """Clients that ask for short answers."""
+        given = {"shapes": SHORT, **more}
+        return Load(f"http://{self.address}:8000", models or ("main",), clients, KEY, **given)
+
+
+def reset(gateway: Gateway) -> None:
+    gateway.node.run("systemctl start fake-one fake-two")
+    for address, port in gateway.engines:
+        wait_for("the fake engines", engine_takes(gateway, address, port), 30)
+    for server in ("one", "two"):
+        gateway.wait_state(server, "UP")
+
+
+def engine_takes(gateway: Gateway, address: str, port: int) -> Callable[[], bool]:
+    orders = json.dumps(DEFAULTS)
+    command = f"curl --silent --fail http://{address}:{port}/control --data '{orders}'"
+    return lambda: bool(gateway.node.run(command, check=False))

@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A site's engines and keys as the gateway's files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.baremetal.inference.plugins.module_utils.addresses import AddressError
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import plan
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import Replica, replicas_of
+
+
+def gateway_replicas(hosts: Iterable[str], hostvars: Mapping[str, Any], own: str) -> list[dict[str, Any]]:
+    """The engines of hosts, as the gateway on host `own` reaches them. Raises AnsibleFilterError."""
+    try:
+        return [asdict(replica) for replica in replicas_of(hosts, hostvars, own)]
+    except AddressError as error:
+        raise AnsibleFilterError(f"gateway_replicas: {error}") from error
+
+
+def gateway_plan(
+    settings: Mapping[str, Any], replicas: Iterable[Mapping[str, Any]], keys: Iterable[Any]
+) -> dict[str, Any]:
+    """HAProxy's files, or every mistake."""
+    made = plan(settings, [Replica(**replica) for replica in replicas], keys)
+    return {**asdict(made), "problems": [str(problem) for problem in made.problems]}
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"gateway_replicas": gateway_replicas, "gateway_plan": gateway_plan}

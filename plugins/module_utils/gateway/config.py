@@ -1,0 +1,358 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""HAProxy's configuration as text. Private to the collection.
+
+Written for the versions of Debian 12 and 13, 2.6 and 3.0; every file that it names lies beside it. What looks odd was
+measured: docs/gateway.md says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import errors
+from .errors import ApiError
+from .fleet import SET, Backend, Fleet
+from .keys import ANONYMOUS, NO_LIMIT
+from .settings import MODELS_PATH, Settings
+
+HEADER = "# Managed by Ansible, role baremetal.inference.gateway: changes made here are lost."
+
+RUN = "/run/haproxy"
+"""The directory that Debian's package makes for sockets."""
+
+CONTROL_SOCKET = f"{RUN}/admin.sock"
+"""Where the running process takes commands, of root alone."""
+
+LOCAL_SOCKET = f"{RUN}/api.sock"
+"""The API for root on the gateway itself: without key, limits and clients."""
+
+PEERS_SOCKET = "gateway-peers"
+"""Where a process that ends hands its counts to the next: an abstract address, for it is in its chroot by then."""
+
+LOCAL = "@local"
+"""Who comes by that socket, in place of a key's name; no key may have it."""
+
+STATE_DIRECTORY = "/var/lib/haproxy"
+STATE_FILE = "state"
+"""Where the states of servers outlive a reload."""
+
+CERTIFICATE = "tls.pem"
+"""A link to the certificate; one to its key has .key behind it, where HAProxy looks for it."""
+
+MIB = 1 << 20
+
+BUFFER_ROOM = 64 << 10
+"""Bytes of a buffer beside the body: its header, and what HAProxy keeps free to rewrite it (tune.maxrewrite)."""
+
+MAX_REWRITE = 16 << 10
+
+CONNECT_SECONDS = 2
+REQUEST_SECONDS = 60
+"""For a header, and for a body, to arrive: 8 MiB in this time are 1.1 Mb/s."""
+
+KEEP_ALIVE_SECONDS = 10
+"""An old process lives on for idle clients this long after a reload, and routes by the states that it knew."""
+
+STOP_MARGIN_SECONDS = 60
+
+WEIGHT = 100
+"""Of every engine; while one starts slowly, it has less."""
+
+SHOWN = 200
+"""Characters of what a client sent that reach a log or a message."""
+
+PREFIX_CHARACTERS = 2048
+"""Of each of the first two messages, or of the prompt: what makes requests prefer the same engine."""
+
+
+def render(settings: Settings, fleet: Fleet) -> str:
+    """haproxy.cfg."""
+    sections = [
+        _global(settings),
+        _peers(),
+        _defaults(settings),
+        _api(settings),
+        _limits_table(),
+        _metrics(settings),
+        *(_backend(backend, settings) for backend in fleet.backends),
+    ]
+    return "\n\n".join([HEADER, *("\n".join(section) for section in sections)]) + "\n"
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    return [title, *(f"    {line}" for line in lines)]
+
+
+def _global(settings: Settings) -> list[str]:
+    longest = settings.generation_seconds + settings.hold_seconds + settings.queue_seconds + STOP_MARGIN_SECONDS
+    return _section(
+        "global",
+        [
+            "default-path config",
+            "log /dev/log len 8192 local0 info",
+            "chroot /var/lib/haproxy",
+            "user haproxy",
+            "group haproxy",
+            f"stats socket {CONTROL_SOCKET} mode 600 level admin expose-fd listeners",
+            "stats timeout 30s",
+            "localpeer gateway",
+            f"maxconn {settings.max_connections}",
+            f"tune.bufsize {settings.body_mib * MIB + BUFFER_ROOM}",
+            f"tune.maxrewrite {MAX_REWRITE}",
+            # An old process that still serves is never cut, except one that hangs.
+            f"hard-stop-after {longest}s",
+            f"server-state-base {STATE_DIRECTORY}",
+            f"server-state-file {STATE_FILE}",
+            "lua-load gateway.lua",
+            "ssl-default-bind-options ssl-min-ver TLSv1.2 no-tls-tickets",
+        ],
+    )
+
+
+def _defaults(settings: Settings) -> list[str]:
+    retry = "conn-failure empty-response 500" if settings.retry_sent else "conn-failure"
+    return _section(
+        "defaults",
+        [
+            "mode http",
+            "log global",
+            "option dontlognull",
+            # Who hangs up stops what was asked for.
+            "option abortonclose",
+            # A reload answers what comes on an idle connection before it closes it.
+            "option idle-close-on-response",
+            # An engine closes idle connections after 5 s. None is kept, so none closes under a request.
+            "option http-server-close",
+            "http-reuse never",
+            "option http-no-delay",
+            "option redispatch 1",
+            "retries 3",
+            f"retry-on {retry}",
+            "load-server-state-from-file global",
+            f"timeout connect {CONNECT_SECONDS}s",
+            f"timeout client {settings.generation_seconds}s",
+            f"timeout server {settings.generation_seconds}s",
+            f"timeout queue {settings.queue_seconds}s",
+            f"timeout http-request {REQUEST_SECONDS}s",
+            f"timeout http-keep-alive {KEEP_ALIVE_SECONDS}s",
+            "timeout check 5s",
+            *(f"http-error {error.directive()}" for error in errors.BUILT_IN),
+        ],
+    )
+
+
+def _bind(address: str, port: int) -> str:
+    return f":::{port} v4v6" if address == "::" else f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _return(error: ApiError, condition: str) -> str:
+    return f"http-request return {error.directive()} {condition}"
+
+
+def _api(settings: Settings) -> list[str]:
+    tls = f" ssl crt {CERTIFICATE} alpn h2,http/1.1" if settings.tls else ""
+    return _section(
+        "frontend api",
+        [
+            f"bind {_bind(settings.bind_address, settings.port)}{tls} id 1",
+            f"bind unix@{LOCAL_SOCKET} mode 600 id 2",
+            f"log-format {errors.quoted(LOG_FORMAT)}",
+            "acl local so_id 2",
+            "acl api path -m str " + " ".join(settings.paths),
+            f"acl models path -m str {MODELS_PATH}",
+            *_identity(),
+            *([_return(errors.FOREIGN_CLIENT, "unless local or { src -f clients.acl }")] if settings.clients else []),
+            _return(errors.NO_PATH, "unless api or models"),
+            _return(errors.wrong_method("GET"), "if models !{ method GET }"),
+            _return(errors.wrong_method("POST"), "if api !{ method POST }"),
+            *_key(settings),
+            # In a file, for a line of the configuration has an end.
+            "http-request return status 200 content-type application/json file models.json if models",
+            *_limits(),
+            *_body(settings),
+            *_route(),
+            *_affinity(settings),
+            "use_backend %[var(txn.backend)]",
+        ],
+    )
+
+
+def _identity() -> list[str]:
+    """The request's id, a client's own where it has one, and what the log shows of the path."""
+    return [
+        "http-request set-var(txn.id) req.fhdr(X-Request-ID)"
+        " if { req.fhdr(X-Request-ID) -m reg ^[A-Za-z0-9._-]{1,64}$ }",
+        "http-request set-var(txn.id) uuid() unless { var(txn.id) -m found }",
+        "http-request set-header X-Request-ID %[var(txn.id)]",
+        "http-after-response set-header X-Request-ID %[var(txn.id)] if { var(txn.id) -m found }",
+        "http-after-response del-header Server",
+        f"http-request set-var(txn.path) path,bytes(0,{SHOWN})",
+    ]
+
+
+def _key(settings: Settings) -> list[str]:
+    return [
+        f"http-request set-var(txn.key) str({LOCAL}) if local",
+        "http-request set-var(txn.key) http_auth_bearer,sha2(256),hex,lower,map(keys.map) unless local",
+        f"http-request set-var(txn.key) str({ANONYMOUS}) unless {{ var(txn.key) -m found }}"
+        if settings.anonymous
+        else _return(errors.NO_KEY, "unless { var(txn.key) -m found }"),
+    ]
+
+
+def _limits() -> list[str]:
+    return [
+        f"http-request set-var(txn.rate) var(txn.key),map_str_int(rates.map,{NO_LIMIT})",
+        f"http-request set-var(txn.concurrency) var(txn.key),map_str_int(concurrency.map,{NO_LIMIT})",
+        "http-request track-sc0 var(txn.key) table limits",
+        _return(errors.TOO_MANY_AT_ONCE, "if { sc0_conn_cur,sub(txn.concurrency) gt 0 }"),
+        _return(errors.TOO_MANY, "if { sc0_gpc0_rate,sub(txn.rate) ge 0 }"),
+        # What was let in is counted: a client that hammers on would otherwise never be let in again.
+        "http-request sc-inc-gpc0(0)",
+    ]
+
+
+def _peers() -> list[str]:
+    """Whom a process tells its counts: the one that a reload puts in its place."""
+    return _section("peers gateways", [f"peer gateway abns@{PEERS_SOCKET}"])
+
+
+def _limits_table() -> list[str]:
+    return _section(
+        "backend limits",
+        ["stick-table type string len 64 size 100k expire 10m peers gateways store gpc0,gpc0_rate(60s),conn_cur"],
+    )
+
+
+def _body(settings: Settings) -> list[str]:
+    """Nobody fills a buffer who has no key, or is over the limits."""
+    size = settings.body_mib * MIB
+    service = f"http-request use-service lua.too_large if {{ req.body_size gt {size} }}"
+    return [
+        service,
+        f"http-request wait-for-body time {REQUEST_SECONDS}s",
+        service,
+    ]
+
+
+UNKNOWN_MODEL = ApiError(
+    404,
+    "model_not_found",
+    "The model %[var(txn.model),json(utf8s)] does not exist. Known: {known}",
+    computed=True,
+)
+
+
+def _route() -> list[str]:
+    return [
+        f"http-request set-var(txn.model) req.body,json_query('$.model'),bytes(0,{SHOWN})",
+        # Some writers of JSON escape the slash, which json_query does not understand.
+        "http-request set-var(txn.model) req.body,regsub('\\\\\\\\/','/',g),json_query('$.model'),bytes(0,"
+        f"{SHOWN}) unless {{ var(txn.model) -m found }}",
+        _return(errors.NO_MODEL, "unless { var(txn.model) -m found }"),
+        "http-request set-var(txn.backend) var(txn.model),map(models.map)",
+        "http-request return status 404 content-type application/json lf-file unknown-model.json"
+        " unless { var(txn.backend) -m found }",
+        "http-request set-var(txn.right) var(txn.key),concat(|,txn.backend)",
+        _return(errors.NO_RIGHT, "unless local or { var(txn.right),map(rights.map) -m found }"),
+        "http-request del-header Authorization",
+        "http-request set-var(txn.engine_key) var(txn.backend),map(engines.map)",
+        'http-request set-header Authorization "Bearer %[var(txn.engine_key)]" if { var(txn.engine_key) -m found }',
+    ]
+
+
+def _affinity(settings: Settings) -> list[str]:
+    """What a request's engine is chosen by: the session that it names, or how its prompt begins."""
+    if settings.affinity == "none":
+        return []
+    session = "http-request set-var(txn.affinity) req.fhdr(X-Session-ID)"
+    if settings.affinity == "session":
+        return [session]
+    # 2.6 finds texts and numbers, but no whole lists. The first two messages: the system's prompt, what follows it.
+    first, second, *others = (
+        f"req.body,json_query('{query}'),bytes(0,{PREFIX_CHARACTERS})"
+        for query in ("$.messages[0].content", "$.messages[1].content", "$.prompt", "$.input")
+    )
+    unless = "unless { var(txn.affinity) -m found }"
+    return [
+        session,
+        f"http-request set-var(txn.first) {first} {unless}",
+        f"http-request set-var(txn.affinity) {second},concat(|,txn.first) {unless}",
+        *(f"http-request set-var(txn.affinity) {found} {unless}" for found in ("var(txn.first)", *others)),
+    ]
+
+
+def _metrics(settings: Settings) -> list[str]:
+    return _section(
+        "frontend metrics",
+        [
+            f"bind {_bind(settings.bind_address, settings.metrics_port)}",
+            "no log",
+            "http-request use-service prometheus-exporter if { path /metrics } { method GET }",
+            "http-request return status 200 content-type text/plain string ok if { path /health }",
+            _return(errors.NO_PATH, "unless { path /metrics }"),
+            _return(errors.wrong_method("GET"), "unless { method GET }"),
+        ],
+    )
+
+
+def _backend(backend: Backend, settings: Settings) -> list[str]:
+    hold = [f"http-request lua.hold {settings.hold_seconds} if {{ nbsrv eq 0 }}"] if settings.hold_seconds else []
+    return _section(
+        f"backend {backend.name}",
+        [
+            *_balance(settings),
+            *hold,
+            _return(errors.BUSY, f"if {{ queue ge {settings.queue_requests} }}"),
+            *(_own_servers(backend, settings) if backend.own else _borrowed_servers(backend, settings)),
+        ],
+    )
+
+
+def _balance(settings: Settings) -> list[str]:
+    if settings.affinity == "none":
+        return ["balance leastconn"]
+    # A key that all clients share moves on to the next engine when its own has half more than the others.
+    return ["balance hash var(txn.affinity)", "hash-type consistent", "hash-balance-factor 150"]
+
+
+def _weight(settings: Settings) -> str:
+    slow_start = f" slowstart {settings.slow_start_seconds}s" if settings.slow_start_seconds else ""
+    return f"weight {WEIGHT} maxconn {settings.engine_requests}{slow_start}"
+
+
+def _own_servers(backend: Backend, settings: Settings) -> list[str]:
+    """The engines, and how it is known that they serve: /health tells of one that is gone, the agent of all else."""
+    agent = ""
+    if settings.agent_port:
+        name = backend.replicas[0].name
+        agent = f' agent-check agent-port {settings.agent_port} agent-inter 1s agent-send "{name}\\n"'
+    return [
+        "option httpchk GET /health",
+        "http-check expect status 200",
+        # A refused connection takes an engine out at once. An answer does not: 500 and 503 have reasons of their own.
+        f"default-server {_weight(settings)} observe layer4 error-limit 1 on-error mark-down"
+        f" check inter 2s fastinter 500ms downinter 1s fall 2 rise 2{agent}",
+        *(f"server {replica.host} {replica.endpoint}" for replica in backend.replicas),
+    ]
+
+
+def _borrowed_servers(backend: Backend, settings: Settings) -> list[str]:
+    return [
+        f"default-server {_weight(settings)}",
+        *(
+            f"server {replica.name}.{replica.host} {replica.endpoint} track {SET}{replica.name}/{replica.host}"
+            for replica in backend.replicas
+        ),
+    ]
+
+
+LOG_FORMAT = (
+    '{"time":%Ts.%ms,"id":"%[var(txn.id)]","client":"%ci","key":"%[var(txn.key)]","method":"%HM",'
+    '"path":"%[var(txn.path),json(utf8s)]","model":"%[var(txn.model),json(utf8s)]","backend":"%b","engine":"%s",'
+    '"status":%ST,"bytes_in":%U,"bytes_out":%B,"ms_request":%TR,"ms_queue":%Tw,"ms_connect":%Tc,"ms_first_byte":%Tr,'
+    '"ms_total":%Ta,"end":"%ts","retries":"%rc","queued_engine":%sq,"queued_backend":%bq}'
+)
+"""A line of JSON for each request, without prompts and keys. `end` is HAProxy's termination state (manual, 8.5)."""

@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Errors as OpenAI's API writes them, so that clients' libraries understand the gateway. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+RETRY_SECONDS = 10
+"""What a client is asked to wait when all engines are busy or away."""
+
+
+@dataclass(frozen=True)
+class ApiError:
+    """An error answer. `message` may hold log-format expressions of HAProxy; then it is written by `lf-string`."""
+
+    status: int
+    code: str
+    message: str
+    type: str = "invalid_request_error"
+    headers: tuple[tuple[str, str], ...] = ()
+    computed: bool = False
+
+    @property
+    def body(self) -> str:
+        error = {"message": self.message, "type": self.type, "param": None, "code": self.code}
+        return json.dumps({"error": error}, ensure_ascii=False)
+
+    def directive(self) -> str:
+        """The part of `http-request return` or `http-error` that describes the answer."""
+        headers = "".join(f' hdr {name} "{value}"' for name, value in self.headers)
+        kind = "lf-string" if self.computed else "string"
+        return f"status {self.status} content-type application/json {kind} {quoted(self.body)}{headers}"
+
+
+def quoted(text: str) -> str:
+    """A word of HAProxy's configuration that is taken as it is."""
+    # A quote cannot stand within quotes of its own kind: it goes between two such words. Source: manual, 2.2.
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+WAIT = (("Retry-After", str(RETRY_SECONDS)),)
+
+NO_KEY = ApiError(
+    401,
+    "invalid_api_key",
+    "The API key is missing or unknown. Send it as: Authorization: Bearer KEY",
+    headers=(("WWW-Authenticate", "Bearer"),),
+)
+FOREIGN_CLIENT = ApiError(403, "address_not_allowed", "This address may not use the gateway.", "permission_error")
+NO_RIGHT = ApiError(403, "model_not_allowed", "This API key may not use that model.", "permission_error")
+NO_PATH = ApiError(404, "unknown_url", "There is nothing at this path.")
+NO_MODEL = ApiError(
+    400, "model_missing", "The body must be a JSON object with the name of a model under the key model."
+)
+TOO_MANY_AT_ONCE = ApiError(
+    429,
+    "concurrency_limit_exceeded",
+    "This API key has too many requests under way. Wait for one to end.",
+    "rate_limit_error",
+    (("Retry-After", "1"),),
+)
+TOO_MANY = ApiError(
+    429,
+    "rate_limit_exceeded",
+    "This API key has sent too many requests within a minute.",
+    "rate_limit_error",
+    (("Retry-After", "60"),),
+)
+BUSY = ApiError(503, "engines_busy", "All engines of this model are busy. Try again.", "overloaded_error", WAIT)
+
+# What HAProxy itself answers, in the place of its pages of HTML. Source: manual, "http-error".
+BUILT_IN = (
+    ApiError(400, "bad_request", "This is not a valid HTTP request."),
+    ApiError(408, "request_timeout", "The request did not arrive in time."),
+    ApiError(500, "internal_error", "The gateway failed.", "server_error"),
+    ApiError(502, "engine_failed", "The engine failed while it worked on this request.", "server_error"),
+    ApiError(503, "no_engine", "No engine of this model can take the request. Try again.", "overloaded_error", WAIT),
+    ApiError(504, "engine_timeout", "The engine did not answer in time.", "server_error"),
+)
+
+
+def wrong_method(allowed: str) -> ApiError:
+    """405 with the method that is allowed."""
+    return ApiError(405, "method_not_allowed", f"Use {allowed} at this path.", headers=(("Allow", allowed),))
+
+
+def too_large(mebibytes: int) -> ApiError:
+    """413 with the limit."""
+    return ApiError(413, "request_too_large", f"The body is larger than {mebibytes} MiB.")

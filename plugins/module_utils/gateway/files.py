@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All files of HAProxy, from what an operator declares. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..problems import Problem
+from .config import UNKNOWN_MODEL, render
+from .errors import too_large
+from .fleet import Fleet, Replica, check_replicas, fleet_of
+from .keys import ANONYMOUS, Key, key_maps, read_keys
+from .settings import Settings, read_settings
+
+LUA = Path(__file__).with_name("gateway.lua")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a gateway shall have, or why not."""
+
+    problems: list[Problem] = field(default_factory=list)
+    config: str = ""
+    maps: Mapping[str, str] = field(default_factory=dict)
+    """What can change while HAProxy runs, by file name; engines.map holds secrets."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What is read when it loads."""
+    backends: Mapping[str, list[str]] = field(default_factory=dict)
+    """Each replica set and the hosts that serve it."""
+
+
+def plan(raw_settings: Mapping[str, Any], replicas: Iterable[Replica], declared_keys: Iterable[Any]) -> Plan:
+    """All files, or every mistake at once."""
+    settings, problems = read_settings(raw_settings)
+    replicas = list(replicas)
+    problems += check_replicas(replicas)
+    fleet = fleet_of(replicas)
+    keys, found = read_keys(declared_keys, fleet, settings.requests_per_minute, settings.concurrent_requests)
+    problems += [*found, *_engine_key_problems(fleet)]
+    if settings.anonymous:
+        keys.append(Key(ANONYMOUS, "", None, settings.requests_per_minute, settings.concurrent_requests))
+    if not keys and not found:
+        message = (
+            "is empty, so nobody could use the gateway: declare keys, or set gateway_anonymous to true where everybody"
+            " who reaches it may"
+        )
+        problems.append(Problem("role gateway", message, "gateway_keys"))
+    if problems:
+        return Plan(problems)
+    return Plan(
+        config=render(settings, fleet),
+        maps={**key_maps(keys, fleet), "models.map": _routes(fleet), "engines.map": _engine_keys(fleet)},
+        files=_files(settings, fleet),
+        backends={
+            backend.replicas[0].name: [replica.host for replica in backend.replicas]
+            for backend in fleet.backends
+            if backend.own
+        },
+    )
+
+
+def _engine_key_problems(fleet: Fleet) -> list[Problem]:
+    """A request's key is set before its engine is chosen: one for all of a backend."""
+    return [
+        Problem(backend.name, f"its engines want different keys (vllm_api_key): {', '.join(hosts)}: give them the same")
+        for backend in fleet.backends
+        if len({replica.engine_key for replica in backend.replicas}) > 1
+        for hosts in [sorted({replica.host for replica in backend.replicas})]
+    ]
+
+
+def _routes(fleet: Fleet) -> str:
+    return "".join(f"{name} {backend.name}\n" for name, backend in fleet.routes.items())
+
+
+def _engine_keys(fleet: Fleet) -> str:
+    return "".join(
+        f"{backend.name} {backend.replicas[0].engine_key}\n"
+        for backend in fleet.backends
+        if backend.replicas[0].engine_key
+    )
+
+
+def _files(settings: Settings, fleet: Fleet) -> dict[str, str]:
+    names = list(fleet.routes)
+    models = [{"id": name, "object": "model", "created": 0, "owned_by": "inference"} for name in names]
+    # The names go into JSON, and that into a log-format, where % has a meaning.
+    known = json.dumps(", ".join(names) or "none")[1:-1].replace("%", "%%")
+    files = {
+        "gateway.lua": LUA.read_text(encoding="utf-8"),
+        "too-large.json": too_large(settings.body_mib).body,
+        "models.json": json.dumps({"object": "list", "data": models}),
+        "unknown-model.json": UNKNOWN_MODEL.body.replace("{known}", known),
+    }
+    if settings.clients:
+        files["clients.acl"] = "".join(f"{client}\n" for client in settings.clients)
+    return files

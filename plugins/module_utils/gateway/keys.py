@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Clients' keys: what an operator declares, checked, and what HAProxy looks up. Private to the collection."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..problems import Problem, nearest
+from .fleet import Backend, Fleet
+
+VARIABLE = "gateway_keys"
+
+KEYS = ("name", "key", "sha256", "models", "requests_per_minute", "concurrent_requests")
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""It stands in maps, logs and a table of 64 letters."""
+
+KEY = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
+"""What a bearer token is made of (RFC 6750, 2.1). A plain SHA-256 keeps secret only what cannot be guessed."""
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
+
+NO_LIMIT = 2**31 - 1
+"""What HAProxy compares with where there is no limit. Its integers have 64 bits, those of old tables 32."""
+
+ANONYMOUS = "anonymous"
+"""Who comes without a key, where that is allowed."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A client, as the gateway knows it: never with the key itself."""
+
+    name: str
+    sha256: str
+    """Empty for who comes without one."""
+    models: tuple[str, ...] | None
+    """The names it may ask for; None for all."""
+    requests_per_minute: int
+    concurrent_requests: int
+
+
+def read_keys(
+    declared: Iterable[Any], fleet: Fleet, requests_per_minute: int, concurrent_requests: int
+) -> tuple[list[Key], list[Problem]]:
+    """The keys, with the two limits for those that name none, and every mistake. No message shows a key."""
+    keys: list[Key] = []
+    problems: list[Problem] = []
+    digests: dict[str, str] = {}
+    for position, raw in enumerate(declared):
+        where = f"{VARIABLE}[{position}]"
+        if not isinstance(raw, Mapping):
+            problems.append(Problem(where, f"must be a dictionary with {', '.join(KEYS)}"))
+            continue
+        name = raw.get("name")
+        where = f"{where} ({name if isinstance(name, str) else 'without a name'})"
+        found = _check(where, raw, fleet)
+        digest = _digest(raw)
+        if name in [key.name for key in keys] or name == ANONYMOUS:
+            found.append(Problem(where, "is taken: every key has a name of its own", "name", name))
+        if digest and digest in digests:
+            found.append(Problem(where, f"has the same key as {digests[digest]}"))
+        digests.setdefault(digest, where)
+        problems += found
+        if not found:
+            keys.append(
+                Key(
+                    name=str(name),
+                    sha256=digest,
+                    models=None if raw.get("models") is None else tuple(raw["models"]),
+                    requests_per_minute=raw.get("requests_per_minute", requests_per_minute),
+                    concurrent_requests=raw.get("concurrent_requests", concurrent_requests),
+                )
+            )
+    return keys, problems
+
+
+def _check(where: str, raw: Mapping[str, Any], fleet: Fleet) -> list[Problem]:
+    problems = [
+        Problem(where, f"is not a key of an entry: {nearest(str(key), KEYS)}", str(key))
+        for key in sorted(set(map(str, raw)) - set(KEYS))
+    ]
+    name, plain, digest, models = (raw.get(key) for key in ("name", "key", "sha256", "models"))
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        problems.append(Problem(where, "must be 1 to 64 letters, digits and . _ -", "name", name))
+    if (plain is None) == (digest is None):
+        problems.append(Problem(where, "must have either `key` or `sha256` (of the key, as sha256sum prints it)"))
+    elif plain is not None and not (isinstance(plain, str) and KEY.fullmatch(plain)):
+        message = "must be 16 to 512 letters, digits and . _ ~ + / = - (`openssl rand -hex 32` makes one)"
+        problems.append(Problem(where, message, "key"))
+    elif digest is not None and not DIGEST.fullmatch(str(digest)):
+        problems.append(Problem(where, "must be 64 lower-case hexadecimal digits", "sha256"))
+    if models is not None and not isinstance(models, (list, tuple)):
+        problems.append(Problem(where, "must be a list of names; leave it out for all", "models", models))
+    else:
+        problems += [
+            Problem(where, f"is served by no instance: {nearest(str(model), fleet.routes)}", "models", model)
+            for model in models or []
+            if model not in fleet.routes
+        ]
+    for limit, least in (("requests_per_minute", 0), ("concurrent_requests", 0)):
+        value = raw.get(limit, least)
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            problems.append(Problem(where, "must be a whole number, 0 for no limit", limit, value))
+    return problems
+
+
+def _digest(raw: Mapping[str, Any]) -> str:
+    if raw.get("sha256") is not None:
+        return str(raw["sha256"])
+    return hashlib.sha256(str(raw["key"]).encode()).hexdigest() if raw.get("key") is not None else ""
+
+
+def allowed_backends(key: Key, fleet: Fleet) -> list[Backend]:
+    """The backends that a key may use.
+
+    A right is to engines, not to names: an engine answers to all of its names, and picks the last of two `model` keys
+    in a body where HAProxy picks the first.
+    """
+    if key.models is None:
+        return list(fleet.backends)
+    engines = {replica for model in key.models for replica in fleet.routes[model].replicas}
+    return [backend for backend in fleet.backends if engines.issuperset(backend.replicas)]
+
+
+def key_maps(keys: Iterable[Key], fleet: Fleet) -> dict[str, str]:
+    """The maps about keys, by file name: lines of what is looked up and what is found."""
+    keys = sorted(keys, key=lambda key: key.name)
+    return {
+        "keys.map": "".join(f"{key.sha256} {key.name}\n" for key in keys if key.sha256),
+        "rates.map": "".join(f"{key.name} {key.requests_per_minute or NO_LIMIT}\n" for key in keys),
+        "concurrency.map": "".join(f"{key.name} {key.concurrent_requests or NO_LIMIT}\n" for key in keys),
+        "rights.map": "".join(
+            f"{key.name}|{backend.name} 1\n" for key in keys for backend in allowed_backends(key, fleet)
+        ),
+    }

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Speaking with a running HAProxy by its socket. Private to the collection."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+SECONDS = 10.0
+"""For an answer."""
+
+Ask = Callable[[str], str]
+"""Sends a command, and returns the answer. Raises OSError."""
+
+
+class RuntimeRefusal(Exception):
+    """HAProxy did not do what it was told; the text is its own."""
+
+
+def ask(path: Path) -> Ask:
+    """What asks the socket at `path`."""
+
+    def send(command: str) -> str:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(SECONDS)
+            connection.connect(str(path))
+            connection.sendall(command.encode() + b"\n")
+            # The answer's end is known by this alone, and some commands wait for it.
+            connection.shutdown(socket.SHUT_WR)
+            parts = []
+            while part := connection.recv(1 << 16):
+                parts.append(part)
+        return b"".join(parts).decode("utf-8", errors="replace").strip()
+
+    return send
+
+
+def worker(send: Ask) -> int | None:
+    """The process that serves now; None where nothing answers."""
+    try:
+        found = re.search(r"^Pid: (\d+)$", send("show info"), re.M)
+    except OSError:
+        return None
+    return int(found[1]) if found else None
+
+
+def replace_map(send: Ask, name: str, text: str) -> None:
+    """Replace all of a map at once, while requests are looked up in it. Raises RuntimeRefusal and OSError."""
+    answer = send(f"prepare map {name}")
+    version = re.search(r"New version created: (\d+)", answer)
+    if not version:
+        raise RuntimeRefusal(f"prepare map {name}: {answer}")
+    # An empty line ends what is added.
+    steps = [f"add map @{version[1]} {name} <<\n{text}"] if text else []
+    for step in [*steps, f"commit map @{version[1]} {name}"]:
+        answer = send(step)
+        if answer:
+            raise RuntimeRefusal(f"{step.splitlines()[0]}: {answer}")
+
+
+def server_states(send: Ask) -> Mapping[str, Mapping[str, str]]:
+    """The status of each server by backend, as `show stat` tells it: UP, DOWN 1/2, DRAIN … Raises OSError."""
+    found: dict[str, dict[str, str]] = {}
+    for row in csv.DictReader(io.StringIO(send("show stat").removeprefix("# "))):
+        if row["svname"] not in ("FRONTEND", "BACKEND"):
+            found.setdefault(row["pxname"], {})[row["svname"]] = row["status"]
+    return found

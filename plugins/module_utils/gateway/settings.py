@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the gateway shall be, as the role's variables say it, checked. Private to the collection."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..problems import Problem
+
+PREFIX = "gateway_"
+"""The settings are the role's variables without this."""
+
+AFFINITIES = ("none", "session", "prefix")
+
+PATH = re.compile(r"/v1/[a-z0-9_/-]{1,100}")
+
+MODELS_PATH = "/v1/models"
+
+BODY_MIB = (1, 32)
+"""A request's body has one buffer of this size. vLLM itself takes 32 MiB (VLLM_HTTP_MAX_REQUEST_BODY_SIZE)."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The role's variables of these names. Times are in seconds."""
+
+    bind_address: str
+    port: int
+    metrics_port: int
+    tls: bool
+    clients: tuple[str, ...]
+    paths: tuple[str, ...]
+    anonymous: bool
+    body_mib: int
+    requests_per_minute: int
+    concurrent_requests: int
+    engine_requests: int
+    queue_requests: int
+    queue_seconds: int
+    generation_seconds: int
+    hold_seconds: int
+    slow_start_seconds: int
+    retry_sent: bool
+    affinity: str
+    agent_port: int
+    max_connections: int
+
+
+NUMBERS: Mapping[str, tuple[int, int]] = {
+    "port": (1, 65535),
+    "metrics_port": (1, 65535),
+    "agent_port": (0, 65535),
+    "body_mib": BODY_MIB,
+    "requests_per_minute": (0, 10**6),
+    "concurrent_requests": (0, 10**6),
+    "engine_requests": (1, 10**5),
+    "queue_requests": (1, 10**5),
+    "queue_seconds": (1, 3600),
+    "generation_seconds": (10, 86400),
+    "hold_seconds": (0, 3600),
+    "slow_start_seconds": (0, 3600),
+    "max_connections": (16, 10**6),
+}
+"""The least and the most of each number."""
+
+
+def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
+    """The settings, and every mistake in them; with mistakes, the settings are not to be used."""
+    problems: list[Problem] = []
+
+    def refuse(name: str, message: str, value: object) -> None:
+        problems.append(Problem("role gateway", message, PREFIX + name, value))
+
+    for name, (least, most) in NUMBERS.items():
+        if isinstance(raw[name], bool) or not isinstance(raw[name], int) or not least <= raw[name] <= most:
+            refuse(name, f"must be a whole number from {least} to {most}", raw[name])
+    if raw["port"] == raw["metrics_port"]:
+        refuse("metrics_port", "is the port of the clients, too: take another one", raw["metrics_port"])
+    try:
+        ipaddress.ip_address(raw["bind_address"])
+    except ValueError:
+        refuse(
+            "bind_address", "must be an address of the gateway, 0.0.0.0, or :: for both families", raw["bind_address"]
+        )
+    for client in raw["clients"]:
+        try:
+            ipaddress.ip_network(client)
+        except ValueError:
+            refuse("clients", "must be an address, or a network without bits behind its mask", client)
+    for path in raw["paths"]:
+        if not PATH.fullmatch(str(path)) or path == MODELS_PATH:
+            refuse("paths", f"must be a path below /v1/ whose requests are JSON with a model, not {MODELS_PATH}", path)
+    if not raw["paths"]:
+        refuse("paths", "names no path: nothing would pass", None)
+    if raw["affinity"] not in AFFINITIES:
+        refuse("affinity", f"must be one of {', '.join(AFFINITIES)}", raw["affinity"])
+    known = {field.name: raw[field.name] for field in fields(Settings)}
+    known.update({name: tuple(map(str, raw[name])) for name in ("clients", "paths")})
+    return Settings(**known), problems

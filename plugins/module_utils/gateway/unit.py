@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The unit of HAProxy: what is added to Debian's own. Private to the collection."""
+
+from __future__ import annotations
+
+from .config import CONTROL_SOCKET, STATE_DIRECTORY, STATE_FILE
+
+STATE = f"{STATE_DIRECTORY}/{STATE_FILE}"
+
+# socat half-closes when it has sent its input, and ends with the answer. An answer that did not come replaces nothing.
+SAVE = (
+    f"/bin/sh -c 'echo show servers state | socat -t 5 - UNIX-CONNECT:{CONTROL_SOCKET} > {STATE}.new"
+    f" && test -s {STATE}.new && mv {STATE}.new {STATE}'"
+)
+
+
+def drop_in(memory_max: str) -> str:
+    """The text of a drop-in for haproxy.service.
+
+    A drained or failed server would be up again in the process that a reload starts: the states are saved right before
+    it, and before a stop. The first line of a state file is its version (management guide, "show servers state").
+    """
+    return f"""\
+# Managed by Ansible, role baremetal.inference.gateway: changes made here are lost.
+[Service]
+MemoryMax={memory_max}
+ExecStartPre=/bin/sh -c 'test -s {STATE} || echo 1 > {STATE}'
+ExecReload=
+ExecReload=/usr/sbin/haproxy -Ws -f $CONFIG -c -q $EXTRAOPTS
+ExecReload=-{SAVE}
+ExecReload=/bin/kill -USR2 $MAINPID
+ExecStop=-{SAVE}
+"""

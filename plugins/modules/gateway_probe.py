@@ -1,0 +1,147 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gateway_probe
+short_description: Ask every replica set for a token through the gateway
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Asks each name for a completion of one token by the gateway's local socket, which needs no key, until it answers.
+  - A replica set whose engines are all drained or in maintenance is passed over, since somebody wants it so.
+  - Fails with what the gateway last said of each name that does not answer, and the states of its engines.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Asks in check mode, too.
+  diff_mode:
+    support: none
+options:
+  names:
+    description: The replica sets.
+    type: list
+    elements: str
+    required: true
+  seconds:
+    description: How long to try in all, in seconds.
+    type: int
+    default: 60
+"""
+
+EXAMPLES = r"""
+- name: Ask through the gateway
+  baremetal.inference.gateway_probe:
+    names: [main]
+"""
+
+RETURN = r"""
+answered:
+  description: The names that answered.
+  returned: always
+  type: list
+  elements: str
+drained:
+  description: The names that were passed over.
+  returned: always
+  type: list
+  elements: str
+silent:
+  description: What was last said of each name that did not answer.
+  returned: always
+  type: dict
+"""
+
+import http.client
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONTROL_SOCKET, LOCAL_SOCKET
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import SET
+from ansible_collections.baremetal.inference.plugins.module_utils.node.local_http import LocalConnection
+
+POLL_SECONDS = 1.0
+
+ON_PURPOSE = ("DRAIN", "MAINT")
+"""How the status of a server begins that somebody took out."""
+
+
+def ask(name: str, seconds: float) -> str:
+    """Ask for one token; returns why there is none, empty when there is."""
+    body = json.dumps({"model": name, "prompt": "ping", "max_tokens": 1})
+    connection = LocalConnection(Path(LOCAL_SOCKET), seconds)
+    try:
+        connection.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read().decode("utf-8", errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        return f"{LOCAL_SOCKET}: {error}"
+    finally:
+        connection.close()
+    return "" if answer.status == 200 else f"{answer.status}: {text[:500]}"
+
+
+def on_purpose(states: Mapping[str, str]) -> bool:
+    """Whether all servers of a backend were taken out by somebody."""
+    return bool(states) and all(status.startswith(ON_PURPOSE) for status in states.values())
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "names": {"type": "list", "elements": "str", "required": True},
+            "seconds": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    deadline = time.monotonic() + module.params["seconds"]
+    silent = dict.fromkeys(module.params["names"], "not asked")
+    answered: list[str] = []
+    drained: list[str] = []
+    states: Mapping[str, Mapping[str, str]] = {}
+    while silent:
+        try:
+            states = runtime.server_states(runtime.ask(Path(CONTROL_SOCKET)))
+        except OSError as error:
+            states = {}
+            silent = dict.fromkeys(silent, f"{CONTROL_SOCKET}: {error}")
+        for name in list(silent):
+            if on_purpose(states.get(SET + name, {})):
+                drained.append(name)
+                del silent[name]
+                continue
+            silent[name] = ask(name, max(1.0, deadline - time.monotonic()))
+            if not silent[name]:
+                answered.append(name)
+                del silent[name]
+        if time.monotonic() >= deadline:
+            break
+        if silent:
+            time.sleep(POLL_SECONDS)
+    result = {"changed": False, "answered": answered, "drained": drained, "silent": silent}
+    if silent:
+        lines = [
+            f"{name}: {said} Engines: "
+            + (", ".join(f"{host} {status}" for host, status in states.get(SET + name, {}).items()) or "none")
+            for name, said in silent.items()
+        ]
+        module.fail_json(
+            msg="\n- ".join(["The gateway serves, but these do not answer through it:", *lines]),
+            **result,
+        )
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

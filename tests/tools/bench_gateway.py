@@ -1,0 +1,172 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the gateway costs: against the engine alone, and against LiteLLM's proxy, all asked in turn in the same run. And
+what a swap costs, against the bare load of the engine.
+
+The engine of one node, a gateway on another; clients and LiteLLM on this machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nodes import ROOT, NodeError, Site
+
+sys.path.insert(0, str(ROOT / "molecule/shared"))
+
+from load import Connection, Load, Shape
+
+KEY = "bench-key-not-secret"
+PORT = 4010
+"""Where LiteLLM listens."""
+LITELLM = "litellm[proxy]==1.109.1"
+REQUESTS = 300
+"""To each in turn, one at a time."""
+CLIENTS, SECONDS, ROUNDS = 8, 15.0, 2
+"""Of the measurement of throughput."""
+HEADERS = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
+SWAPPED = re.compile(r"Drained for (\d+) s, of which it loaded for (\d+) s")
+
+Play = Callable[..., str]
+Add = Callable[[str, float, float | None], None]
+
+
+def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
+    """Measure, and `add` rows: what, seconds, ratio. `play` runs a playbook with extra variables on all nodes."""
+    keys = [{"name": "bench", "key": KEY}]
+    settings = {
+        "gateway_keys": keys,
+        # The gateway is a container, too, and knows nothing of the group of the nodes.
+        "common_sysctl_enabled": False,
+        "common_time_enabled": False,
+        # A minute's watch is no part of what clients go without.
+        "vllm_update_watch_seconds": 0,
+        "gateway_slow_start_seconds": 0,
+    }
+    play("playbooks/site.yml", **settings)
+    engine = f"http://{site.addresses[node]}:5005"
+    ways = {"engine alone": engine, "gateway": f"http://{site.addresses[gateway]}:8000"}
+    with litellm(engine) as proxy:
+        if proxy:
+            ways["LiteLLM's proxy"] = proxy
+        latencies = asyncio.run(one_at_a_time(ways))
+        for share in (50, 99):
+            base = quantile(latencies["engine alone"], share)
+            for name, times in latencies.items():
+                seconds = quantile(times, share)
+                add(f"one request of 1 token, p{share}: {name}", seconds, None if seconds == base else seconds / base)
+        rates = dict.fromkeys(ways, 0.0)
+        for _round in range(ROUNDS):
+            for name, url in ways.items():
+                rates[name] += throughput(url) / ROUNDS
+        for name, rate in rates.items():
+            ratio = None if name == "engine alone" else rates["engine alone"] / rate
+            add(f"{CLIENTS} clients, a request of 20 tokens: {name}", 1 / rate, ratio)
+    load = reload(site, node)
+    add("the engine's bare load", load, None)
+    said = play("playbooks/update-model.yml", allow_downtime=True, set={"main": "tiny-b"}, **settings)
+    found = SWAPPED.search(" ".join(said.split()))
+    if not found:
+        raise NodeError(f"update-model.yml did not say how long it took:\n{said[-2000:]}")
+    add("swap: drained, stopped, loaded, probed, let back", float(found[1]), float(found[1]) / load)
+
+
+def quantile(times: list[float], share: int) -> float:
+    return statistics.quantiles(times, n=100)[share - 1]
+
+
+async def one_at_a_time(ways: dict[str, str]) -> dict[str, list[float]]:
+    """Seconds of each request, asked of all in turn, so that what else the machine does meets them alike."""
+    connections = {}
+    for name, url in ways.items():
+        host, _colon, port = url.removeprefix("http://").partition(":")
+        connections[name] = Connection(host, int(port))
+    body = json.dumps({"model": "main", "messages": [{"role": "user", "content": "Who are you?"}], "max_tokens": 1})
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for number in range(REQUESTS + 20):
+        for name, connection in connections.items():
+            began = time.perf_counter()
+            status, answer = await connection.post("/v1/chat/completions", HEADERS, body.encode())
+            said = await answer.whole()
+            if status != 200:
+                raise NodeError(f"{name} answered {status}: {said[:300]!r}")
+            # The first ones only warm up.
+            if number >= 20:
+                times[name].append(time.perf_counter() - began)
+    for connection in connections.values():
+        connection.close()
+    return times
+
+
+def throughput(url: str) -> float:
+    """Requests a second. Raises NodeError where one failed."""
+    load = Load(url, clients=CLIENTS, key=KEY, shapes=(Shape(True, 20), Shape(False, 20)))
+    began = time.monotonic()
+    load.start()
+    time.sleep(SECONDS)
+    report = load.stop()
+    if report.failures:
+        raise NodeError(f"{url}: {report}")
+    return report.succeeded / (time.monotonic() - began)
+
+
+def reload(site: Site, node: str) -> float:
+    """Seconds of the engine's start until it has answered, as systemd sees it."""
+    command = ["ssh", *site.ssh_options(), f"root@{site.addresses[node]}"]
+    subprocess.run([*command, "systemctl stop vllm@main"], check=True)
+    began = time.monotonic()
+    subprocess.run([*command, "systemctl reset-failed vllm@main; systemctl start vllm@main"], check=True)
+    return time.monotonic() - began
+
+
+@contextmanager
+def litellm(engine: str) -> Iterator[str]:
+    """LiteLLM's proxy in front of the engine; an empty address where it cannot be had."""
+    home = Path(os.environ["INFERENCE_CACHE"]) / "litellm"
+    if not (home / "bin/litellm").exists():
+        subprocess.run([sys.executable, "-m", "venv", home], check=True)
+        installed = subprocess.run([home / "bin/pip", "install", "--quiet", LITELLM], check=False)
+        if installed.returncode != 0:
+            print("NOTE: LiteLLM cannot be installed here, and is not measured", file=sys.stderr)
+            yield ""
+            return
+    config = home / "config.yaml"
+    parameters = {"model": "openai/main", "api_base": f"{engine}/v1", "api_key": "none"}
+    # JSON is YAML.
+    config.write_text(json.dumps({"model_list": [{"model_name": "main", "litellm_params": parameters}]}))
+    with (home / "log").open("w") as log:
+        process = subprocess.Popen(
+            [home / "bin/litellm", "--config", config, "--host", "127.0.0.1", "--port", str(PORT)],
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_PROXY": "*"},
+        )
+        try:
+            yield _wait(process, f"http://127.0.0.1:{PORT}", home / "log")
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> str:
+    """Its address, once it answers. Raises NodeError."""
+    for _ in range(120):
+        try:
+            with socket.create_connection(("127.0.0.1", PORT), timeout=1):
+                return url
+        except OSError:
+            if process.poll() is not None:
+                break
+            time.sleep(1)
+    raise NodeError(f"LiteLLM does not start: {log}")

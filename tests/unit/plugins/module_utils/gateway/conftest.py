@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the tests of the gateway begin with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import Replica
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    """The role's defaults."""
+    return {
+        "bind_address": "0.0.0.0",
+        "port": 8000,
+        "metrics_port": 8404,
+        "tls": False,
+        "clients": [],
+        "paths": ["/v1/chat/completions", "/v1/completions"],
+        "anonymous": False,
+        "body_mib": 8,
+        "requests_per_minute": 0,
+        "concurrent_requests": 128,
+        "engine_requests": 256,
+        "queue_requests": 256,
+        "queue_seconds": 60,
+        "generation_seconds": 1800,
+        "hold_seconds": 120,
+        "slow_start_seconds": 10,
+        "retry_sent": False,
+        "affinity": "none",
+        "agent_port": 5004,
+        "max_connections": 4096,
+    }
+
+
+@pytest.fixture
+def replicas() -> list[Replica]:
+    """Two replica sets that serve one model, one of them on two nodes, and a third set."""
+    return [
+        Replica("gpu1", "192.0.2.11", "chat", "large", 5005, "engine-secret"),
+        Replica("gpu2", "192.0.2.12", "chat", "large", 5005, "engine-secret"),
+        Replica("gpu2", "192.0.2.12", "batch", "large", 5006, "engine-secret"),
+        Replica("gpu3", "2001:db8::3", "code", "Org/Coder", 5005),
+    ]

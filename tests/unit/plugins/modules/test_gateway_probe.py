@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module gateway_probe against a gateway on a socket."""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.modules import gateway_probe as module
+
+
+class Gateway(BaseHTTPRequestHandler):
+    """Serves the model `main`; no engine of any other."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        status, text = (200, b"{}") if b'"main"' in body else (503, b'{"error": {"code": "no_engine"}}')
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_words: object) -> None:
+        pass
+
+    def address_string(self) -> str:
+        return "local"
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(module, "LOCAL_SOCKET", str(tmp_path / "s"))
+    with socketserver.UnixStreamServer(str(tmp_path / "s"), Gateway) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield
+        server.shutdown()
+        thread.join()
+
+
+def test_an_answer_is_an_answer(gateway: None) -> None:
+    assert module.ask("main", 5) == ""
+
+
+def test_a_refusal_is_quoted(gateway: None) -> None:
+    assert module.ask("lone", 5) == '503: {"error": {"code": "no_engine"}}'
+
+
+def test_a_gateway_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOCAL_SOCKET", str(tmp_path / "none"))
+    assert "No such file" in module.ask("main", 1)
+
+
+@pytest.mark.parametrize(
+    ("states", "wanted"),
+    [
+        ({"one": "DRAIN (agent)", "two": "MAINT"}, True),
+        ({"one": "DRAIN", "two": "DOWN"}, False),
+        ({"one": "UP"}, False),
+        ({}, False),
+    ],
+)
+def test_what_somebody_took_out_is_not_a_failure(states: dict[str, str], wanted: bool) -> None:
+    assert module.on_purpose(states) is wanted
