@@ -17,10 +17,12 @@ import yaml
 from ansible.module_utils import basic
 from ansible.module_utils.common.text.converters import to_bytes
 
+from ansible_collections.baremetal.inference.plugins.module_utils import node_library
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.modules import node_tool
 
 ROOT = Path(__file__).resolve().parents[4]
+LIBRARY = ROOT / "plugins/module_utils"
 
 RunModule = Callable[..., dict[str, Any]]
 
@@ -56,11 +58,15 @@ def test_what_is_installed_runs_on_its_own(run: RunModule, tmp_path: Path) -> No
     subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True)
 
 
-def test_every_part_of_the_node_package_is_installed(run: RunModule, tmp_path: Path) -> None:
+def test_all_that_the_command_imports_is_installed_unchanged(run: RunModule, tmp_path: Path) -> None:
     run()
-    package = ROOT / "plugins/module_utils/node"
-    for part in package.glob("*.py"):
-        assert (tmp_path / "usr/local/lib/inference/node" / part.name).read_text() == part.read_text(), part.name
+    library = tmp_path / "usr/local/lib/inference"
+    installed = {path.relative_to(library) for path in library.rglob("*.py")}
+    for package in ("node/doctor", "node/recovery", "gpu", "rdma", "fit", "flags"):
+        there = {path.relative_to(LIBRARY) for path in (LIBRARY / package).glob("*.py")}
+        assert len(there & installed) > 3, package
+    for path in installed:
+        assert (library / path).read_text() == (LIBRARY / path).read_text(), path
 
 
 def test_the_version_is_the_collections() -> None:
@@ -106,10 +112,9 @@ def test_absent_leaves_nothing(run: RunModule, tmp_path: Path) -> None:
     assert run(state="absent")["changed"] is False
 
 
-@pytest.mark.parametrize("part", [*node_tool.PARTS, *node_tool.NODE_PARTS], ids=lambda part: part.__name__[-20:])
-def test_parts_import_relatively(part: Any) -> None:
+def test_parts_import_relatively() -> None:
     """On a node the package has another name."""
-    imports = [
-        node for node in ast.walk(ast.parse(Path(part.__file__).read_text())) if isinstance(node, ast.ImportFrom)
-    ]
-    assert not [node.module for node in imports if node.level == 0 and str(node.module).startswith("ansible")]
+    for name, text in node_library.sources(node_tool.cli.__name__).items():
+        imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+        absolute = [node.module for node in imports if node.level == 0 and str(node.module).startswith("ansible")]
+        assert not absolute, name

@@ -21,8 +21,29 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.node import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import (
+    Rendered,
+    Settings,
+    StoredModel,
+    render,
+)
+
 MODULE_UTILS = Path(__file__).resolve().parents[5] / "plugins/module_utils"
 FAKE_ENGINE = Path(__file__).with_name("fake_engine.py")
+
+
+def stage(paths: Paths, name: str, port: int, dtype: str = "float32") -> None:
+    """Stage the next release of an instance."""
+    instance = Instance(name=name, model="tiny-a", port=port, accelerator="nvidia", gpus=("0", "1"))
+
+    def rendered(number: int) -> Rendered:
+        stored = StoredModel("/mnt/models/tiny-a/ab12cd34ef56", "ab12cd34ef56")
+        return render(instance, ["--dtype", dtype], stored, "image", Settings(), number=number)
+
+    releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)
 
 
 class FakeDocker:

@@ -45,7 +45,8 @@ class Handler(BaseHTTPRequestHandler):
             self.answer(OPTIONS["status"], {"error": {"message": "EngineCore encountered an issue"}})
             return
         tokens = OPTIONS.get("tokens", request["max_tokens"])
-        body = {"model": OPTIONS.get("model", request["model"]), "choices": [{"text": "x"}]}
+        # As vLLM does: by the first of its names, whichever it was asked by.
+        body = {"model": OPTIONS.get("model", "main"), "choices": [{"text": "x"}]}
         self.answer(200, {**body, "usage": {"completion_tokens": tokens}})
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002

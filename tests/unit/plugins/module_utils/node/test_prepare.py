@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.node import prepare
 from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import (
     Release,
     Settings,
@@ -31,7 +31,7 @@ def release(tmp_path: Path, port: int) -> Release:
     model.mkdir()
     (model / "config.json").write_text("{}")
     instance = Instance(name="main", model="tiny-a", port=port, accelerator="cpu")
-    return render(instance, {}, StoredModel(str(model), "r"), IMAGE, Settings()).release
+    return render(instance, [], StoredModel(str(model), "r"), IMAGE, Settings()).release
 
 
 def run(release: Release, docker: FakeDocker, timeout: float = 5, proc: Path = Path("/proc")) -> list[str]:

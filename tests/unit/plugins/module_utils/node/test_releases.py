@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import (
     Rendered,
     Settings,
@@ -29,7 +29,7 @@ def paths(tmp_path: Path) -> Paths:
 def release(number: int, dtype: str = "float32") -> Rendered:
     instance = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
     settings = Settings(environment={"VLLM_API_KEY": "s3cret"})
-    return render(instance, {"dtype": dtype}, StoredModel("/m/a", "r"), "image", settings, number=number)
+    return render(instance, ["--dtype", dtype], StoredModel("/m/a", "r"), "image", settings, number=number)
 
 
 def stage(paths: Paths, dtype: str, warn: Callable[[str], None] = pytest.fail, check: bool = False) -> tuple[int, bool]:

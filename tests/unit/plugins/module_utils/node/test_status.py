@@ -15,15 +15,8 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, files, releases, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import (
-    Rendered,
-    Settings,
-    StoredModel,
-    render,
-)
 
-from .conftest import FakeDocker
+from .conftest import FakeDocker, stage
 
 CLEAR = ["clear", "main"]
 
@@ -40,16 +33,6 @@ def paths(tmp_path: Path) -> Paths:
     releases.activate(paths, "main", 1)
     releases.commit(paths, "main", 1)
     return paths
-
-
-def stage(paths: Paths, name: str, port: int, dtype: str) -> None:
-    instance = Instance(name=name, model="tiny-a", port=port, accelerator="nvidia", gpus=("0", "1"))
-
-    def rendered(number: int) -> Rendered:
-        stored = StoredModel("/mnt/models/tiny-a/ab12cd34ef56", "ab12cd34ef56")
-        return render(instance, {"dtype": dtype}, stored, "image", Settings(), number=number)
-
-    releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)
 
 
 SERVING = {
@@ -89,8 +72,8 @@ def output(capsys: pytest.CaptureFixture[str]) -> Output:
 def test_status_of_a_node_that_is_not_all_well(paths: Paths, units: Units, output: Output) -> None:
     assert cli.main(["status"], paths) == 1
     lines = output()[0].splitlines()
-    assert lines[0].split()[:3] == ["INSTANCE", "STATE", "SINCE"]
-    serving = r"main +serving +2026-01-01T00:00:00Z +2 +tiny-a +ab12cd34ef56 +1 +127\.0\.0\.1:5005 +0,1"
+    assert lines[0].split()[:4] == ["INSTANCE", "STATE", "PROBE", "SINCE"]
+    serving = r"main +serving +- +2026-01-01T00:00:00Z +2 +tiny-a +ab12cd34ef56 +1 +127\.0\.0\.1:5005 +0,1"
     assert re.fullmatch(serving, lines[1])
     assert lines[2].startswith("side      no unit")
     assert any(line.startswith("side: does not serve: journalctl -t vllm@side") for line in lines)
@@ -102,7 +85,7 @@ def test_status_of_one_instance_that_serves(paths: Paths, units: Units, output: 
     document = json.loads(output()[0])
     assert document["schema"] == 1
     (main,) = document["instances"]
-    assert main["release"] == {"active": 1, "current": 1, "desired": 1}
+    assert main["release"] == {"active": 1, "current": 1, "desired": 1, "wanted": 1}
     assert (main["pending"], main["serving"], main["restarts"]) == (False, True, 2)
     assert main["container"] == "vllm-main"
 
@@ -186,7 +169,7 @@ def test_the_container_is_cleared_away_without_a_word(
 ) -> None:
     """Also where the start failed before there was one; but not without a word where dockerd is away."""
     monkeypatch.setenv("INVOCATION_ID", "abc")
-    monkeypatch.setattr(cli, "Docker", lambda: Docker(docker.path))
+    monkeypatch.setattr(cli, "Docker", lambda timeout: Docker(docker.path, timeout))
     docker.create("vllm-main")
     assert [cli.main(CLEAR, paths), cli.main(CLEAR, paths)] == [0, 0]
     assert docker.removed == ["vllm-main"]

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
 
 from .conftest import FakeDocker, FakeProc
@@ -96,7 +96,7 @@ def supervise(docker: FakeDocker, library: Path, short_tmp: Path, port: int) -> 
         instance = Instance(name="main", model="tiny-a", port=port, accelerator="cpu")
         settings = Settings(start_timeout=start_timeout, drain_timeout=drain_timeout)
         release = short_tmp / "release.json"
-        release.write_text(render(instance, {}, StoredModel("/m", "r"), "i", settings, number=3).release.to_json())
+        release.write_text(render(instance, [], StoredModel("/m", "r"), "i", settings, number=3).release.to_json())
         arguments = [str(item) for item in (library, release, docker.path, proc, key, short_tmp / "ready")]
         started.append(Supervised([sys.executable, "-I", "-c", DRIVER, *arguments], short_tmp))
         return started[-1]

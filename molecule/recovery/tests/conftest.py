@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What this scenario's tests share: a node whose alerts somebody gets, a client that keeps asking, and the table of
+times at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "molecule/shared"))
+
+import faults
+from fixtures import deb12
+from node import Node, wait_for
+
+__all__ = ["deb12"]
+
+RECEIVER = """
+import http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        open("/root/alerts.jsonl", "ab").write(body + b"\\n")
+        self.send_response(200)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", 8099), Handler).serve_forever()
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def company(deb12: Node) -> Iterator[None]:
+    """Who gets the alerts, and who asks the engine all the time. Both are there already where tests are run again."""
+    faults.put(deb12, "/root/receiver.py", RECEIVER)
+    deb12.run("systemctl stop receiver 2>/dev/null; systemd-run --collect --unit=receiver python3 /root/receiver.py")
+    faults.start_client(deb12)
+    yield
+    deb12.run("systemctl disable --now test-client.service")
+
+
+@pytest.fixture
+def fresh(deb12: Node) -> None:
+    """A whole budget, and an engine that serves."""
+    deb12.run("inferctl recover --reset")
+    wait_for("it serves", lambda: faults.serves(deb12))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The table, which is also kept."""
+    if faults.RECORDS:
+        terminalreporter.section("faults")
+        for line in faults.table():
+            terminalreporter.write_line(line)
+        faults.write()
+        terminalreporter.write_line(f"kept in {faults.RESULT}")

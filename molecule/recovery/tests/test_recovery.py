@@ -1,0 +1,136 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A real engine is hurt, and the node brings it back, or says why it cannot. In this order: the first three faults are
+in a row."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from faults import RECORDS, Fault, healed, load_seconds, more_steps, recorded, serves, steps, untouched
+from node import Node, wait_for
+
+SATURATED = float(os.environ.get("INFERENCE_SOAK_MINUTES") or 2) * 60
+"""Seconds under load; a hang is seen after 20 to 30."""
+
+
+def alerts(node: Node) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in node.run("cat /root/alerts.jsonl", check=False).splitlines()]
+
+
+def test_nothing_is_wrong_at_first(deb12: Node) -> None:
+    wait_for("it serves", lambda: serves(deb12))
+    assert steps(deb12) == [] and alerts(deb12) == []
+    found = json.loads(deb12.run("inferctl doctor --json", check=False))
+    assert [one for one in found["checks"] if one["status"] == "fail" or "broken" in one["message"]] == []
+    assert json.loads(deb12.run("inferctl recover --json"))["instances"][0]["budget_left"] == 2
+    RECORDS.append(Fault("(a load, for comparison)", None, load_seconds(deb12), 0, 0))
+
+
+def test_saturation_is_no_fault(deb12: Node) -> None:
+    """200 sequences at once, for much longer than a hang takes to be seen: `make soak` does it for an hour."""
+    wait_for("it serves", lambda: serves(deb12))
+    pid, began, until = deb12.engine_pid(), time.time(), time.monotonic() + SATURATED
+    before = len(steps(deb12))
+    body = {"model": "main", "prompt": "x", "max_tokens": 60, "ignore_eos": True, "n": 5}
+
+    def client(_number: int) -> list[int]:
+        seen = []
+        while time.monotonic() < until:
+            seen.append(deb12.request("/v1/completions", body)[0])
+        return seen
+
+    with ThreadPoolExecutor(40) as pool:
+        statuses = [status for seen in pool.map(client, range(40)) for status in seen]
+    untouched(deb12, f"200 sequences at once for {SATURATED / 60:g} min", began, f"{len(statuses)} requests of 5 each")
+    assert set(statuses) == {200}
+    assert deb12.engine_pid() == pid
+    assert len(steps(deb12)) == before
+    assert RECORDS[-1].lost == RECORDS[-1].refused == 0
+
+
+def test_three_faults_in_a_row(deb12: Node) -> None:
+    deb12.run("pkill -STOP -f VLLM::EngineCor[e]")
+    healed(deb12, "worker stopped", more_steps(deb12))
+    deb12.run("docker pause vllm-main")
+    healed(deb12, "container paused", more_steps(deb12), 90)
+    assert [(step["act"], step["verdict"]) for step in steps(deb12)] == [("restart", "hung")] * 2
+    evidence = deb12.run("find /var/lib/inference/recovery/evidence/main -name processes.txt | sort | head -n1")
+    assert " T " in deb12.run(f"cat {evidence}")
+
+    deb12.run("docker rm --force vllm-main")
+    began = time.time()
+    wait_for("it gives up", lambda: recorded(deb12, "recovery/main.json").get("breaker"), 60)
+    untouched(deb12, "third fault in a row", began, f"given up after {time.time() - began:.0f} s")
+    assert recorded(deb12, "drain/main")["owner"] == "recovery"
+    # systemd has restarted it all the same, and gateways keep away until somebody has looked.
+    wait_for("it serves", lambda: deb12.ask() == "I am tiny-a.")
+    time.sleep(5)
+    (alert,) = alerts(deb12)
+    assert (alert["event"], alert["instance"]) == ("recovery-gave-up", "main")
+    assert "inferctl recover main --reset" in deb12.run("inferctl doctor engine", check=False)
+    assert "BREAKER OPEN" in deb12.run("inferctl recover", check=False)
+    deb12.run("inferctl recover main --reset")
+    assert recorded(deb12, "drain/main") == {}
+
+
+@pytest.mark.usefixtures("fresh")
+def test_unit_and_environment_are_repaired(deb12: Node) -> None:
+    good = deb12.run("cat /etc/systemd/system/vllm@main.service /etc/inference/env/main.env")
+    deb12.run("echo rubbish >/etc/systemd/system/vllm@main.service; rm /etc/inference/env/main.env")
+    assert json.loads(deb12.run("inferctl doctor engine-files --json", check=False))["verdict"] == "fail"
+    answered = more_steps(deb12)
+    deb12.run("docker kill vllm-main")
+    healed(deb12, "unit and environment damaged", answered)
+    assert deb12.run("cat /etc/systemd/system/vllm@main.service /etc/inference/env/main.env") == good
+    assert "rubbish" in deb12.run("cat /var/lib/inference/recovery/aside/main/*.service")
+    assert "INFERENCE_ACT=repair" in deb12.run("journalctl INFERENCE_EVENT=recovery --output=export")
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("fresh")
+def test_a_docker_that_hangs_is_restarted(deb12: Node) -> None:
+    pid = deb12.engine_pid()
+    answered = more_steps(deb12)
+    deb12.run(f"systemctl kill --signal=STOP docker; kill -KILL {pid}")
+    healed(deb12, "Docker and engine hang", answered, 150)
+    assert [step["act"] for step in steps(deb12)] == ["restart-docker"]
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("fresh")
+def test_a_truncated_model_is_named_and_not_tried_for_ever(deb12: Node) -> None:
+    weights = deb12.run("find /mnt/models -name '*.safetensors' | grep tiny-a | head -n1")
+    deb12.run(f"cp {weights} /root/kept; truncate --size=1000 {weights}")
+    told = len(alerts(deb12))
+    began = time.time()
+    deb12.run("docker kill vllm-main")
+    wait_for("it gives up", lambda: recorded(deb12, "recovery/main.json").get("breaker"), 240)
+    untouched(deb12, "model truncated, engine killed", began, f"given up after {time.time() - began:.0f} s")
+    breaker = recorded(deb12, "recovery/main.json")["breaker"]
+    assert weights in breaker["reason"] and "1000 bytes" in breaker["reason"]
+    wait_for("the loop ends", lambda: deb12.unit("ActiveState") in ("inactive", "failed"), 30)
+    assert len(alerts(deb12)) == told + 1
+    assert weights in deb12.run("inferctl doctor engine-models", check=False)
+    deb12.run(f"cp /root/kept {weights}; inferctl recover main --reset")
+    wait_for("it serves", lambda: deb12.ask() == "I am tiny-a.")
+
+
+def test_a_bundle_holds_what_happened(deb12: Node) -> None:
+    deb12.run("rm -f /root/case.tar.gz")
+    told = json.loads(deb12.run("inferctl bundle --output /root/case.tar.gz --since 1h --json"))
+    # A tool may be missing or fail on such a node; our own code may not.
+    assert [part for part in told["parts"] if re.match(r"\w+Error: |no end within", part["reason"])] == []
+    parts = {part["file"]: part["status"] for part in told["parts"]}
+    wanted = ("doctor.json", "status.json", "state.json", "journal/engine-main.log", "docker/vllm-main.json")
+    assert {name: parts[name] for name in wanted} == dict.fromkeys(wanted, "collected")
+    assert parts["nvidia-bug-report.log"] == "absent"
+    assert deb12.run("stat --format '%a %U' /root/case.tar.gz") == "600 root"
+    names = deb12.run("tar --list --gzip --file /root/case.tar.gz")
+    assert "manifest.json" in names and "/recovery/evidence/main/" in names

@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The faults that CI has no time for. Each begins with an engine that serves and a whole budget; the last reboots the
+node."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+import pytest
+from faults import healed, load_seconds, more_steps, put, recorded, serves, started_anew, steps, untouched
+from node import Node, wait_for
+
+pytestmark = [pytest.mark.full, pytest.mark.usefixtures("fresh")]
+
+KILL_CORE = "pkill -KILL -f VLLM::EngineCor[e]"
+
+STRANGER = """
+import socket, time
+stranger = socket.create_server(("127.0.0.1", 5005))
+time.sleep(3600)
+"""
+
+
+def seconds_until_start(node: Node, fault: str) -> float:
+    """Inject a death, and tell after how long systemd began to start the engine anew, by its own clock."""
+    answered = started_anew(node)
+    died = float(node.run(f"cut -d' ' -f1 /proc/uptime; {fault} >/dev/null").split()[0])
+    wait_for("systemd starts it anew", answered, 60)
+    return int(node.unit("InactiveExitTimestampMonotonic")) / 1e6 - died
+
+
+def test_a_dead_engine_is_being_restarted_within_seconds(deb12: Node) -> None:
+    bare, began = load_seconds(deb12), time.time()
+    assert seconds_until_start(deb12, KILL_CORE) < 5
+    fault = healed(deb12, "engine core killed", lambda: True, began=began)
+    # What tells a slow machine from a slow recovery: the load itself, now and before.
+    assert fault.served is not None and fault.served < 1.1 * max(bare, load_seconds(deb12)) + 5
+    assert steps(deb12) == []
+
+
+def test_a_container_that_is_removed_comes_back(deb12: Node) -> None:
+    began = time.time()
+    assert seconds_until_start(deb12, "docker rm --force vllm-main") < 5
+    healed(deb12, "container removed", lambda: True, began=began)
+    assert steps(deb12) == []
+
+
+def test_files_that_are_deleted_cost_nothing_but_a_restart(deb12: Node) -> None:
+    unit = deb12.run("cat /etc/systemd/system/vllm@main.service")
+    deb12.run("cp -a /etc/inference/registry.json /root/; rm /etc/inference/registry.json")
+    deb12.run("rm /etc/systemd/system/vllm@main.service; systemctl daemon-reload")
+    began, answered = time.time(), more_steps(deb12)
+    deb12.run("docker kill vllm-main")
+    healed(deb12, "unit file and registry deleted, engine killed", answered, began=began)
+    assert deb12.run("cat /etc/systemd/system/vllm@main.service") == unit
+    deb12.run("mv /root/registry.json /etc/inference/")
+
+
+def test_a_docker_that_dies_takes_no_engine_with_it(deb12: Node) -> None:
+    pid, began = deb12.engine_pid(), time.time()
+    deb12.run("systemctl kill --signal=KILL docker")
+    wait_for("Docker is back", lambda: deb12.run("docker ps --quiet", check=False), 60)
+    time.sleep(30)
+    assert deb12.engine_pid() == pid and serves(deb12)
+    untouched(deb12, "Docker killed", began, "the engine goes on")
+    assert steps(deb12) == []
+
+
+def test_a_socket_that_is_gone_is_brought_back_when_it_is_needed(deb12: Node) -> None:
+    pid = deb12.engine_pid()
+    deb12.run("rm /run/docker.sock")
+    time.sleep(30)
+    assert serves(deb12) and steps(deb12) == []
+    began, answered = time.time(), more_steps(deb12)
+    deb12.run(f"kill -KILL {pid}")
+    healed(deb12, "Docker's socket gone, engine killed", answered, 150, began=began)
+    assert "restart-docker" in [step["act"] for step in steps(deb12)]
+
+
+def test_a_stranger_on_the_port_is_named(deb12: Node) -> None:
+    put(deb12, "/root/stranger.py", STRANGER)
+    deb12.run("systemctl stop vllm@main; systemd-run --collect --unit=stranger python3 /root/stranger.py; sleep 1")
+    began = time.time()
+    deb12.run("systemctl start --no-block vllm@main")
+    wait_for("it gives up", lambda: recorded(deb12, "recovery/main.json").get("breaker"), 180)
+    told = round(time.time() - began, 1)
+    said = deb12.run("inferctl recover; inferctl status; journalctl --no-pager -u vllm@main --lines=50", check=False)
+    assert "port 5005 is taken by" in said and "stranger.py" in said
+    deb12.run("systemctl stop stranger; inferctl recover main --reset")
+    healed(deb12, "port taken by a stranger", lambda: True, began=began)
+    assert told < 180
+
+
+def test_full_disks_keep_no_engine_down(deb12: Node) -> None:
+    """The state directory and the node's shared memory take nothing any more, and the engine's core dies."""
+    state, copy = "/var/lib/inference", "/root/state"
+    deb12.run(f"mkdir -p {copy}; mount -t tmpfs -o size=64m tmpfs {copy}; cp -a {state}/. {copy}")
+    deb12.run(f"mount --bind {copy} {state}")
+    deb12.run("systemctl restart inference-agent; mount -o remount,size=1m /dev/shm")
+    try:
+        wait_for("it serves", lambda: serves(deb12))
+        deb12.run(f"dd if=/dev/zero of={state}/fill bs=4k; dd if=/dev/zero of=/dev/shm/fill bs=4k", check=False)
+        began, answered = time.time(), started_anew(deb12)
+        deb12.run(KILL_CORE)
+        wait_for("systemd starts it anew", answered, 60)
+        reacted = time.time() - began
+        wait_for("it serves", lambda: deb12.ask() == "I am tiny-a.")
+        assert reacted < 15
+    finally:
+        deb12.run(f"rm -f {state}/fill /dev/shm/fill; mount -o remount,size=2g /dev/shm")
+    healed(deb12, "state directory and /dev/shm full, core killed", lambda: True, began=began)
+    deb12.run(f"umount --lazy {state} {copy}; systemctl restart inference-agent")
+
+
+@pytest.mark.parametrize(("signal", "limit"), [("KILL", 20), ("STOP", 75)])
+def test_a_prober_that_dies_or_hangs_is_replaced(deb12: Node, signal: str, limit: float) -> None:
+    pid, began = deb12.engine_pid(), time.time()
+    before = deb12.run("systemctl show --value --property=MainPID inference-agent")
+    deb12.run(f"kill -{signal} {before}")
+
+    def replaced() -> bool:
+        now = deb12.run("systemctl show --value --property=MainPID inference-agent")
+        return now not in ("0", before) and deb12.run("systemctl is-active inference-agent", check=False) == "active"
+
+    wait_for("another prober", replaced, limit)
+    wait_for("it says how the engine is", lambda: serves(deb12), 30)
+    untouched(
+        deb12, f"prober {'killed' if signal == 'KILL' else 'stopped'}", began, f"back after {time.time() - began:.0f} s"
+    )
+    assert deb12.engine_pid() == pid and steps(deb12) == []
+
+
+def test_a_slow_first_load_is_let_alone(deb12: Node) -> None:
+    """It stands still for longer than a hang takes to be condemned."""
+    deb12.run("systemctl stop vllm@main")
+    began, answered = time.time(), started_anew(deb12)
+    deb12.run("systemctl start --no-block vllm@main")
+    wait_for("it is started", answered, 30)
+    invocation = deb12.unit("InvocationID")
+    pid = "docker inspect --format '{{.State.Pid}}' vllm-main"
+    wait_for("it loads", lambda: deb12.run(pid, check=False) not in ("", "0"), 60)
+    deb12.run("docker pause vllm-main")
+    time.sleep(75)
+    assert deb12.unit("ActiveState") == "activating"
+    deb12.run("docker unpause vllm-main")
+    wait_for("it serves", lambda: deb12.ask() == "I am tiny-a.")
+    untouched(deb12, "a load that stands still for 75 s", began)
+    assert deb12.unit("InvocationID") == invocation and steps(deb12) == []
+
+
+def test_a_boot_in_the_middle_of_a_recovery_loses_nothing(deb12: Node) -> None:
+    began, answered = time.time(), more_steps(deb12)
+    deb12.run("pkill -STOP -f VLLM::EngineCor[e]")
+    wait_for("a step", answered, 75)
+    reacted = time.time() - began
+    # As when the power fails: nothing is ended in order.
+    subprocess.run(["docker", "kill", deb12.name], check=True, capture_output=True)
+    subprocess.run(["docker", "start", deb12.name], check=True, capture_output=True)
+    wait_for("the node is up", lambda: deb12.run("systemctl is-active multi-user.target", check=False) == "active", 120)
+    assert [step["act"] for step in steps(deb12)] == ["restart"]
+    fault = healed(deb12, "boot in the middle of a recovery", lambda: True, began=began)
+    assert fault.served is not None and fault.served > reacted
+    assert recorded(deb12, "recovery/main.json")["breaker"] is None
+    assert recorded(deb12, "drain/main") == {}

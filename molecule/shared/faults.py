@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Takes the times of faults, and counts what a client lost by them. Times are in seconds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from node import PROJECT, Node, wait_for
+
+RESULT = PROJECT / "build/recovery.json"
+
+CLIENT = """
+import http.client, json, threading, time
+
+def ask():
+    begun, outcome = time.time(), "answered"
+    body = {"model": "main", "prompt": str(begun), "max_tokens": 5, "ignore_eos": True}
+    connection = http.client.HTTPConnection("127.0.0.1", 5005, timeout=120)
+    try:
+        connection.connect()
+    except OSError:
+        outcome = "refused"
+    else:
+        try:
+            connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            answer.read()
+            outcome = "answered" if answer.status == 200 else "lost"
+        except (OSError, http.client.HTTPException):
+            outcome = "lost"
+    print(json.dumps([begun, outcome]), flush=True)
+
+while True:
+    threading.Thread(target=ask, daemon=True).start()
+    time.sleep(0.5)
+"""
+"""Asks the engine twice a second, and never twice the same. What is refused found nobody on the port: a gateway would
+have sent it to another replica. What is lost was taken and not answered."""
+
+ANSWERS = "/root/client.jsonl"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What came of a fault. `answered` until something was done about it, `served` until the engine answered a chat;
+    both None where the node was right to do nothing."""
+
+    fault: str
+    answered: float | None
+    served: float | None
+    lost: int
+    refused: int
+    note: str = ""
+
+
+RECORDS: list[Fault] = []
+
+
+def start_client(node: Node) -> None:
+    """Let the client ask from now on, also after a boot of the node."""
+    unit = f"[Service]\nExecStart=python3 /root/client.py\nStandardOutput=append:{ANSWERS}\nRestart=always\n"
+    install = "[Install]\nWantedBy=multi-user.target\n"
+    put(node, "/root/client.py", CLIENT)
+    put(node, "/etc/systemd/system/test-client.service", f"{unit}{install}")
+    node.run("systemctl daemon-reload && systemctl enable --now test-client.service")
+
+
+def put(node: Node, path: str, text: str) -> None:
+    """Write a file on a node."""
+    subprocess.run(node.argv("tee", path), input=text, text=True, check=True, capture_output=True)
+
+
+def answers(node: Node, begin: float) -> list[str]:
+    """What came of the requests that were begun since a time."""
+    lines = (json.loads(line) for line in node.run(f"tail -n 2000 {ANSWERS}", check=False).splitlines())
+    return [outcome for begun, outcome in lines if begun >= begin]
+
+
+def record(node: Node, fault: str, began: float, answered: float | None, served: float | None, note: str = "") -> None:
+    """Remember a fault that was injected at a time since the epoch."""
+    # Those that hung when it happened were begun a moment before.
+    seen = answers(node, began - 1)
+    RECORDS.append(Fault(fault, answered, served, seen.count("lost"), seen.count("refused"), note))
+
+
+def healed(node: Node, fault: str, answered: Callable[[], Any], limit: float = 75, began: float | None = None) -> Fault:
+    """Wait until a fault is answered, and until the engine has answered a chat."""
+    began = began or time.time()
+    wait_for(f"{fault}: an answer", answered, limit)
+    reacted = time.time() - began
+    wait_for(f"{fault}: it serves", lambda: node.ask() == "I am tiny-a.")
+    record(node, fault, began, round(reacted, 1), round(time.time() - began, 1))
+    wait_for("the agent says so", lambda: serves(node), 60)
+    return RECORDS[-1]
+
+
+def untouched(node: Node, fault: str, began: float, note: str = "") -> None:
+    """Remember a fault about which nothing had to be done."""
+    record(node, fault, began, None, None, note)
+
+
+def serves(node: Node) -> bool:
+    return recorded(node, "probe/main.json").get("verdict") == "healthy" and node.unit("ActiveState") == "active"
+
+
+def recorded(node: Node, file: str) -> dict[str, Any]:
+    return dict(json.loads(node.run(f"cat /var/lib/inference/{file}", check=False) or "{}"))
+
+
+def steps(node: Node) -> list[dict[str, Any]]:
+    return list(recorded(node, "recovery/main.json").get("steps", []))
+
+
+def more_steps(node: Node) -> Callable[[], bool]:
+    before = len(steps(node))
+    return lambda: len(steps(node)) > before
+
+
+def started_anew(node: Node) -> Callable[[], bool]:
+    """Whether systemd has started it again since."""
+    before = node.unit("InvocationID")
+    return lambda: node.unit("InvocationID") not in ("", before)
+
+
+def load_seconds(node: Node) -> float:
+    """How long the engine took to load at its last start."""
+    ready, begun = (int(node.unit(f"{name}TimestampMonotonic")) for name in ("ActiveEnter", "InactiveExit"))
+    return round((ready - begun) / 1e6, 1)
+
+
+def table() -> list[str]:
+    """The faults, a line each."""
+    lines = [f"{'fault':<44}{'answered':>10}{'serves':>9}{'lost':>6}{'refused':>9}  "]
+    for one in RECORDS:
+        times = [f"{value:.1f} s" if value is not None else "-" for value in (one.answered, one.served)]
+        lines.append(f"{one.fault:<44}{times[0]:>10}{times[1]:>9}{one.lost:>6}{one.refused:>9}  {one.note}".rstrip())
+    return lines
+
+
+def write(path: Path = RESULT) -> None:
+    """Keep them for whoever compares."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"schema": 1, "faults": [asdict(one) for one in RECORDS]}, indent=2) + "\n")

@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reads what a bundle is made of: programs, files and NVIDIA's own report, each without secrets. Private to the
+collection."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ... import kernel_log
+from ...commands import NOT_INSTALLED, Outcome
+from ...paths import Paths
+from .. import environment, redaction
+from ..recovery import settings
+from .item import Absent, Incomplete, Item
+
+Run = Callable[[Sequence[str], float], Outcome]
+
+TOOL_LIMIT = 30.0
+"""Seconds for a program: nvidia-smi -q of 8 GPUs takes 3 s without persistence mode."""
+
+GRACE = 30.0
+"""Seconds beyond a program's own limit: for its end when killed, and for masking what it said."""
+
+LARGEST = 8 << 20
+"""Bytes of a file, the last ones."""
+
+REPORT = "nvidia-bug-report.sh"
+
+REPORT_LIMIT = 300.0
+"""Seconds for NVIDIA's report: two minutes where all is well, with eight GPUs; it hangs where a driver does."""
+
+REPORT_LARGEST = 64 << 20
+"""Bytes of it that are kept, the first ones, unpacked."""
+
+REPORT_MASKING = 120.0
+"""Seconds for masking it."""
+
+
+def secrets(paths: Paths) -> list[str]:
+    """What nobody else shall know: values of every environment file, of today's and earlier releases and of those that
+    were kept aside, addresses of alerts, and tokens of hubs. Raises nothing: a file that cannot be read tells none."""
+    found: set[str] = set()
+    for path in (
+        *paths.env("").parent.glob("*.env"),
+        *paths.all_releases.glob("*/*/*.env"),
+        *paths.recovery.glob("aside/*/*.env"),
+    ):
+        try:
+            found.update(environment.secrets(environment.read_file(path)))
+        except (OSError, ValueError):
+            continue
+    try:
+        channels = settings.read(paths)
+        found.update([channels.webhook, channels.alertmanager] if channels else [])
+    except (OSError, ValueError, TypeError):
+        pass
+    for path in paths.hub_token("").parent.glob("hub-token-*"):
+        try:
+            found.add(path.read_text(encoding="utf-8").strip())
+        except (OSError, ValueError):
+            continue
+    return sorted(filter(None, found))
+
+
+class Reader:
+    """Makes items of what it reads. `hidden` are the secrets that are known by their value."""
+
+    def __init__(self, run: Run, hidden: Sequence[str]) -> None:
+        self._run = run
+        self._hidden = hidden
+
+    def tool(self, file: str, *command: str, limit: float = TOOL_LIMIT, optional: bool = False) -> Item:
+        """What a program says. `optional` where it fails when there is nothing to say."""
+        return Item(file, " ".join(command), lambda: self._say(command, limit, optional), limit + GRACE)
+
+    def _say(self, command: Sequence[str], limit: float, optional: bool) -> str:
+        outcome = self._run(command, limit)
+        if outcome.failure == NOT_INSTALLED:
+            raise Absent(outcome.message)
+        said = self._clean(outcome.stdout)
+        if outcome.failure:
+            raise Incomplete(outcome.message, said)
+        if outcome.code:
+            reason = f"exit status {outcome.code}: {self._clean(outcome.stderr).strip()}"
+            raise Absent(reason) if optional and not said else Incomplete(reason, said)
+        return said + self._clean(outcome.stderr)
+
+    def file(self, file: str, path: Path) -> Item:
+        """A file as it is, its last part where it is long; of an environment file, the names of its variables."""
+        return Item(file, str(path), lambda: self._read(path), TOOL_LIMIT)
+
+    def _read(self, path: Path) -> str:
+        try:
+            with path.open("rb") as handle:
+                handle.seek(max(0, path.stat().st_size - LARGEST))
+                text = handle.read(LARGEST).decode(errors="replace")
+        except FileNotFoundError as error:
+            raise Absent(f"there is no {path}") from error
+        if path.suffix == ".env":
+            return redaction.variables(text)
+        return redaction.document(text, self._hidden) if path.suffix == ".json" else self._clean(text)
+
+    def value(self, file: str, source: str, make: Callable[[], Any], limit: float) -> Item:
+        """A JSON document that our own code makes."""
+
+        def document() -> str:
+            return redaction.document(json.dumps(make(), default=str), self._hidden)
+
+        return Item(file, source, document, limit)
+
+    def kernel(self, file: str, root: Path) -> Item:
+        """The kernel's log since boot."""
+
+        def log() -> str:
+            text = kernel_log.read(root, TOOL_LIMIT)
+            if text is None:
+                raise Incomplete("the kernel's log cannot be read")
+            return self._clean(text)
+
+        return Item(file, "/dev/kmsg, or /var/log/kern.log", log, TOOL_LIMIT + GRACE)
+
+    def report(self, file: str) -> Item:
+        """NVIDIA's own report, which an RMA is asked for: masked as everything else, since it quotes the journal."""
+        return Item(file, REPORT, self._report, REPORT_LIMIT + REPORT_MASKING)
+
+    def _report(self) -> str:
+        with tempfile.TemporaryDirectory(prefix="inferctl-") as directory:
+            log = Path(directory, "nvidia-bug-report.log")
+            outcome = self._run([REPORT, "--output-file", str(log)], REPORT_LIMIT)
+            if outcome.failure == NOT_INSTALLED:
+                raise Absent(outcome.message)
+            # It packs what it has written, where there is gzip; not where it was broken off.
+            written = _unpack((log.with_name(f"{log.name}.gz"), log))
+        text = self._clean(written)
+        if outcome.failure or outcome.code or not text:
+            said = outcome.message or f"exit status {outcome.code}: {self._clean(outcome.stderr).strip()}"
+            raise Incomplete(said, text)
+        return text
+
+    def _clean(self, text: str) -> str:
+        return redaction.text(text, self._hidden)
+
+
+def _unpack(candidates: Iterable[Path]) -> str:
+    """The text of the first of these files that can be read, packed or not; empty where none can."""
+    for path in candidates:
+        try:
+            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+                return stream.read(REPORT_LARGEST).decode(errors="replace")
+        except (OSError, EOFError):
+            continue
+    return ""

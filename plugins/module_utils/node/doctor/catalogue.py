@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All checks, and which of them are on. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from ...paths import Paths
+from ...problems import nearest
+from .. import files
+from . import docker, driver, engines, gpus, rdma, system
+from .check import Check
+from .host import Host, Thresholds
+
+SCHEMA = 1
+
+CHECKS: tuple[Check[Host], ...] = (
+    *driver.CHECKS,
+    *gpus.CHECKS,
+    *rdma.CHECKS,
+    *system.CHECKS,
+    *docker.CHECKS,
+    *engines.CHECKS,
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the role says of the doctor: checks that are off, and where lines are drawn."""
+
+    off: tuple[str, ...] = ()
+    thresholds: Thresholds = field(default_factory=Thresholds)
+
+
+def names() -> list[str]:
+    """The names of all checks, and of their kinds."""
+    return [*dict.fromkeys(check.kind for check in CHECKS), *(check.name for check in CHECKS)]
+
+
+def unknown(wanted: Sequence[str]) -> list[str]:
+    """What is wrong with names of checks, one text each, with the nearest that exists."""
+    known = names()
+    return [f"there is no check {name!r}: {nearest(name, known)}" for name in wanted if name not in known]
+
+
+def chosen(wanted: Sequence[str], off: Sequence[str]) -> list[Check[Host]]:
+    """The checks of these names or kinds, all where none is named, without those that are off and not asked for."""
+    if wanted:
+        return [check for check in CHECKS if {check.name, check.kind} & set(wanted)]
+    return [check for check in CHECKS if not {check.name, check.kind} & set(off)]
+
+
+def to_json(settings: Settings) -> dict[str, Any]:
+    """The value of the settings' file."""
+    return {"schema": SCHEMA, "off": list(settings.off), **asdict(settings.thresholds)}
+
+
+def read(paths: Paths) -> Settings:
+    """The settings of this node; the defaults where there is no file. Raises OSError, and ValueError for a damaged
+    one."""
+    value = files.read_json(paths.doctor_settings)
+    if value is None:
+        return Settings()
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise ValueError(f"{paths.doctor_settings} is not of schema {SCHEMA}: playbooks/recovery.yml writes it anew")
+    known = {field.name: value[field.name] for field in fields(Thresholds) if field.name in value}
+    return Settings(tuple(value.get("off", ())), Thresholds(**known))

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Docker: it answers, gives out GPUs that exist, and has not lost those it gave out. Private to the collection."""
+
+from __future__ import annotations
+
+from ... import cdi, container_gpus
+from ..docker_api import DockerError, DockerUnavailable
+from .check import FAIL, OK, WARN, CannotTell, Check, Finding
+from .driver import NO_GPU, applies
+from .host import TOOL_TIMEOUT, Host
+
+
+def answers(host: Host) -> Finding:
+    """dockerd answers. With live-restore engines go on without it, but none can be started."""
+    try:
+        host.docker.ping()
+    except (DockerUnavailable, DockerError) as error:
+        if not host.releases() and not host.docker.path.exists():
+            return Finding(OK, "does not apply: there is no Docker, and no instance")
+        return Finding(FAIL, str(error), "systemctl restart docker: engines go on (live-restore)")
+    return Finding(OK, "answers")
+
+
+def specification(host: Host) -> Finding:
+    """The CDI specifications are those of this driver and these GPUs."""
+    if not applies(host):
+        return NO_GPU
+    specs = cdi.read(host.root)
+    broken = [f"{spec.path} {spec.error}" for spec in specs if spec.error]
+    if broken and not any(spec.kind == cdi.KIND for spec in specs):
+        raise CannotTell("; ".join(broken))
+    reality = cdi.reality(host.driver().module_version, host.gpus()["gpus"])
+    findings = cdi.judge(host.root, specs, reality)
+    why = cdi.refresh_reason(findings, reality)
+    stale = [f"{finding.spec.path} {finding.stale}" for finding in findings if finding.stale]
+    if why:
+        return Finding(FAIL if host.wants_gpus() else WARN, why, "systemctl restart nvidia-cdi-refresh")
+    if stale:
+        return Finding(WARN, "; ".join(stale), "remove it: site.yml does")
+    return Finding(OK, f"{cdi.OWN} is of this driver")
+
+
+def gpus(host: Host) -> Finding:
+    """Containers can still open the GPUs that they were given: a daemon-reload may have cut them off."""
+    if not applies(host):
+        return NO_GPU
+    found = container_gpus.look(lambda command: host.run(command, TOOL_TIMEOUT), host.root)
+    if found.error:
+        raise CannotTell(found.error)
+    lost = [
+        f"{container.name} cannot open {', '.join(container.lost)}" for container in found.containers if container.lost
+    ]
+    if lost:
+        return Finding(FAIL, "; ".join(lost), "restart these containers; ask for GPUs by CDI, not by --gpus")
+    untried = [f"{container.name}: {container.error}" for container in found.containers if container.error]
+    if untried:
+        raise CannotTell("; ".join(untried))
+    return Finding(OK, f"{len(found.containers)} containers have theirs")
+
+
+CHECKS = (
+    Check("docker-answers", answers),
+    Check("docker-cdi", specification),
+    Check("docker-gpus", gpus),
+)

@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The NVIDIA driver: loaded, the installed one, with its device nodes, and there after the next boot too. Private to
+the collection."""
+
+from __future__ import annotations
+
+from ...commands import NOT_INSTALLED
+from ...driver import cuda, dkms, gate, kernels
+from .check import FAIL, OK, WARN, CannotTell, Check, Finding
+from .host import TOOL_TIMEOUT, Host
+
+NO_GPU = Finding(OK, "does not apply: there is no NVIDIA GPU, and no instance wants one")
+
+UVM_NODES = ("dev/nvidiactl", "dev/nvidia-uvm")
+"""Without the second, nvidia-smi works and CUDA does not."""
+
+
+def applies(host: Host) -> bool:
+    """Whether this node has, or should have, a driver."""
+    return host.has_gpus() or host.wants_gpus()
+
+
+def loaded(host: Host) -> Finding:
+    """The kernel module is loaded, and the tool reaches it."""
+    if not applies(host):
+        return NO_GPU
+    failure = host.gpus()["gpu_driver"]["error"]
+    version = host.driver().module_version
+    if version is None:
+        return Finding(FAIL, "the kernel module nvidia is not loaded", "modprobe nvidia; see dmesg and dkms status")
+    if failure and failure["kind"] in ("timeout", "endless_output"):
+        raise CannotTell(f"{failure['message']}: a GPU may hang, see dmesg and ps -eo pid,stat,wchan,args")
+    if failure and failure["kind"] in ("driver_not_loaded", "driver_library_mismatch", "library_not_found"):
+        return Finding(FAIL, failure["message"], "reboot, or unload and load the driver's modules")
+    if failure and failure["kind"] == NOT_INSTALLED:
+        return Finding(WARN, failure["message"], "install nvidia-smi: without it nothing is known of the GPUs' health")
+    return Finding(OK, f"driver {version} is loaded")
+
+
+def package(host: Host) -> Finding:
+    """What is loaded is what is installed: an upgrade behind an engine's back breaks its next start."""
+    if not applies(host):
+        return NO_GPU
+    driver = host.driver()
+    advice = "reboot, or unload and load the driver's modules; hold the packages"
+    if driver.module_version and driver.library_version and driver.module_version != driver.library_version:
+        message = f"the loaded module is {driver.module_version}, the libraries are {driver.library_version}"
+        return Finding(FAIL, message, advice)
+    if driver.matches_package is None:
+        raise CannotTell("no one package of the kernel module is installed, or no module is loaded")
+    if driver.matches_package:
+        return Finding(OK, f"module and package are {driver.module_version}")
+    installed = driver.package.version if driver.package else "unknown"
+    return Finding(FAIL, f"the loaded module is {driver.module_version}, the installed package {installed}", advice)
+
+
+def nodes(host: Host) -> Finding:
+    """The device nodes that CUDA opens."""
+    if not applies(host):
+        return NO_GPU
+    missing = [f"/{node}" for node in UVM_NODES if not (host.root / node).exists()]
+    if missing:
+        return Finding(FAIL, f"{' and '.join(missing)} missing: CUDA fails", "nvidia-modprobe -c 0 -u")
+    return Finding(OK, "nvidiactl and nvidia-uvm are there")
+
+
+def cuda_works(host: Host) -> Finding:
+    """cuInit, as an engine calls it: nvidia-smi works on nodes where this does not."""
+    if not applies(host):
+        return NO_GPU
+    found = cuda.check(cuda.LIBRARY, TOOL_TIMEOUT, host.run)
+    if found.ok:
+        return Finding(OK, f"CUDA {found.cuda_version or 'works'} sees {found.devices} devices")
+    if found.code is None:
+        raise CannotTell(found.message)
+    return Finding(FAIL, found.message)
+
+
+def next_kernel(host: Host) -> Finding:
+    """Every kernel that may be booted has the driver's module."""
+    if not applies(host):
+        return NO_GPU
+    installed = kernels.installed(host.root)
+    if not installed:
+        raise CannotTell("there is no kernel in /boot: this machine boots from elsewhere")
+    modules = dkms.parse(host.ask("dkms", "status"))
+    problems = gate.problems(installed, modules, gate.Wanted())
+    if problems:
+        return Finding(WARN, "; ".join(map(str, problems)), "before the next reboot, or the GPUs are gone after it")
+    return Finding(OK, f"built for {', '.join(kernel.release for kernel in installed)}")
+
+
+CHECKS = (
+    Check("driver-loaded", loaded),
+    Check("driver-package", package),
+    Check("driver-nodes", nodes),
+    Check("driver-cuda", cuda_works),
+    Check("driver-kernels", next_kernel),
+)

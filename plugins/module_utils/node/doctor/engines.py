@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The engines and who watches them. Private to the collection."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ...paths import AGENT_UNIT, unit_name
+from .. import drains, health, probe_state, releases, systemd
+from ..recovery import managed, models, state
+from .check import FAIL, OK, WARN, CannotTell, Check, Finding
+from .host import Host
+
+
+def verdicts(host: Host) -> Finding:
+    """What the agent says of each instance."""
+    names, now = releases.names(host.paths), datetime.now(UTC)
+    fails, warns = [], []
+    for name in names:
+        known = probe_state.read(host.paths, name)
+        if known is None or probe_state.stale(known, now):
+            warns.append(f"{name}: nobody knows, the agent is silent")
+        elif known.verdict in health.CONDEMNED:
+            fails.append(f"{name}: {known.verdict} since {known.since}: {known.detail}")
+        elif known.verdict not in health.SERVING:
+            warns.append(f"{name}: {known.verdict}: {known.detail}")
+    if fails or warns:
+        action = "inferctl status; inferctl recover" if fails else "inferctl status"
+        return Finding(FAIL if fails else WARN, "; ".join([*fails, *warns]), action)
+    return Finding(OK, f"{len(names)} serve" if names else "no instance on this node")
+
+
+def agent(host: Host) -> Finding:
+    """The prober itself runs: a silent one is worse than a noisy one."""
+    if not releases.names(host.paths):
+        return Finding(OK, "does not apply: no instance on this node")
+    try:
+        active = systemd.active_state(AGENT_UNIT)
+    except systemd.SystemdError as error:
+        raise CannotTell(str(error)) from error
+    if active != "active":
+        return Finding(FAIL, f"{AGENT_UNIT} is {active}", f"systemctl restart {AGENT_UNIT}; site.yml installs it")
+    return Finding(OK, "runs")
+
+
+def files(host: Host) -> Finding:
+    """Units and environments are those that the instances proved themselves with."""
+    wrong = []
+    for name in releases.names(host.paths):
+        try:
+            wrong += [str(one) for one in managed.verify(host.paths, name)]
+        except releases.ReleaseError as error:
+            wrong.append(str(error))
+    for path in (host.paths.registry, *host.paths.instances.glob("*.json")):
+        try:
+            releases.files.read_json(path)
+        except (OSError, ValueError) as error:
+            wrong.append(str(error))
+    if wrong:
+        return Finding(FAIL, "; ".join(wrong), "site.yml writes them anew; a restart by recovery repairs units")
+    return Finding(OK, "as they were proven")
+
+
+def weights(host: Host) -> Finding:
+    """Every file of every model has its size; contents are compared by site.yml."""
+    wrong = [str(one) for release in host.releases().values() for one in models.damage(release)]
+    if wrong:
+        return Finding(FAIL, "; ".join(dict.fromkeys(wrong)), "site.yml copies the model anew; then restart")
+    return Finding(OK, "all files have their sizes")
+
+
+def drained(host: Host) -> Finding:
+    """Drains and open breakers: somebody must close them."""
+    now = datetime.now(UTC)
+    warns = []
+    for name in releases.names(host.paths):
+        if state.read(host.paths, name).breaker is not None:
+            warns.append(f"{name}: recovery has given up (inferctl recover {name} --reset)")
+        elif drain := drains.read(host.paths, name, now):
+            warns.append(f"{name}: {drain}")
+    if warns:
+        return Finding(WARN, "; ".join(warns), "inferctl recover; inferctl drains")
+    return Finding(OK, "none")
+
+
+def units(host: Host) -> Finding:
+    """The unit that systemd has in memory is the one on disk."""
+    names = releases.names(host.paths)
+    try:
+        shown = systemd.show(map(unit_name, names), ["NeedDaemonReload", "LoadState"])
+    except systemd.SystemdError as error:
+        raise CannotTell(str(error)) from error
+    stale = [unit for unit, found in shown.items() if found.get("NeedDaemonReload") == "yes"]
+    if stale:
+        return Finding(WARN, f"changed on disk since systemd read them: {', '.join(stale)}", "systemctl daemon-reload")
+    return Finding(OK, "as systemd knows them")
+
+
+CHECKS = (
+    Check("engine-verdicts", verdicts),
+    Check("engine-agent", agent),
+    Check("engine-files", files),
+    Check("engine-models", weights),
+    Check("engine-drains", drained),
+    Check("engine-units", units),
+)

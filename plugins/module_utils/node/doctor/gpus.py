@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The GPUs: all there, none lost, worn, throttled or cut off. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...gpu import xid, xid_actions
+from .check import FAIL, OK, WARN, CannotTell, Check, Finding
+from .host import Host
+
+BAD_THROTTLES = {
+    "hw_slowdown": "slowed down by the hardware: power or heat",
+    "hw_thermal_slowdown": "too hot",
+    "hw_power_brake_slowdown": "the power supply asks for less",
+    "sw_thermal_slowdown": "too warm",
+}
+"""Reasons that are a fault of the machine; others are a power limit, or idleness. Source: nvml.h,
+ClocksEventReasons."""
+
+REMAPPED_LIMIT = 512
+"""Uncorrectable rows remapped in one GPU, after which clouds send it back. Source: Azure's and OCI's health checks."""
+
+
+def _gpus(host: Host) -> list[Mapping[str, Any]]:
+    """The GPUs that the tool reports. Raises CannotTell where it reports none of those that are there."""
+    found = [gpu for gpu in host.gpus()["gpus"] if gpu["reported"]]
+    if host.has_gpus() and not found:
+        error = host.gpus()["gpu_driver"]["error"]
+        raise CannotTell(error["message"] if error else "nvidia-smi reports no GPU")
+    return found
+
+
+def _name(gpu: Mapping[str, Any]) -> str:
+    where = gpu["pci_bus_id"] or gpu["uuid"] or "unknown"
+    return f"GPU {where}" if gpu["index"] is None else f"GPU {gpu['index']} ({where})"
+
+
+def _verdict(fails: list[str], warns: list[str], fine: str, action: str) -> Finding:
+    if fails or warns:
+        return Finding(FAIL if fails else WARN, "; ".join([*fails, *warns]), action)
+    return Finding(OK, fine)
+
+
+def count(host: Host) -> Finding:
+    """As many as are on the bus are in use, and as many as the instances want."""
+    gpus = host.gpus()["gpus"]
+    if not gpus and host.wants_gpus():
+        return Finding(FAIL, "no NVIDIA GPU is on the PCI bus, and instances want some", "reseat, or look at the BMC")
+    failure = host.gpus()["gpu_driver"]["error"]
+    if failure and failure["kind"] in ("gpu_lost", "gpu_missing", "no_devices", "gpu_handle_error"):
+        return Finding(FAIL, failure["message"], "drain and reboot; the second time, have it replaced")
+    reported = len(_gpus(host))
+    if reported < len(gpus):
+        return Finding(FAIL, f"{len(gpus)} GPUs are on the bus, nvidia-smi lists {reported}", "see dmesg; reboot")
+    return Finding(OK, f"{reported} GPUs" if gpus else "no NVIDIA GPU, and no instance wants one")
+
+
+def state(host: Host) -> Finding:
+    """No GPU asks for a reset, or cannot be read."""
+    fails, warns = [], []
+    for gpu in _gpus(host):
+        action = gpu["recovery_action"]
+        if action and action != "None":
+            fails.append(f"{_name(gpu)} asks for: {action}")
+        if gpu["unreadable"]:
+            first = gpu["unreadable"][0]
+            warns.append(f"{_name(gpu)}: {first['element']} reads {first['text']!r}")
+        if gpu["mig_mode_pending"] and gpu["mig_mode_pending"] != gpu["mig_mode"]:
+            warns.append(f"{_name(gpu)}: MIG becomes {gpu['mig_mode_pending']} at the next reset")
+    return _verdict(fails, warns, "no GPU asks for anything", "drain, then nvidia-smi --gpu-reset, or reboot")
+
+
+def memory(host: Host) -> Finding:
+    """Rows remapped, pages retired, errors that were not corrected."""
+    fails, warns = [], []
+    for gpu in _gpus(host):
+        rows, ecc, pages, name = gpu["remapped_rows"], gpu["ecc"], gpu["retired_pages"], _name(gpu)
+        if rows["failure"]:
+            fails.append(f"{name}: no spare row of memory is left")
+        if (rows["uncorrectable"] or 0) > REMAPPED_LIMIT:
+            fails.append(f"{name}: {rows['uncorrectable']} rows of memory were remapped")
+        if ecc["unrepairable_memory"] or ecc["sram_threshold_exceeded"]:
+            fails.append(f"{name}: memory that cannot be repaired")
+        if rows["pending"] or pages["pending"]:
+            warns.append(f"{name}: a row of memory waits to be remapped")
+        if ecc["channel_repair_pending"] or ecc["tpc_repair_pending"]:
+            warns.append(f"{name}: a repair waits for a reset")
+        if ecc["volatile_uncorrected"]:
+            warns.append(f"{name}: {ecc['volatile_uncorrected']} uncorrected errors since the driver was loaded")
+    action = "have the GPU replaced" if fails else "reset the GPU, or reboot, when the node is drained"
+    return _verdict(fails, warns, "no errors wait for anything", action)
+
+
+def xids(host: Host) -> Finding:
+    """What the driver wrote to the kernel's log since it was loaded, judged by a table."""
+    if not host.has_gpus():
+        return Finding(OK, "does not apply: there is no NVIDIA GPU")
+    found, errors = xid.recent(host.kernel_log())
+    fails, warns, harmless = [], [], 0
+    for number, address, text in dict.fromkeys((one.xid, one.pci_bus_id, one.text) for one in found):
+        meaning = xid_actions.meaning(number, text)
+        words = f"XID {number} of GPU {address or 'unknown'}: {meaning.words} ({meaning.action})"
+        if meaning.action in (xid_actions.RESET, xid_actions.REBOOT, xid_actions.REPLACE):
+            fails.append(words)
+        elif meaning.action == xid_actions.WATCH:
+            warns.append(words)
+        else:
+            harmless += 1
+    fails += [f"GPU {one.pci_bus_id or 'unknown'}: {one.kind}" for one in errors]
+    unique_fails, unique_warns = list(dict.fromkeys(fails)), list(dict.fromkeys(warns))
+    fine = f"none that matters ({harmless} of applications)" if harmless else "none"
+    return _verdict(unique_fails, unique_warns, fine, "drain; reset the GPU or reboot; twice the same: replace it")
+
+
+def throttle(host: Host) -> Finding:
+    """No GPU is slowed down by heat or power supply."""
+    warns = [
+        f"{_name(gpu)}: {words}"
+        for gpu in _gpus(host)
+        for reason, words in BAD_THROTTLES.items()
+        if reason in (gpu["throttle_reasons"] or [])
+    ]
+    return _verdict([], warns, "no GPU is slowed down", "look at fans, inlet temperature and power supplies (BMC)")
+
+
+def pcie(host: Host) -> Finding:
+    """No link has fewer lanes than it could. The generation falls when a GPU idles, and says nothing."""
+    warns = [
+        f"{_name(gpu)}: {gpu['pcie']['width']} of {gpu['pcie']['width_max']} PCIe lanes"
+        for gpu in _gpus(host)
+        if gpu["pcie"]["width"] and gpu["pcie"]["width_max"] and gpu["pcie"]["width"] < gpu["pcie"]["width_max"]
+    ]
+    return _verdict(
+        [], warns, "all lanes are in use", "reseat the card or riser; some slots have fewer lanes by design"
+    )
+
+
+def fabric(host: Host) -> Finding:
+    """GPUs behind NVSwitches are registered with the fabric: without that, CUDA fails with error 802."""
+    gpus = [gpu for gpu in _gpus(host) if (gpu["fabric"]["state"] or "N/A") != "N/A"]
+    if not gpus and host.gpus()["nvswitches"]:
+        raise CannotTell("there are NVSwitches, and the GPUs do not tell about their fabric (older driver)")
+    fails = [
+        f"{_name(gpu)}: fabric {gpu['fabric']['state']}, {gpu['fabric']['status']}"
+        for gpu in gpus
+        if gpu["fabric"]["state"] != "Completed" or gpu["fabric"]["status"] not in (None, "Success")
+    ]
+    action = "systemctl status nvidia-fabricmanager: its version must be the driver's"
+    return _verdict(fails, [], "registered" if gpus else "no NVSwitch", action)
+
+
+def nvlink(host: Host) -> Finding:
+    """No link is down on one GPU that is up on the others."""
+    # A GPU that is divided (MIG) has a message instead of links.
+    links = {_name(gpu): gpu["nvlink"] for gpu in _gpus(host) if gpu["nvlink"] and not gpu["nvlink"]["message"]}
+    most = max((len(link["active"]) for link in links.values()), default=0)
+    warns = [
+        f"{name}: {len(link['active'])} of {most} NVLinks are up"
+        for name, link in links.items()
+        if len(link["active"]) < most
+    ]
+    return _verdict(
+        [], warns, f"{most} links each" if most else "no NVLink is in use", "nvidia-smi nvlink -s; see dmesg"
+    )
+
+
+CHECKS = (
+    Check("gpu-count", count),
+    Check("gpu-state", state),
+    Check("gpu-memory", memory),
+    Check("gpu-xids", xids),
+    Check("gpu-throttle", throttle),
+    Check("gpu-pcie", pcie),
+    Check("gpu-fabric", fabric),
+    Check("gpu-nvlink", nvlink),
+)

@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The machine below the engines: disks, memory limits, shared memory, clock, and whether a reboot is due. Private to
+the collection."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from ... import chrony
+from ...commands import NOT_INSTALLED
+from .check import FAIL, OK, WARN, CannotTell, Check, Finding
+from .host import TOOL_TIMEOUT, Host
+
+MEMLOCK_LIMIT = 1 << 30
+"""Bytes that a container may lock at least where RDMA is in use: NCCL registers its buffers. 64 KiB is the old default
+that breaks it, and what a service gets where limits.d alone was set."""
+
+SHM = "dev/shm"
+
+SHM_LEAST = 64 << 20
+"""Bytes free below which a process of the node itself can share nothing any more."""
+
+SYSTEM_FILES = ("", "var/lib/docker", "var/log", "mnt/models", "mnt/nvme/workspace")
+
+
+def _places(host: Host) -> list[Path]:
+    """The file systems that an engine's life depends on, each once."""
+    wanted = [host.root / place for place in SYSTEM_FILES]
+    wanted += [host.paths.state, *(Path(release.model_path) for release in host.releases().values())]
+    found: dict[int, Path] = {}
+    for path in wanted:
+        try:
+            found.setdefault(path.stat().st_dev, path)
+        except OSError:
+            # Not there on this node, and no matter for the disk.
+            continue
+    return list(found.values())
+
+
+def disk(host: Host) -> Finding:
+    """Space and inodes. A full disk keeps state from being written, and a fast one from caching."""
+    fails, least = [], 100.0
+    for path in _places(host):
+        stat = os.statvfs(path)
+        parts = {"space": (stat.f_bavail, stat.f_blocks), "inodes": (stat.f_favail, stat.f_files)}
+        for what, (free, total) in parts.items():
+            percent = 100 * free / total if total else 100.0
+            least = min(least, percent)
+            if percent < host.thresholds.free_percent:
+                fails.append(f"{path}: {percent:.1f} % of the {what} free")
+    if fails:
+        return Finding(FAIL, "; ".join(fails), "remove old models, images (docker image prune) and logs")
+    return Finding(OK, f"at least {least:.0f} % are free everywhere")
+
+
+def shm(host: Host) -> Finding:
+    """/dev/shm of the node: containers have one of their own, whose size is theirs."""
+    path = host.root / SHM
+    if not path.is_dir():
+        raise CannotTell(f"there is no {path}")
+    stat = os.statvfs(path)
+    free = stat.f_bavail * stat.f_frsize
+    if free < SHM_LEAST:
+        return Finding(WARN, f"{free >> 20} MiB free in {path}", f"see who fills it: ls -l {path}")
+    return Finding(OK, f"{free >> 20} MiB free")
+
+
+def memlock(host: Host) -> Finding:
+    """What Docker's containers may lock, which limits.d says nothing about. It matters where there is RDMA."""
+    text = host.ask("systemctl", "show", "--property=LimitMEMLOCK", "--value", "docker.service").strip()
+    if text == "infinity" or (text.isdigit() and int(text) >= MEMLOCK_LIMIT):
+        return Finding(OK, f"docker.service: {text}")
+    if not host.rdma()["rdma_devices"]:
+        return Finding(OK, f"docker.service: {text or 'not known'}, and there is no RDMA")
+    action = "set LimitMEMLOCK=infinity for docker.service, or run site.yml"
+    return Finding(WARN, f"docker.service may lock {text or 'an unknown number of'} bytes: RDMA fails", action)
+
+
+def clock(host: Host) -> Finding:
+    """The clock is disciplined, and right as far as its sources tell."""
+    outcome = host.run(["chronyc", "-c", "-N", "sources"], TOOL_TIMEOUT)
+    if outcome.failure == NOT_INSTALLED:
+        return _timedated(host)
+    if outcome.code != 0:
+        raise CannotTell(f"chronyc: {(outcome.message or outcome.stdout or outcome.stderr).strip()}")
+    sources = chrony.parse_sources(outcome.stdout)
+    chosen = next((source for source in sources if source.state == "*"), None)
+    if chosen is None:
+        words = "; ".join(map(str, sources)) or "it has no source"
+        return Finding(WARN, f"chrony follows no source: {words}", "chronyc sources; is UDP port 123 open?")
+    if abs(chosen.offset) > host.thresholds.clock_seconds:
+        return Finding(WARN, f"the clock is off by {chosen.offset:+.1f} s from {chosen.name}", "chronyc makestep")
+    return Finding(OK, str(chosen))
+
+
+def _timedated(host: Host) -> Finding:
+    text = host.ask("timedatectl", "show", "--property=NTPSynchronized", "--value").strip()
+    if text == "yes":
+        return Finding(OK, "synchronised")
+    return Finding(WARN, "nobody sets the clock", "install chrony: common_clock of site.yml does")
+
+
+def reboot(host: Host) -> Finding:
+    """A package or a role wants a reboot."""
+    if not (host.root / "run/reboot-required").exists():
+        return Finding(OK, "nothing wants one")
+    try:
+        text = (host.root / "run/reboot-required.pkgs").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        text = ""
+    packages = ", ".join(dict.fromkeys(text.split())) or "nobody says for what"
+    return Finding(WARN, f"a reboot is due: {packages}", "drain the node and reboot when it suits")
+
+
+CHECKS = (
+    Check("system-disk", disk),
+    Check("system-shm", shm),
+    Check("system-memlock", memlock),
+    Check("system-clock", clock),
+    Check("system-reboot", reboot),
+)

@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keeps what can be seen of an engine before it is restarted. Private to the collection.
+
+Secrets are masked and prompts left out; the last few are kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from ... import kernel_log
+from ...commands import NOT_INSTALLED, Outcome
+from ...paths import Paths, journal_tag, unit_name
+from .. import environment, files, redaction
+from ..drains import format_time
+from ..identity import PROC, pid_namespace
+
+Run = Callable[[Sequence[str], float], Outcome]
+
+TOOL_TIMEOUT = 15.0
+"""Seconds for a tool: an engine that is down waits for it."""
+
+LOG_LINES = 500
+KERNEL_LINES = 400
+
+LARGEST = 1 << 20
+"""Characters of a file, the last ones."""
+
+
+def capture(paths: Paths, name: str, now: datetime, pid: int | None, kept: int, run: Run, root: Path) -> Path:
+    """Write the evidence of an instance into a directory of its own, and remove the oldest. `pid` is the first
+    process of its container. Raises OSError where nothing can be written."""
+    directory = paths.evidence(name) / format_time(now).replace(":", "")
+    secrets = environment.secrets(environment.read(paths, name))
+    sources: dict[str, Callable[[], str]] = {
+        "engine.log": lambda: _journal(run, "-t", journal_tag(name)),
+        "unit.log": lambda: _journal(run, "-u", unit_name(name)),
+        "unit.txt": lambda: _tool(run, "systemctl", "show", unit_name(name)),
+        "processes.txt": lambda: processes(pid),
+        "nvidia-smi.txt": lambda: _tool(run, "nvidia-smi", "-q"),
+        "kernel.log": lambda: "\n".join((kernel_log.read(root, 5.0) or "").splitlines()[-KERNEL_LINES:]),
+        "probe.json": lambda: paths.probe(name).read_text(encoding="utf-8", errors="replace"),
+    }
+    for file, source in sources.items():
+        try:
+            text = source()
+        except OSError as error:
+            text = f"(cannot be read: {error})"
+        if text:
+            files.write(directory / file, redaction.text(text, secrets)[-LARGEST:], 0o600)
+    _rotate(paths.evidence(name), kept)
+    return directory
+
+
+def processes(pid: int | None, proc: Path = PROC) -> str:
+    """State and kernel function of every process of a container: T is stopped, D waits in the kernel for a device."""
+    namespace = pid_namespace(pid, proc) if pid else None
+    if namespace is None:
+        return ""
+    lines = ["PID STATE WAITS-IN COMMAND"]
+    for directory in sorted(proc.iterdir(), key=lambda path: (len(path.name), path.name)):
+        if not directory.name.isdigit() or pid_namespace(int(directory.name), proc) != namespace:
+            continue
+        with contextlib.suppress(OSError):
+            status = dict(
+                line.partition(":")[::2] for line in (directory / "status").read_text(errors="replace").splitlines()
+            )
+            wchan = (directory / "wchan").read_text(errors="replace").strip() or "-"
+            state = status.get("State", "?").split()[0]
+            lines.append(f"{directory.name} {state} {wchan} {status.get('Name', '?').strip()}")
+    return "\n".join(lines)
+
+
+def _journal(run: Run, option: str, value: str) -> str:
+    return _tool(
+        run, "journalctl", "--quiet", "--no-pager", "--output=short-iso", f"--lines={LOG_LINES}", option, value
+    )
+
+
+def _tool(run: Run, *command: str) -> str:
+    outcome = run(command, TOOL_TIMEOUT)
+    if outcome.failure == NOT_INSTALLED:
+        return ""
+    return f"{outcome.stdout}{outcome.stderr}{outcome.message}"
+
+
+def _rotate(directory: Path, kept: int) -> None:
+    for old in sorted(path for path in directory.iterdir() if path.is_dir())[: -max(kept, 1)]:
+        shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,254 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Takes one step of the ladder, and remembers and tells it. Private to the collection."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ... import commands
+from ...commands import Outcome
+from ...paths import Paths, container_name, unit_name
+from .. import drains, journal, systemd
+from ..docker_api import Docker, DockerError, DockerUnavailable
+from ..drains import Drain, format_time
+from . import acts, alerts, evidence, managed, metrics, policy, state
+from .look import Seen, look
+from .policy import Decision
+from .settings import Settings
+from .state import Breaker, State, Step
+
+DOCKER_TIMEOUT = 5.0
+"""Seconds for a call of Docker: one that hangs is to be found out soon."""
+
+TIMES = 3
+"""Steps of one run at most: after Docker was restarted, the engine is looked at anew."""
+
+Run = Callable[..., Outcome]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run did with an instance. `changed` where a step was taken."""
+
+    instance: str
+    act: str
+    reason: str
+    changed: bool
+    outcome: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.instance}: {self.act}: {self.reason}" + (f" -> {self.outcome}" if self.outcome else "")
+
+
+class Ladder:
+    """Recovers instances of one node, one at a time."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        settings: Settings,
+        entries: journal.Journal,
+        *,
+        docker: Docker | None = None,
+        run: Run = commands.run,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._paths = paths
+        self._settings = settings
+        self._entries = entries
+        self._docker = docker or Docker(timeout=DOCKER_TIMEOUT)
+        self._run = run
+        self._now = now
+
+    def recover(self, name: str, *, by_hand: bool = False) -> Report:
+        """Take the next step for an instance, if one is due. Raises SystemdError, OSError."""
+        with self._alone():
+            for _time in range(TIMES):
+                seen = look(self._paths, name, self._now(), self._docker, self._run)
+                decision = policy.decide(seen.situation, self._settings, self._now(), by_hand=by_hand)
+                report = self._take(name, seen, decision)
+                if decision.act != policy.DOCKER or not report.changed:
+                    break
+            self._publish()
+            return report
+
+    def reset(self, name: str) -> bool:
+        """Close the breaker, give back the whole budget, lift the drain that giving up made, and start the engine
+        where systemd has given up. Returns whether anything changed. Raises SystemdError, OSError."""
+        with self._alone():
+            before = state.read(self._paths, name)
+            changed = state.write(self._paths, State(name, before.armed, total=before.total)) and before.steps != ()
+            changed = changed or before.breaker is not None
+            if self._paths.deaths(name).exists():
+                self._paths.deaths(name).unlink()
+                changed = True
+            lifted = drains.undrain(self._paths, name, drains.RECOVERY, self._now())
+            started = lifted.changed and self._start_again(name)
+            if changed or lifted.changed:
+                self._say(name, "reset", "its breaker is closed and its budget is whole", journal.NOTICE)
+            self._publish()
+            return changed or lifted.changed or started
+
+    def arm(self, name: str, armed: bool) -> bool:
+        """Let recovery act on an instance by itself, or not. Returns whether that changed. Raises OSError."""
+        before = state.read(self._paths, name)
+        if before.armed == armed:
+            return False
+        state.write(self._paths, replace(before, armed=armed))
+        self._say(name, "arm" if armed else "disarm", f"recovery is {'armed' if armed else 'disarmed'}", journal.NOTICE)
+        self._publish()
+        return True
+
+    def _start_again(self, name: str) -> bool:
+        unit = unit_name(name)
+        if systemd.active_state(unit) in systemd.RUNNING:
+            return False
+        acts.start(name)
+        return True
+
+    def _take(self, name: str, seen: Seen, decision: Decision) -> Report:
+        if decision.act in (policy.NOTHING, policy.WAIT):
+            self._tell_late(seen)
+            return Report(name, decision.act, decision.reason, changed=False)
+        kept = self._capture(name)
+        known = seen.situation.state
+        step = Step(format_time(self._now()), decision.act, seen.situation.verdict, decision.reason)
+        # Before the act: one that never returns, or a reboot in its middle, has been taken all the same.
+        self._remember(known.with_step(step))
+        self._say(name, decision.act, decision.reason, journal.WARNING, verdict=seen.situation.verdict, evidence=kept)
+        try:
+            outcome = self._act(name, seen, decision, kept)
+        except (acts.ActError, systemd.SystemdError, OSError, DockerError, DockerUnavailable) as error:
+            outcome = f"failed: {error}"
+        known = state.read(self._paths, name) if decision.act == policy.GIVE_UP else known.with_step(step)
+        done = replace(step, outcome=outcome)
+        self._remember(replace(known, steps=(*known.steps[:-1], done)))
+        self._say(name, decision.act, outcome, journal.NOTICE, verdict=seen.situation.verdict)
+        return Report(name, decision.act, decision.reason, changed=True, outcome=outcome)
+
+    def _act(self, name: str, seen: Seen, decision: Decision, kept: str) -> str:
+        if decision.act == policy.DOCKER:
+            return acts.restart_docker(self._docker)
+        if decision.act == policy.GIVE_UP:
+            return self._give_up(name, seen, decision, kept)
+        done = managed.repair(self._paths, name, seen.wrong, self._now()) if decision.repair else []
+        for line in done:
+            self._say(name, "repair", line, journal.WARNING)
+        acts.stop(name, self._docker)
+        if decision.act == policy.RESET:
+            try:
+                done.append(acts.reset_gpus([dict(gpu) for gpu in seen.gpus], self._run))
+            except acts.ActError as error:
+                # It is started all the same: the next round sees whether that was enough.
+                done.append(str(error))
+        acts.start(name)
+        return "; ".join([*done, "started anew"])
+
+    def _give_up(self, name: str, seen: Seen, decision: Decision, kept: str) -> str:
+        """Keep requests away, open the breaker, tell people, and end a loop of starts that cannot succeed."""
+        now = format_time(self._now())
+        notes = []
+        try:
+            drains.drain(self._paths, [name], Drain(drains.RECOVERY, decision.reason, now))
+            notes.append("drained")
+        except (drains.Held, OSError) as error:
+            notes.append(f"not drained: {error}")
+        self._remember(replace(state.read(self._paths, name), breaker=Breaker(now, decision.reason)))
+        sent = self._alert(seen, Breaker(now, decision.reason), kept)
+        notes += [f"{channel}: {outcome}" for channel, outcome in sent.items()] or [
+            "nobody is alerted: no channel is set"
+        ]
+        if decision.futile and seen.situation.unit_state == "activating":
+            systemd.systemctl("stop", "--no-block", unit_name(name))
+            notes.append("stopped: its starts fail")
+        return "; ".join(notes)
+
+    def _tell_late(self, seen: Seen) -> None:
+        """Send what could not be sent when the breaker opened."""
+        breaker = seen.situation.state.breaker
+        if breaker and any(outcome != alerts.SENT for outcome in breaker.alerts.values()):
+            self._alert(seen, breaker, "")
+
+    def _alert(self, seen: Seen, breaker: Breaker, kept: str) -> dict[str, str]:
+        known = state.read(self._paths, seen.situation.name)
+        steps = [f"{step.time} {step.act}: {step.outcome or step.reason}" for step in known.steps[-5:]]
+        alert = alerts.Alert(
+            socket.gethostname(),
+            known.instance,
+            seen.situation.verdict,
+            breaker.reason,
+            breaker.since,
+            steps,
+            kept,
+        )
+        sent = alerts.send(self._settings, alert, breaker.alerts, self._run)
+        self._remember(replace(known, breaker=replace(breaker, alerts=sent)))
+        return sent
+
+    def _capture(self, name: str) -> str:
+        """Where the evidence lies; why there is none."""
+        pid = None
+        try:
+            container = self._docker.inspect(container_name(name))
+            pid = container["State"]["Pid"] if container else None
+        except (DockerError, DockerUnavailable, KeyError):
+            pid = None
+        try:
+            where = evidence.capture(
+                self._paths, name, self._now(), pid, self._settings.evidence_kept, self._run, self._paths.root
+            )
+        except OSError as error:
+            return f"none: {error}"
+        return str(where)
+
+    def _remember(self, known: State) -> None:
+        """A disk that takes nothing must not keep an engine down."""
+        try:
+            state.write(self._paths, known)
+        except OSError as error:
+            self._say(known.instance, "state", f"cannot be remembered: {error}", journal.WARNING)
+
+    def _publish(self) -> None:
+        metrics.publish(self._paths, self._settings, self._now())
+
+    def _say(self, name: str, act: str, words: str, priority: int, **fields: str) -> None:
+        self._entries.say(
+            f"{name}: recovery: {act}: {words}", priority, event="recovery", instance=name, act=act, **fields
+        )
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One recovery at a time on a node: two that restart Docker would do so under each other."""
+        directory: Path = self._paths.recovery_requests.parent
+        directory.mkdir(parents=True, exist_ok=True)
+        handle = os.open(directory / "recovery.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
+
+
+def summaries(paths: Paths, names: Sequence[str], settings: Settings, now: datetime) -> list[dict[str, object]]:
+    """How the recovery stands, as `inferctl recover --json` shows it."""
+    found: list[dict[str, object]] = []
+    for name in names:
+        known, died = state.read(paths, name), state.deaths(paths, name, now)
+        found.append(
+            {
+                **known.to_json(),
+                "armed": known.armed and settings.armed,
+                "deaths": died,
+                "budget_left": policy.budget_left(known, died, settings, now),
+            }
+        )
+    return found

@@ -1,0 +1,160 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gathers how an instance stands, for the policy to decide on. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ... import kernel_log
+from ...commands import Outcome
+from ...gpu import driver, xid_actions
+from ...gpu import facts as gpu_facts
+from ...paths import Paths, unit_name
+from ...release import Release
+from .. import attempts, drains, health, lock, probe_state, releases, systemd, wait
+from ..docker_api import Docker
+from ..drains import parse_time
+from . import acts, gpus, managed, models, policy, state
+from .gpus import Gpus
+from .managed import Wrong
+from .policy import Situation
+
+Run = Callable[[Sequence[str], float], Outcome]
+
+GPU_TIMEOUT = 15.0
+"""Seconds for nvidia-smi. One that does not answer leaves open what its GPUs need."""
+
+DAEMON_JSON = "etc/docker/daemon.json"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A situation, and what acting on it needs."""
+
+    situation: Situation
+    release: Release | None
+    wrong: list[Wrong]
+    gpus: list[Mapping[str, Any]]
+
+
+def look(paths: Paths, name: str, now: datetime, docker: Docker, run: Run) -> Seen:
+    """How an instance stands. Takes a minute at most, where everything hangs. Raises SystemdError."""
+    unit = systemd.show([unit_name(name)], ["ActiveState", "InvocationID"])[unit_name(name)]
+    probe = probe_state.read(paths, name)
+    release, broken = _release(paths, name)
+    wrong = managed.verify(paths, name)
+    condemned = probe is not None and probe.verdict in health.CONDEMNED
+    found = _gpus(paths.root, run) if condemned and release and release.accelerator == "nvidia" else []
+    own = gpus.used_by(release, found) if release else []
+    known = state.read(paths, name)
+    action, words = _asked(paths.root, own, found, known, now)
+    situation = Situation(
+        name=name,
+        verdict=probe.verdict if probe else health.UNKNOWN,
+        detail=_detail(paths, probe, unit) if probe else "its agent has said nothing",
+        stale=probe is None or probe_state.stale(probe, now) or _of_earlier_start(probe, unit),
+        unit_state=unit.get("ActiveState", ""),
+        attempt=attempts.count(paths, name),
+        state=known,
+        deaths=state.deaths(paths, name, now),
+        died_last=state.died_last(paths, known),
+        lock=str(holder) if (holder := lock.held(paths, now)) else None,
+        drain=drains.read(paths, name, now),
+        docker_answers=acts.docker_answers(docker),
+        docker_hold=_docker_hold(paths, name),
+        wrong_files=tuple(str(one) for one in wrong if one.source),
+        beyond_repair=(*broken, *(str(one) for one in wrong if one.source is None)),
+        damaged_models=tuple(str(one) for one in models.damage(release)) if release else (),
+        gpu_action=action,
+        gpu_words=words,
+        gpu_shared=_shared(paths, name, own, found),
+    )
+    return Seen(situation, release, wrong, own)
+
+
+def _detail(paths: Paths, probe: probe_state.ProbeState, unit: Mapping[str, str]) -> str:
+    """What the agent says; where systemd has given up, what the last start said of itself, too."""
+    if unit.get("ActiveState") != "failed":
+        return probe.detail
+    words = wait.last_words(paths, probe.instance, retrying=False)
+    telling = [line for line in words.splitlines() if line.startswith("inferctl: ") or "Error" in line]
+    return f"{probe.detail}; its last start said: {telling[-1]}" if telling else probe.detail
+
+
+def _of_earlier_start(probe: probe_state.ProbeState, unit: Mapping[str, str]) -> bool:
+    """Whether a verdict is about a process that is gone: the last step may just have brought another one up."""
+    current = unit.get("InvocationID", "")
+    return bool(current and probe.invocation) and current != probe.invocation
+
+
+def _release(paths: Paths, name: str) -> tuple[Release | None, list[str]]:
+    number = releases.active_number(paths, name)
+    number = releases.current_number(paths, name) if number is None else number
+    if number is None:
+        return None, [f"{name} has no release that could be started"]
+    try:
+        return releases.load(paths, name, number), []
+    except releases.ReleaseError:
+        # managed.verify names it.
+        return None, []
+
+
+def _gpus(root: Path, run: Run) -> list[Mapping[str, Any]]:
+    facts = gpu_facts.gather(
+        root, lambda command: run(command, GPU_TIMEOUT), "nvidia-smi", (gpu_facts.NVIDIA_SMI,), GPU_TIMEOUT
+    )
+    # One that the driver was told to leave alone has no number.
+    return [gpu for gpu in facts["gpus"] if not driver.excluded(root, gpu["pci_bus_id"] or "")]
+
+
+def _asked(root: Path, own: Gpus, found: Gpus, known: state.State, now: datetime) -> tuple[str, str]:
+    """What the GPUs of an instance need, by the kernel's log and by the driver."""
+    addresses = {str(gpu["pci_bus_id"]) for gpu in own}
+    log = kernel_log.read(root, GPU_TIMEOUT) if addresses else None
+    resets = known.recent(now, policy.RESET)
+    since = 0.0
+    if resets:
+        # In seconds since boot, as the kernel counts.
+        since = time.clock_gettime(time.CLOCK_BOOTTIME) - (now - parse_time(resets[-1].time)).total_seconds()
+    missing = {str(gpu["pci_bus_id"]) for gpu in own if not gpu["reported"]}
+    told = (gpus.asked_for(log or "", addresses, since, missing), gpus.asked_now(own, found))
+    words = "; ".join(dict.fromkeys(words for _action, words in told if words))
+    return xid_actions.worst([action for action, _words in told]), words
+
+
+def _shared(paths: Paths, name: str, own: Sequence[Mapping[str, Any]], found: list[Mapping[str, Any]]) -> bool:
+    addresses = {gpu["pci_bus_id"] for gpu in own}
+    for other in releases.names(paths):
+        number = releases.active_number(paths, other)
+        if other == name or number is None:
+            continue
+        try:
+            release = releases.load(paths, other, number)
+        except releases.ReleaseError:
+            # It may use any of them.
+            return True
+        if addresses & {gpu["pci_bus_id"] for gpu in gpus.used_by(release, found)}:
+            return True
+    return False
+
+
+def _docker_hold(paths: Paths, name: str) -> str:
+    """Why Docker must not be restarted: without live-restore, other engines would end with it."""
+    try:
+        text = (paths.root / DAEMON_JSON).read_text(encoding="utf-8")
+        if json.loads(text).get("live-restore") is True:
+            return ""
+    except (OSError, ValueError, AttributeError):
+        pass
+    others = [other for other in releases.names(paths) if other != name]
+    shown = systemd.show(map(unit_name, others), ["ActiveState"])
+    serving = [other for other in others if shown[unit_name(other)].get("ActiveState") == "active"]
+    return f"its restart would end {', '.join(serving)} (live-restore is off)" if serving else ""

@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files that an instance starts from, held against the copies in its release. Private to the collection."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ...paths import Paths
+from .. import files, releases
+from ..drains import format_time
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A managed file that is not what it should be, and where a sound copy of it is, None for nowhere."""
+
+    path: Path
+    why: str
+    source: Path | None
+
+    def __str__(self) -> str:
+        return f"{self.path} {self.why}" + ("" if self.source else ", and no sound copy of it is left")
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """An installed file, its copy in the release, and the mode that both have."""
+
+    installed: Path
+    copy: Path
+    mode: int
+
+
+def verify(paths: Paths, name: str) -> list[Wrong]:
+    """What is wrong with the files of the active release; nothing before the first start."""
+    number = _number(paths, name)
+    if number is None:
+        return []
+    directory = paths.release(name, number)
+    known = _checksums(paths, name, number)
+    found = [wrong for pair in _pairs(paths, name, directory) for wrong in _compare(pair, known)]
+    record = directory / releases.RELEASE_FILE
+    try:
+        releases.load(paths, name, number)
+    except releases.ReleaseError:
+        found.append(Wrong(record, "is damaged", None))
+    else:
+        if not _sound(record, known):
+            found.append(Wrong(record, "was changed since it was proven", None))
+    return found
+
+
+def repair(paths: Paths, name: str, wrong: list[Wrong], now: datetime) -> list[str]:
+    """Put sound copies in place of wrong files, which are kept aside. Returns what was done. Raises OSError."""
+    done = []
+    number = _number(paths, name)
+    pairs = _pairs(paths, name, paths.release(name, number)) if number is not None else []
+    modes = {path: pair.mode for pair in pairs for path in (pair.installed, pair.copy)}
+    for one in wrong:
+        if one.source is None:
+            continue
+        kept = ""
+        if one.path.is_file():
+            aside = paths.aside(name) / f"{format_time(now).replace(':', '')}-{one.path.name}"
+            # May hold a key, as the sound one does.
+            files.write(aside, one.path.read_bytes(), 0o600)
+            kept = f"; the wrong one is {aside}"
+        files.write(one.path, one.source.read_bytes(), modes[one.path])
+        done.append(f"{one.path} {one.why}: repaired from {one.source}{kept}")
+    if number is not None and releases.active_number(paths, name) != number:
+        files.link(paths.active(name), str(number))
+        done.append(f"{paths.active(name)} led nowhere: it leads to release {number} again")
+    return done
+
+
+def _number(paths: Paths, name: str) -> int | None:
+    """The active release, or where the link is broken the one that last proved itself."""
+    active = releases.active_number(paths, name)
+    return active if active is not None else releases.current_number(paths, name)
+
+
+def _pairs(paths: Paths, name: str, directory: Path) -> list[_Pair]:
+    return [
+        _Pair(paths.unit(name), directory / paths.unit(name).name, 0o644),
+        _Pair(paths.env(name), directory / releases.ENV_FILE, 0o600),
+    ]
+
+
+def _checksums(paths: Paths, name: str, number: int) -> Mapping[str, str]:
+    """What the files were when this release proved itself; empty where it has not, or nobody remembers."""
+    try:
+        known: Any = files.read_json(paths.known_good(name))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(known, dict) or known.get("release") != number or not isinstance(known.get("files"), dict):
+        return {}
+    return {str(path): str(digest) for path, digest in known["files"].items()}
+
+
+def _sound(path: Path, known: Mapping[str, str]) -> bool:
+    """Whether a file is there, holds something, and is what it was."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
+    return bool(data) and known.get(str(path)) in (None, hashlib.sha256(data).hexdigest())
+
+
+def _compare(pair: _Pair, known: Mapping[str, str]) -> list[Wrong]:
+    copy, installed = _sound(pair.copy, known), _sound(pair.installed, known)
+    if copy:
+        data = pair.copy.read_bytes()
+        if not installed or pair.installed.read_bytes() != data:
+            return [Wrong(pair.installed, "is missing" if not pair.installed.exists() else "was changed", pair.copy)]
+        if not files.same(pair.installed, data, pair.mode):
+            return [Wrong(pair.installed, "has another mode", pair.copy)]
+        return []
+    # Without a checksum nobody can tell whether the one that is left is the right one.
+    if installed and str(pair.installed) in known:
+        return [Wrong(pair.copy, "is damaged", pair.installed)]
+    return [Wrong(pair.copy, "is damaged", None), Wrong(pair.installed, "cannot be verified", None)]

@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What was done to an instance, and whether its breaker is open. Private to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ...paths import Paths
+from .. import files
+from ..drains import parse_time
+
+SCHEMA = 1
+
+WINDOW = timedelta(hours=1)
+"""What the budget counts."""
+
+KEPT = 50
+"""Steps that are remembered, the last ones."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of the ladder. `time` is ISO 8601 in UTC; `verdict` what it answered to; `outcome` how it went."""
+
+    time: str
+    act: str
+    verdict: str
+    reason: str
+    outcome: str = ""
+
+
+@dataclass(frozen=True)
+class Breaker:
+    """An open breaker: nothing more is done by itself. `alerts` is what came of each alert: `sent`, or why not."""
+
+    since: str
+    reason: str
+    alerts: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class State:
+    """What the recovery remembers of an instance."""
+
+    instance: str
+    armed: bool = True
+    breaker: Breaker | None = None
+    steps: tuple[Step, ...] = ()
+    total: int = 0
+    """Steps ever taken, for the metrics."""
+
+    def with_step(self, step: Step) -> State:
+        """The state after one more step."""
+        return replace(self, steps=(*self.steps, step)[-KEPT:], total=self.total + 1)
+
+    def recent(self, now: datetime, *acts: str) -> list[Step]:
+        """The steps of these kinds within the window."""
+        return [step for step in self.steps if step.act in acts and within(step.time, now)]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self)}
+
+
+def within(time: str, now: datetime) -> bool:
+    """Whether a time is of the last hour. One of the next hour is, too: the clock may have been set back."""
+    try:
+        return abs(now - parse_time(time)) < WINDOW
+    except ValueError:
+        return False
+
+
+def read(paths: Paths, name: str) -> State:
+    """What is known of an instance. A file that cannot be understood is none: it must not keep a node from healing."""
+    # In memory lies something only while the disk has taken nothing since.
+    return _read(paths.recovered_meanwhile(name), name) or _read(paths.recovered(name), name) or State(name)
+
+
+def _read(path: Path, name: str) -> State | None:
+    try:
+        value = files.read_json(path)
+        if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+            return None
+        breaker = value.get("breaker")
+        return State(
+            instance=name,
+            armed=bool(value.get("armed", True)),
+            breaker=Breaker(**breaker) if breaker else None,
+            steps=tuple(Step(**step) for step in value.get("steps", ())),
+            total=int(value.get("total", 0)),
+        )
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write(paths: Paths, state: State) -> bool:
+    """Remember a state, in memory where the disk does not take it. Returns whether it changed. Raises OSError where
+    neither does."""
+    meanwhile = paths.recovered_meanwhile(state.instance)
+    try:
+        changed = files.write_json(paths.recovered(state.instance), state.to_json())
+    except OSError:
+        return files.write_json(meanwhile, state.to_json())
+    meanwhile.unlink(missing_ok=True)
+    return changed
+
+
+def died(paths: Paths, name: str, now: str) -> None:
+    """Count the death of an engine that served: systemd restarts it, and the budget is one. Raises OSError."""
+    files.write_json(paths.deaths(name), {"schema": SCHEMA, "times": [*_times(paths, name), now][-KEPT:]})
+
+
+def deaths(paths: Paths, name: str, now: datetime) -> int:
+    """Deaths within the window."""
+    return sum(within(time, now) for time in _times(paths, name))
+
+
+def died_last(paths: Paths, known: State) -> bool:
+    """Whether the last fault was a death, rather than what a step has answered."""
+    times = _times(paths, known.instance)
+    # ISO 8601 in UTC sorts as it is.
+    return bool(times) and (not known.steps or times[-1] >= known.steps[-1].time)
+
+
+def _times(paths: Paths, name: str) -> list[str]:
+    try:
+        value = files.read_json(paths.deaths(name))
+    except (OSError, ValueError):
+        return []
+    times = value.get("times") if isinstance(value, dict) else None
+    return [time for time in times if isinstance(time, str)] if isinstance(times, list) else []

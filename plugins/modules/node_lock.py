@@ -1,0 +1,132 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_lock
+short_description: Let one run at a time change what serves on a node
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - A playbook that swaps, restarts or reboots takes the node's lock first. Recovery keeps away while it is held.
+  - The holder says until when it will be back at the latest. After that the lock is stale, and the next run of the same
+    playbook adopts it, as it does where the holder was killed on the same controller. Any other run is refused, unless
+    told to take it by the id of the run that has it.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+options:
+  state:
+    description:
+      - V(held) takes the lock, or renews it.
+      - V(released) gives it back. A lock of another run is left alone.
+    type: str
+    choices: [held, released]
+    default: held
+  run_id:
+    description: What tells this run from others.
+    type: str
+    required: true
+  playbook:
+    description: The playbook's name. Required for V(held).
+    type: str
+  user:
+    description: Who runs it.
+    type: str
+    default: unknown
+  host:
+    description: The controller it runs on.
+    type: str
+    default: unknown
+  process:
+    description: Which process the run is on its controller. The controller fills it in.
+    type: str
+    default: ""
+  seconds:
+    description: After how many seconds without a renewal the lock is stale.
+    type: int
+    default: 300
+  take:
+    description: The id of a run whose lock is taken, stale or not.
+    type: str
+    default: ""
+"""
+
+EXAMPLES = r"""
+- name: Take the node's lock
+  baremetal.inference.node_lock:
+    run_id: 20261121T101500-4f2a
+    playbook: update-model.yml
+    user: mira
+    host: admin1
+"""
+
+RETURN = r"""
+adopted:
+  description: The id of the run that was cut off and whose lock this is now; empty where it was free.
+  returned: success
+  type: str
+holder:
+  description: Who has the lock instead, O(run_id), O(playbook) and O(process) among it.
+  returned: when another run has it
+  type: dict
+"""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import lock
+from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["held", "released"], "default": "held"},
+            "run_id": {"type": "str", "required": True},
+            "playbook": {"type": "str"},
+            "user": {"type": "str", "default": "unknown"},
+            "host": {"type": "str", "default": "unknown"},
+            "process": {"type": "str", "default": ""},
+            "seconds": {"type": "int", "default": 300},
+            "take": {"type": "str", "default": ""},
+        },
+        required_if=[("state", "held", ["playbook"])],
+        supports_check_mode=True,
+    )
+    given = module.params
+    now = datetime.now(UTC)
+    adopted = None
+    try:
+        if given["state"] == "released":
+            changed = lock.release(Paths(), given["run_id"], check=module.check_mode)
+        else:
+            wanted = lock.Lock(
+                run_id=given["run_id"],
+                user=given["user"],
+                host=given["host"],
+                playbook=given["playbook"],
+                process=given["process"],
+                since=format_time(now),
+                until=lock.until(now, given["seconds"]),
+            )
+            changed, adopted = lock.take(Paths(), wanted, now, given["take"], check=module.check_mode)
+    except lock.Locked as refused:
+        module.fail_json(msg=str(refused), holder=asdict(refused.holder))
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=changed, adopted=adopted.run_id if adopted else "")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How checks are run and told: a broken one condemns nobody, and nothing holds up the rest."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, cli_doctor
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue, check
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import (
+    FAIL,
+    OK,
+    UNKNOWN,
+    WARN,
+    CannotTell,
+    Check,
+    Finding,
+    Result,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+
+
+def broken(_host: None) -> Finding:
+    raise KeyError("oops")
+
+
+def silent(_host: None) -> Finding:
+    raise CannotTell("nobody answers")
+
+
+def slow(_host: None) -> Finding:
+    time.sleep(5)
+    return Finding(FAIL, "too late")
+
+
+def fine(_host: None) -> Finding:
+    return Finding(OK, "fine")
+
+
+def test_a_broken_or_late_check_is_unknown_and_holds_nobody_up() -> None:
+    began = time.monotonic()
+    checks = [Check("a-slow", slow, 0.2), Check("b-broken", broken), Check("c-silent", silent), Check("d-fine", fine)]
+    found = check.run(checks, None)
+    assert time.monotonic() - began < 2
+    assert [result.status for result in found] == [UNKNOWN, UNKNOWN, UNKNOWN, OK]
+    assert "0.2 s" in found[0].message
+    assert "KeyError" in found[1].message
+    assert found[2].message == "nobody answers"
+    assert check.verdict(found) == UNKNOWN
+
+
+def test_what_several_want_is_looked_up_once_and_its_failure_too() -> None:
+    calls = []
+
+    def make() -> int:
+        calls.append(1)
+        raise CannotTell("no")
+
+    once = check.Once(make)
+    for _time in range(2):
+        with pytest.raises(CannotTell):
+            once()
+    assert len(calls) == 1
+
+
+def results(*statuses: str) -> list[Result]:
+    return [Result(f"x-{status}", status, f"it is {status}", "do it" if status == FAIL else "") for status in statuses]
+
+
+@pytest.mark.parametrize(
+    ("statuses", "verdict", "code"),
+    [
+        ((), OK, 0),
+        ((OK,), OK, 0),
+        ((OK, UNKNOWN), UNKNOWN, 1),
+        ((UNKNOWN, WARN), WARN, 1),
+        ((WARN, FAIL, UNKNOWN), FAIL, 2),
+    ],
+)
+def test_the_worst_counts(statuses: tuple[str, ...], verdict: str, code: int) -> None:
+    found = results(*statuses)
+    assert check.verdict(found) == verdict
+    assert cli_doctor.CODES[verdict] == code
+    assert check.as_json(found)["verdict"] == verdict
+
+
+def test_the_table_begins_with_the_worst_and_says_what_to_do() -> None:
+    lines = check.as_text(results(OK, FAIL)).splitlines()
+    assert lines[0] == "fail: 1 fail, 1 ok"
+    assert lines[2].startswith("FAIL") and lines[3].strip() == "-> do it"
+
+
+def test_checks_have_names_of_their_own_and_can_be_switched_off() -> None:
+    names = [one.name for one in catalogue.CHECKS]
+    assert len(set(names)) == len(names)
+    assert {one.name for one in catalogue.chosen([], ["rdma", "gpu-xids"])} == {
+        name for name in names if not name.startswith("rdma-") and name != "gpu-xids"
+    }
+    assert [one.name for one in catalogue.chosen(["gpu-xids"], ["gpu"])] == ["gpu-xids"]
+
+
+def test_the_command_prints_json_and_names_what_does_not_exist(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = Paths(tmp_path)
+    code = cli.main(["doctor", "gpu-count", "system-reboot", "--json"], paths)
+    document = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert [(one["name"], one["status"]) for one in document["checks"]] == [("gpu-count", OK), ("system-reboot", OK)]
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/reboot-required").write_text("")
+    (tmp_path / "run/reboot-required.pkgs").write_text("linux-image-amd64\n")
+    assert cli.main(["doctor", "system-reboot"], paths) == 1
+    assert "linux-image-amd64" in capsys.readouterr().out
+    assert cli.main(["doctor", "gpu-xid"], paths) == 2
+    assert "gpu-xids" in capsys.readouterr().err
+
+
+def test_settings_survive_the_file_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    assert catalogue.read(paths) == catalogue.Settings()
+    wanted = catalogue.Settings(("rdma",), catalogue.Thresholds(free_percent=10))
+    paths.etc.mkdir(parents=True)
+    paths.doctor_settings.write_text(json.dumps(catalogue.to_json(wanted)))
+    assert catalogue.read(paths) == wanted
+    paths.doctor_settings.write_text("[]")
+    with pytest.raises(ValueError, match=r"doctor\.json"):
+        catalogue.read(paths)

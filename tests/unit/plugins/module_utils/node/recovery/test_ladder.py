@@ -1,0 +1,273 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ladder as a whole, on a node whose systemd and Docker are fakes: one step, its memory, and its end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    cli,
+    cli_recover,
+    drains,
+    files,
+    health,
+    journal,
+    releases,
+    systemd,
+    wait,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import DockerUnavailable
+from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.node.probe_state import ProbeState
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import acts, alerts, policy, state
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.ladder import Ladder
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import Rendered, StoredModel, render
+from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings as ReleaseSettings
+
+
+class FakeDocker:
+    """Answers, or does not; remembers what was removed."""
+
+    def __init__(self) -> None:
+        self.alive = True
+        self.removed: list[str] = []
+
+    def ping(self) -> None:
+        if not self.alive:
+            raise DockerUnavailable("the Docker engine does not answer")
+
+    def inspect(self, _container: str) -> None:
+        self.ping()
+
+    def remove(self, container: str) -> None:
+        self.ping()
+        self.removed.append(container)
+
+
+class Machine:
+    """A node with one proven instance, seen by its agent as the test says."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.paths = Paths(root)
+        self.docker = FakeDocker()
+        self.unit = "active"
+        self.invocation = "first"
+        self.calls: list[tuple[str, ...]] = []
+        self.time = datetime.now(UTC).replace(microsecond=0)
+        self.settings = Settings()
+        self.entries: list[str] = []
+        monkeypatch.setattr(systemd, "systemctl", self.systemctl)
+        monkeypatch.setattr(acts, "PING_PAUSE", 0.0)
+        monkeypatch.setattr(acts.time, "sleep", lambda _seconds: None)
+        monkeypatch.setattr(journal.Journal, "say", lambda _journal, text, *_more, **_fields: self.entries.append(text))
+        model = root / "models/tiny-a"
+        model.mkdir(parents=True)
+        instance = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
+
+        def rendered(number: int) -> Rendered:
+            return render(instance, [], StoredModel(str(model), "r"), "image", ReleaseSettings(), number=number)
+
+        releases.stage(self.paths, "main", rendered(0).release.id, rendered, pytest.fail)
+        releases.activate(self.paths, "main", 1)
+        releases.commit(self.paths, "main", 1)
+
+    def systemctl(self, *arguments: str) -> str:
+        self.calls.append(arguments)
+        if arguments[0] == "show":
+            shown = f"ActiveState={self.unit}\nInvocationID={self.invocation}\n\n"
+            return "".join(shown for name in arguments if name.endswith(".service"))
+        if arguments[0] == "stop":
+            self.unit = "inactive"
+        if arguments[0] == "start":
+            self.unit = "activating"
+        if arguments[0] == "restart":
+            self.docker.alive = True
+        return ""
+
+    @property
+    def done(self) -> list[str]:
+        """What was asked of systemd, without questions."""
+        return [" ".join(call) for call in self.calls if call[0] != "show"]
+
+    def run(self, command: Sequence[str], _timeout: float, **_more: str) -> Outcome:
+        return Outcome(None, failure="not_installed", message=f"{command[0]} is not installed")
+
+    def is_seen(self, verdict: str, unit: str = "active") -> None:
+        time = format_time(self.time)
+        files.write_json(
+            self.paths.probe("main"), ProbeState("main", verdict, time, time, None, "why", "first").to_json()
+        )
+        self.unit = unit
+        self.calls.clear()
+
+    def ladder(self) -> Ladder:
+        docker: Any = self.docker
+        return Ladder(self.paths, self.settings, journal.Journal(), docker=docker, run=self.run, now=lambda: self.time)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_a_hung_engine_is_ended_and_started_and_that_is_remembered(machine: Machine) -> None:
+    machine.is_seen(health.HUNG)
+    report = machine.ladder().recover("main")
+    assert report.act == policy.RESTART and report.changed
+    assert machine.docker.removed == ["vllm-main", "vllm-main"]
+    assert machine.done == [
+        "stop --no-block vllm@main.service",
+        "daemon-reload",
+        "reset-failed vllm@main.service",
+        "start --no-block vllm@main.service",
+    ]
+    (step,) = state.read(machine.paths, "main").steps
+    assert (step.act, step.verdict, step.outcome) == ("restart", "hung", "started anew")
+    assert (machine.paths.evidence("main")).is_dir()
+    assert drains.read(machine.paths, "main", machine.time) is None
+
+
+def test_a_healthy_engine_is_left_alone(machine: Machine) -> None:
+    machine.is_seen(health.BUSY)
+    assert not machine.ladder().recover("main").changed
+    assert machine.done == []
+    assert not machine.paths.recovery.exists()
+
+
+def test_a_verdict_about_an_earlier_start_counts_no_more(machine: Machine) -> None:
+    machine.is_seen(health.HUNG)
+    machine.invocation = "second"
+    assert not machine.ladder().recover("main").changed
+
+
+def test_files_are_repaired_before_the_start(machine: Machine) -> None:
+    good = machine.paths.unit("main").read_text()
+    machine.paths.unit("main").write_text("rubbish")
+    machine.is_seen(health.DEAD, "failed")
+    report = machine.ladder().recover("main")
+    assert machine.paths.unit("main").read_text() == good
+    assert "repaired from" in report.outcome
+    assert machine.done[-1] == "start --no-block vllm@main.service"
+
+
+def test_what_the_last_start_said_of_itself_is_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "Starting it\ninferctl: main: port 5005 is taken by pid 7 (python3)\nFailed to start it"
+    monkeypatch.setattr(wait, "last_words", lambda _paths, _name, retrying: words)
+    machine.is_seen(health.DEAD, "failed")
+    assert "port 5005 is taken by pid 7" in machine.ladder().recover("main").reason
+
+
+def test_docker_is_restarted_first_and_then_the_engine_looked_at_anew(machine: Machine) -> None:
+    machine.docker.alive = False
+    machine.is_seen(health.HUNG)
+    machine.ladder().recover("main")
+    assert [step.act for step in state.read(machine.paths, "main").steps] == ["restart-docker", "restart"]
+    assert "restart --no-block docker.socket docker.service" in machine.done
+
+
+def test_after_the_budget_it_gives_up_once_and_waits_for_a_person(machine: Machine) -> None:
+    for _fault in range(3):
+        machine.time += timedelta(minutes=5)
+        machine.is_seen(health.HUNG)
+        assert machine.ladder().recover("main").act == policy.RESTART
+    machine.time += timedelta(minutes=5)
+    machine.is_seen(health.HUNG)
+    assert machine.ladder().recover("main").act == policy.GIVE_UP
+    assert machine.done == []
+    drain = drains.read(machine.paths, "main", machine.time)
+    assert drain and drain.owner == "recovery"
+    known = state.read(machine.paths, "main")
+    assert known.breaker and known.total == 4
+    machine.time += timedelta(hours=3)
+    machine.is_seen(health.HUNG)
+    assert not machine.ladder().recover("main").changed
+    assert machine.done == []
+
+    machine.unit = "failed"
+    assert machine.ladder().reset("main")
+    assert drains.read(machine.paths, "main", machine.time) is None
+    assert state.read(machine.paths, "main").breaker is None
+    assert machine.done[-1] == "start --no-block vllm@main.service"
+    machine.is_seen(health.HUNG)
+    assert machine.ladder().recover("main").act == policy.RESTART
+
+
+def test_a_loop_of_starts_that_cannot_succeed_is_ended(machine: Machine) -> None:
+    (machine.paths.root / "models/tiny-a").rmdir()
+    files.write_json(machine.paths.starts("main"), {"schema": 1, "attempt": 2})
+    machine.is_seen(health.DEAD, "activating")
+    report = machine.ladder().recover("main")
+    assert report.act == policy.GIVE_UP and "models/tiny-a" in report.reason
+    assert machine.done == ["stop --no-block vllm@main.service"]
+
+
+def test_somebody_elses_drain_is_not_taken_over(machine: Machine) -> None:
+    """Giving up by hand on an instance that a person has drained leaves it theirs."""
+    theirs = drains.Drain("jane", "disk", format_time(machine.time))
+    drains.drain(machine.paths, ["main"], theirs)
+    (machine.paths.root / "models/tiny-a").rmdir()
+    machine.is_seen(health.HUNG)
+    assert not machine.ladder().recover("main").changed
+    assert machine.ladder().recover("main", by_hand=True).act == policy.GIVE_UP
+    drain = drains.read(machine.paths, "main", machine.time)
+    assert drain and drain.owner == "jane"
+
+
+def test_an_alert_that_could_not_be_sent_is_sent_later(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.settings = Settings(budget=0, webhook="http://example.org/")
+    tries: list[str] = []
+
+    def post(url: str, _body: object) -> None:
+        tries.append(url)
+        if len(tries) < 2:
+            raise OSError("no route")
+
+    monkeypatch.setattr(alerts, "_post", post)
+    for _round in range(4):
+        machine.is_seen(health.HUNG)
+        machine.ladder().recover("main")
+    assert len(tries) == 2
+    breaker = state.read(machine.paths, "main").breaker
+    assert breaker and breaker.alerts == {"webhook": "sent"}
+
+
+def test_metrics_and_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.paths.textfiles.mkdir(parents=True)
+    machine.is_seen(health.HUNG)
+    machine.ladder().recover("main")
+    text = machine.paths.recovery_metrics.read_text()
+    assert 'inference_recovery_steps_total{name="main"} 1' in text
+    assert 'inference_recovery_budget_left{name="main"} 2' in text
+    assert cli.main(["recover", "--json"], machine.paths) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["instances"][0]["budget_left"] == 2
+    assert cli.main(["recover", "--disarm"], machine.paths) == 0
+    assert "DISARMED" in capsys.readouterr().out
+    assert cli.main(["recover", "main", "--arm", "--json"], machine.paths) == 0
+    assert json.loads(capsys.readouterr().out)["changed"] is True
+    assert cli.main(["recover", "nobody"], machine.paths) == 2
+
+
+def test_a_death_costs_budget_and_a_failed_start_does_not(machine: Machine) -> None:
+    cli_recover.count_start(machine.paths, "main", 0)
+    assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 0
+    machine.paths.starts("main").unlink()
+    cli_recover.count_start(machine.paths, "main", 1)
+    cli_recover.count_start(machine.paths, "main", 2)
+    assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 1
+    assert state.died_last(machine.paths, state.read(machine.paths, "main"))
+    machine.time += timedelta(minutes=1)
+    machine.is_seen(health.HUNG)
+    machine.ladder().recover("main")
+    assert not state.died_last(machine.paths, state.read(machine.paths, "main"))

@@ -1,0 +1,179 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ladder's decisions: what is answered how, when it is left alone, and when it gives up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.gpu import xid_actions
+from ansible_collections.baremetal.inference.plugins.module_utils.node import health
+from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import Drain, format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import policy
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.policy import (
+    DOCKER,
+    GIVE_UP,
+    NOTHING,
+    RESET,
+    RESTART,
+    WAIT,
+    Decision,
+    Situation,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State, Step
+
+NOW = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)
+
+SETTINGS = Settings()
+
+
+def situation(**changes: Any) -> Situation:
+    """An engine that hangs; with changes, another."""
+    hung = Situation("main", health.HUNG, "no token", False, "active", 0, State("main"))
+    return replace(hung, **changes)
+
+
+def steps(*ago: float, act: str = RESTART) -> State:
+    """A history: a step of this kind so many seconds ago, the oldest first."""
+    times = [format_time(NOW - timedelta(seconds=seconds)) for seconds in ago]
+    return State("main", steps=tuple(Step(time, act, "hung", "", "") for time in times))
+
+
+def decide(**changes: Any) -> Decision:
+    return policy.decide(situation(**changes), SETTINGS, NOW)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state"),
+    [(health.HUNG, "active"), (health.WRONG, "active"), (health.DEAD, "active"), (health.DEAD, "failed")],
+)
+def test_what_condemns_an_engine_restarts_it(verdict: str, state: str) -> None:
+    assert decide(verdict=verdict, unit_state=state).act == RESTART
+
+
+@pytest.mark.parametrize("verdict", [health.HEALTHY, health.BUSY, health.STOPPED, health.UNKNOWN])
+def test_nothing_is_done_without_evidence(verdict: str) -> None:
+    """A saturated engine is busy, and is never restarted, whatever else is said of it."""
+    assert decide(verdict=verdict, damaged_models=("x",), docker_answers=False).act == NOTHING
+
+
+def test_a_verdict_that_is_too_old_counts_no_longer() -> None:
+    assert decide(stale=True).act == NOTHING
+
+
+def test_a_first_load_is_left_alone_and_so_is_systemds_own_restart() -> None:
+    assert decide(verdict=health.STARTING, unit_state="activating", attempt=1).act == NOTHING
+    assert decide(verdict=health.DEAD, unit_state="activating", attempt=3).act == NOTHING
+    for state in ("active", "inactive", "deactivating"):
+        assert decide(verdict=health.STARTING, unit_state=state).act == NOTHING
+    # A verdict from before the start that is under way.
+    assert decide(verdict=health.HUNG, unit_state="activating").act == NOTHING
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"lock": "update-model of jane@control"},
+        {"drain": Drain("update", "rolls", "2026-05-04T02:00:00Z")},
+        {"drain": Drain("jane@control", "new disk", "2026-05-04T02:00:00Z")},
+        {"state": State("main", armed=False)},
+        {"state": State("main", breaker=Breaker("2026-05-04T02:00:00Z", "why"))},
+    ],
+)
+def test_nothing_is_done_under_somebodys_hands(held: dict[str, Any]) -> None:
+    assert decide(**held).act == NOTHING
+
+
+def test_the_drain_that_recovery_made_holds_it_not() -> None:
+    assert decide(drain=Drain("recovery", "gave up", "2026-05-04T02:00:00Z")).act == RESTART
+
+
+def test_by_hand_budget_and_arming_do_not_count_but_locks_and_updates_do() -> None:
+    def by_hand(**changes: Any) -> str:
+        return policy.decide(situation(**changes), SETTINGS, NOW, by_hand=True).act
+
+    assert by_hand(state=steps(1800, 900, 5)) == RESTART
+    assert by_hand(state=State("main", armed=False, breaker=Breaker("x", "y"))) == RESTART
+    assert by_hand(drain=Drain("jane", "disk", "2026-05-04T02:00:00Z")) == RESTART
+    assert by_hand(lock="an update") == NOTHING
+    assert by_hand(drain=Drain("update", "rolls", "2026-05-04T02:00:00Z")) == NOTHING
+    assert by_hand(verdict=health.HEALTHY) == NOTHING
+
+
+def test_the_budget_counts_steps_and_deaths_of_one_hour() -> None:
+    assert decide(state=steps(3000, 2000)).act == RESTART
+    assert decide(state=steps(3000, 2000), deaths=1).act == GIVE_UP
+    assert decide(state=steps(3000, 2000, 1000)).act == GIVE_UP
+    assert decide(state=steps(9000, 8000, 3700)).act == RESTART
+    assert policy.budget_left(steps(3000), 1, SETTINGS, NOW) == 1
+    assert policy.budget_left(steps(3000), 9, SETTINGS, NOW) == 0
+
+
+def test_an_engine_that_serves_and_dies_over_and_over_is_given_up() -> None:
+    loading = {"verdict": health.STARTING, "unit_state": "activating", "attempt": 1}
+    assert decide(**loading, deaths=3, died_last=True).act == NOTHING
+    assert decide(**loading, deaths=4, died_last=True).act == GIVE_UP
+    assert decide(**loading, deaths=2, died_last=True, state=steps(900, 300)).act == GIVE_UP
+    # What a person has just started is not given up while it loads.
+    assert decide(**loading, deaths=2, state=steps(900, 300, 5)).act == NOTHING
+
+
+def test_steps_come_ever_slower() -> None:
+    assert decide(state=steps(20)).act == RESTART
+    assert decide(state=steps(600, 20)).act == WAIT
+    assert decide(state=steps(600, 40)).act == RESTART
+    roomy = Settings(budget=9)
+    assert policy.decide(situation(state=steps(600, 500, 40)), roomy, NOW).act == WAIT
+    assert policy.decide(situation(state=steps(600, 500, 70)), roomy, NOW).act == RESTART
+
+
+def test_a_clock_that_was_set_back_holds_nothing_up_for_ever() -> None:
+    assert decide(state=steps(-86400, -86300)).act == RESTART
+
+
+def test_wrong_files_are_repaired_with_the_restart() -> None:
+    wrong = ("/etc/systemd/system/vllm@main.service was changed",)
+    assert decide(wrong_files=wrong) == Decision(RESTART, "it is hung: no token", wrong)
+    # While systemd tries in vain, too; not during a first start, which has proved nothing yet.
+    starting = {"verdict": health.DEAD, "unit_state": "activating", "wrong_files": wrong}
+    assert decide(**starting, attempt=2).act == RESTART
+    assert decide(**starting, attempt=1).act == NOTHING
+
+
+@pytest.mark.parametrize("state", ["active", "activating", "failed"])
+def test_what_no_start_cures_is_given_up_at_once(state: str) -> None:
+    damaged = decide(
+        verdict=health.DEAD, unit_state=state, attempt=2, damaged_models=("/mnt/models/a/w has 7 bytes instead of 9",)
+    )
+    assert damaged.act == GIVE_UP and "/mnt/models/a/w" in damaged.reason
+    loading = {"verdict": health.STARTING, "unit_state": "activating", "attempt": 1}
+    assert decide(**loading, damaged_models=("w",)).futile
+    lost = decide(verdict=health.DEAD, unit_state=state, attempt=2, beyond_repair=("engine.env is damaged",))
+    assert lost.act == GIVE_UP and "engine.env" in lost.reason
+
+
+def test_docker_is_restarted_only_where_it_does_not_answer_and_nobody_else_suffers() -> None:
+    assert decide(docker_answers=False).act == DOCKER
+    starting = {"verdict": health.STARTING, "unit_state": "activating", "attempt": 1}
+    assert decide(**starting, docker_answers=False).act == DOCKER
+    hold = decide(docker_answers=False, docker_hold="its restart would end other (live-restore is off)")
+    assert hold.act == GIVE_UP and "other" in hold.reason
+    assert decide(docker_answers=False, state=steps(900, 400, act=DOCKER)).act == GIVE_UP
+    never = Settings(restart_docker=False)
+    assert policy.decide(situation(docker_answers=False), never, NOW).act == GIVE_UP
+
+
+def test_a_gpu_is_reset_where_the_table_says_so_and_nobody_else_uses_it() -> None:
+    wants = {"gpu_action": xid_actions.RESET, "gpu_words": "XID 95"}
+    assert decide(**wants).act == RESET
+    assert decide(**wants, gpu_shared=True).act == RESTART
+    assert decide(**wants, gpu_shared=True, state=steps(900)).act == GIVE_UP
+    assert decide(**wants, state=steps(900, act=RESET)).act == GIVE_UP
+    assert policy.decide(situation(**wants), Settings(reset_gpus=False), NOW).act == RESTART
+    assert decide(gpu_action=xid_actions.REBOOT, gpu_words="XID 79").act == GIVE_UP
+    assert decide(gpu_action=xid_actions.APPLICATION).act == RESTART

@@ -1,0 +1,406 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The agent with several engines: verdicts, the gateway's answers, files, journal, and what must not disturb it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    agent,
+    drains,
+    files,
+    health,
+    journal,
+    liveness,
+    probe_state,
+    releases,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.agent import Agent
+from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.node.probe_state import ProbeState
+from ansible_collections.baremetal.inference.plugins.module_utils.node.prober import Prober
+from ansible_collections.baremetal.inference.plugins.module_utils.node.systemd import Notifier
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+
+from .conftest import stage
+from .engine import Engine
+from .test_prober import Unit
+
+NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+WHOLE = ProbeState("main", "hung", "2026-05-01T11:00:00Z", "2026-05-01T11:59:50Z", None, "no token", "first")
+
+
+class Entries(journal.Journal):
+    """What would go to the journal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[tuple[str, dict[str, Any]]] = []
+
+    def say(self, message: str, priority: int = journal.INFO, **fields: str | int | None) -> None:
+        self.said.append((message, {"priority": priority, **fields}))
+
+    @property
+    def text(self) -> str:
+        return "\n".join(message for message, _fields in self.said)
+
+
+class Told(Notifier):
+    """What systemd would be told."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.sent: list[dict[str, str | int]] = []
+
+    def send(self, **variables: str | int) -> None:
+        self.sent.append(variables)
+
+    def has(self, name: str) -> bool:
+        return any(name in variables for variables in self.sent)
+
+
+class Bench:
+    """A node with engines, and an agent that watches them."""
+
+    def __init__(self, root: Path, port: int) -> None:
+        self.paths = Paths(root)
+        self.paths.textfiles.mkdir(parents=True)
+        self.port = port
+        self.unit = Unit()
+        self.entries, self.told = Entries(), Told()
+        self.now = NOW
+        self.engines: dict[str, Engine] = {}
+        self.broken: set[str] = set()
+        self.stuck: set[str] = set()
+
+    def add(self, name: str) -> Engine:
+        engine = self.engines[name] = Engine(name)
+        stage(self.paths, name, engine.port)
+        releases.activate(self.paths, name, 1)
+        return engine
+
+    def make_prober(self, name: str, state: ProbeState | None) -> Prober:
+        known = (state.invocation, state.verdict) if state else ("", health.UNKNOWN)
+        docker = Docker(self.paths.root / "no.sock", timeout=0.1)
+        one = Prober(self.paths, name, docker, limit=0.5, show=self.unit.show, known=known)
+        if name in self.broken:
+            one.round = None  # type: ignore[assignment, method-assign]
+        if name in self.stuck:
+            one.round = lambda: asyncio.sleep(60)  # type: ignore[assignment, method-assign, return-value]
+        return one
+
+    def run(self, story: Callable[[Bench], Awaitable[None]]) -> None:
+        """Run the agent while the story goes on; then SIGTERM ends it."""
+
+        async def both() -> None:
+            made = Agent(self.paths, self.make_prober, self.told, self.entries, interval=0.1, now=lambda: self.now)
+            running = asyncio.create_task(made.run("127.0.0.1", self.port))
+            try:
+                await story(self)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+                await running
+
+        asyncio.run(both())
+
+    async def ask(self, name: str) -> str:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        except OSError:
+            return ""
+        writer.write(f"{name}\n".encode())
+        answer = await reader.read()
+        writer.close()
+        return answer.decode().strip()
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        async with asyncio.timeout(30):
+            while not condition():
+                await asyncio.sleep(0.02)
+
+    async def until_told(self, name: str, begin: str) -> None:
+        async with asyncio.timeout(30):
+            while not (await self.ask(name)).startswith(begin):
+                await asyncio.sleep(0.02)
+
+    def state(self, name: str) -> dict[str, Any]:
+        return dict(files.read_json(self.paths.probe(name)) or {})
+
+
+@pytest.fixture
+def bench(tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setattr(liveness, "SCRAPE_AFTER", 0.05)
+    monkeypatch.setattr(liveness, "SCRAPE_LIMIT", 1.0)
+    monkeypatch.setattr(agent, "TICK", 0.05)
+    monkeypatch.setattr(agent, "LISTEN_INTERVAL", 0.05)
+    bench = Bench(tmp_path, port)
+    yield bench
+    for engine in bench.engines.values():
+        engine.close()
+
+
+def test_a_hung_engine_goes_and_comes_and_holds_up_no_other(bench: Bench) -> None:
+    engine, other = bench.add("main"), bench.add("side")
+
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "up ready")
+        engine.delay = 60
+        await bench.until_told("main", "down #hung: no token within 0.5 s, 2 times in a row")
+        count = len(other.completions)
+        await bench.until(lambda: len(other.completions) > count + 3)
+        assert await bench.ask("side") == "up ready"
+        engine.delay = 0
+        await bench.until_told("main", "up ready")
+
+    bench.run(story)
+    changes = [fields for _message, fields in bench.entries.said if fields.get("instance") == "main"]
+    steps = [(fields["was"], fields["verdict"]) for fields in changes]
+    # On a busy machine any other probe may have been late.
+    assert ("unknown", "hung") in steps and steps[-1] == ("hung", "healthy")
+    assert "main: hung, was unknown since 2026-05-01T12:00:00Z: no token" in bench.entries.text
+
+
+def test_it_asks_for_the_recovery_of_what_hangs_alone(bench: Bench) -> None:
+    """Where the role is installed; the file in memory is what a path unit of systemd waits for."""
+    engine = bench.add("main")
+    bench.add("side")
+    files.write_json(bench.paths.recovery_settings, {"schema": 1})
+
+    def asked() -> list[str]:
+        there = bench.paths.recovery_requests
+        return sorted(path.name for path in there.iterdir()) if there.is_dir() else []
+
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "up ready")
+        await bench.until_told("side", "up ready")
+        assert asked() == []
+        engine.delay = 60
+        await bench.until_told("main", "down #hung")
+        await bench.until(asked)
+
+    bench.run(story)
+    assert asked() == ["main"]
+
+
+def test_state_metrics_and_systemd(bench: Bench) -> None:
+    bench.add("main")
+
+    async def story(bench: Bench) -> None:
+        await bench.until(lambda: bench.state("main").get("verdict") == "healthy")
+        bench.now = NOW + timedelta(seconds=30)
+        await bench.until(lambda: bench.state("main")["checked"] == "2026-05-01T12:00:30Z")
+        await bench.until(lambda: f"_timestamp_seconds {bench.now.timestamp():.0f}" in metrics())
+
+    def metrics() -> str:
+        return bench.paths.probe_metrics.read_text() if bench.paths.probe_metrics.exists() else ""
+
+    bench.run(story)
+    state = bench.state("main")
+    assert isinstance(state.pop("latency_ms"), int)
+    assert state == {
+        "schema": 1,
+        "instance": "main",
+        "verdict": "healthy",
+        "since": "2026-05-01T12:00:00Z",
+        "checked": "2026-05-01T12:00:30Z",
+        "detail": "answered a completion",
+        "invocation": "first",
+    }
+    assert 'inference_probe_verdict{name="main",verdict="healthy"} 1\n' in metrics()
+    assert 'inference_probe_verdict{name="main",verdict="hung"} 0\n' in metrics()
+    assert bench.told.has("READY") and bench.told.has("WATCHDOG") and bench.told.has("STOPPING")
+    assert {"WATCHDOG": 1, "STATUS": "1 healthy"} in bench.told.sent
+
+
+def test_drains(bench: Bench) -> None:
+    engine = bench.add("main")
+
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "up ready")
+        until = drains.format_time(NOW + timedelta(minutes=30))
+        drains.drain(bench.paths, ["main"], drains.Drain("alice", "disk", drains.format_time(NOW), until))
+        assert await bench.ask("main") == "drain"
+        # Probed all the same, and what is drained may be broken.
+        engine.delay = 60
+        await bench.until(lambda: bench.state("main").get("verdict") == "hung")
+        assert await bench.ask("main") == "drain"
+        bench.now += timedelta(minutes=30)
+        assert (await bench.ask("main")).startswith("down #hung")
+
+    bench.run(story)
+
+
+def test_instances_come_and_go(bench: Bench) -> None:
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "down #stopped: no instance of this name")
+        bench.add("main")
+        await bench.until_told("main", "up ready")
+        await bench.until(bench.paths.probe("main").exists)
+        for path in (bench.paths.releases("main"), bench.paths.instance("main")):
+            if path.exists():
+                path.rename(bench.paths.root / "gone")
+        await bench.until_told("main", "down #stopped: no instance of this name")
+        await bench.until(lambda: not bench.paths.probe("main").exists())
+
+    bench.run(story)
+    assert "main: is not on this node any more" in bench.entries.text
+
+
+def test_one_broken_instance_ends_nothing(bench: Bench) -> None:
+    """A mistake of ours in one probe is unknown, and the neighbour does not notice."""
+    bench.add("main"), bench.add("side")
+    bench.broken.add("main")
+
+    async def story(bench: Bench) -> None:
+        await bench.until(lambda: "the probe itself failed" in bench.state("main").get("detail", ""))
+        await bench.until_told("side", "up ready")
+        assert await bench.ask("main") == "up ready"
+        assert bench.state("main")["verdict"] == "unknown"
+
+    bench.run(story)
+
+
+def test_a_hang_outlives_the_agent(bench: Bench) -> None:
+    """A new agent must not put a hung engine back until it knows better; one that is long past counts for nothing."""
+    engine = bench.add("main")
+    engine.delay, engine.metrics = 60, ""
+    files.write_json(bench.paths.probe("main"), WHOLE.to_json())
+
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "down #hung")
+        await bench.until(lambda: bench.state("main")["checked"] == "2026-05-01T12:00:00Z")
+        assert (await bench.ask("main")).startswith("down #hung")
+        assert bench.state("main")["since"] == "2026-05-01T11:00:00Z"
+
+    bench.run(story)
+    files.write_json(bench.paths.probe("main"), {**WHOLE.to_json(), "checked": "2026-05-01T11:50:00Z"})
+
+    async def later(bench: Bench) -> None:
+        await bench.until_told("main", "up ready")
+
+    bench.run(later)
+
+
+def test_a_verdict_that_is_too_old_counts_no_longer(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = bench.add("main")
+    engine.close()
+
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "down #dead")
+        monkeypatch.setattr(agent, "STALE", -1.0)
+        assert await bench.ask("main") == "up ready"
+        await bench.until(lambda: 'inference_probe_stale{name="main"} 1' in bench.paths.probe_metrics.read_text())
+
+    bench.run(story)
+
+
+def test_a_clock_that_jumps_disturbs_no_probe(bench: Bench) -> None:
+    engine = bench.add("main")
+
+    async def story(bench: Bench) -> None:
+        for jump in (timedelta(hours=-1), timedelta(hours=2)):
+            bench.now += jump
+            count = len(engine.completions)
+            await bench.until(lambda count=count: len(engine.completions) > count + 2)  # type: ignore[misc]
+            assert await bench.ask("main") == "up ready"
+
+    bench.run(story)
+
+
+def test_systemd_hears_nothing_of_an_agent_that_is_stuck(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe that never ends is a fault of the agent's; until then it is not."""
+    bench.add("main")
+    bench.stuck.add("main")
+    monkeypatch.setattr(agent, "LONGEST_ROUND", 0.5)
+
+    async def story(bench: Bench) -> None:
+        await bench.until(lambda: bench.told.has("WATCHDOG"))
+        await asyncio.sleep(1)
+        count = len(bench.told.sent)
+        await asyncio.sleep(0.5)
+        assert not any("WATCHDOG" in variables for variables in bench.told.sent[count:])
+
+    bench.run(story)
+
+
+def test_a_port_that_is_taken_is_said_and_tried_again(bench: Bench) -> None:
+    bench.add("main")
+
+    async def story(bench: Bench) -> None:
+        with socket.create_server(("127.0.0.1", bench.port)):
+            await bench.until(lambda: "cannot listen on 127.0.0.1 port" in bench.entries.text)
+            # It probes meanwhile, and is not ready.
+            await bench.until(lambda: bench.state("main").get("verdict") == "healthy")
+            assert not bench.told.has("READY")
+        await bench.until_told("main", "up ready")
+        assert bench.told.has("READY")
+
+    bench.run(story)
+    assert bench.entries.text.count("cannot listen") == 1
+
+
+def test_without_a_place_for_metrics(bench: Bench) -> None:
+    """Said once; and a restart lets the sandbox in when node_exporter has come."""
+    bench.paths.textfiles.rmdir()
+    bench.add("main")
+
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "up ready")
+        await asyncio.sleep(0.2)
+        assert bench.entries.text.count("no metrics") == 1
+        bench.paths.textfiles.mkdir()
+        await bench.until(lambda: bench.told.has("STOPPING"))
+
+    bench.run(story)
+    assert "has appeared" in bench.entries.text
+
+
+def test_a_disk_that_takes_nothing_stops_no_answer(bench: Bench) -> None:
+    bench.add("main")
+    bench.paths.state.mkdir(parents=True, exist_ok=True)
+    bench.paths.probes.write_text("in the way")
+
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "up ready")
+        await bench.until(lambda: "cannot be written" in bench.entries.text)
+        await asyncio.sleep(0.3)
+
+    bench.run(story)
+    assert bench.entries.text.count("cannot be written") == 1
+
+
+def test_a_state_from_a_time_to_come_is_too_old_as_well() -> None:
+    """The clock was set back."""
+    assert not probe_state.stale(WHOLE, NOW)
+    assert not probe_state.stale(WHOLE, NOW + timedelta(seconds=50))
+    assert probe_state.stale(WHOLE, NOW + timedelta(seconds=51))
+    assert probe_state.stale(WHOLE, NOW - timedelta(seconds=71))
+
+
+DAMAGES = ({"verdict": "fine"}, {"since": "yesterday"}, {"checked": None}, {"latency_ms": "5"}, {"schema": 2})
+DAMAGED = [json.dumps({**WHOLE.to_json(), **damage}) for damage in DAMAGES]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1, "verdict": "hung"}', *DAMAGED])
+def test_a_damaged_state_is_none(bench: Bench, text: str) -> None:
+    bench.paths.probes.mkdir(parents=True)
+    bench.paths.probe("main").write_text(text)
+    assert probe_state.read(bench.paths, "main") is None
+    bench.add("main")
+
+    async def story(bench: Bench) -> None:
+        await bench.until(lambda: "healthy" in bench.paths.probe("main").read_text())
+
+    bench.run(story)
+    assert json.loads(bench.paths.probe("main").read_text())["verdict"] == "healthy"

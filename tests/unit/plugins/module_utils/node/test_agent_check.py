@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What gateways are told, over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import agent_check, health
+from ansible_collections.baremetal.inference.plugins.module_utils.node.agent_check import reply
+from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import Drain
+
+DRAIN = Drain("alice", "new disk", "2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "answer"),
+    [
+        ("healthy", "up ready"),
+        ("busy", "up ready"),
+        ("unknown", "up ready"),
+        ("starting", "down #starting: why"),
+        ("stopped", "down #stopped: why"),
+        ("hung", "down #hung: why"),
+        ("dead", "down #dead: why"),
+        ("wrong", "down #wrong: why"),
+    ],
+)
+def test_replies(verdict: str, answer: str) -> None:
+    assert reply(verdict, "why", None, stale=False) == answer
+    assert reply(verdict, "why", DRAIN, stale=False) == "drain"
+    assert reply(verdict, "why", DRAIN, stale=True) == "drain"
+    assert reply(verdict, "why", None, stale=True) == "up ready"
+
+
+@given(st.sampled_from(health.VERDICTS), st.text())
+def test_a_detail_cannot_say_anything_else(verdict: str, detail: str) -> None:
+    """A word of an engine's answer must not become HAProxy's: one line, and one description."""
+    answer = reply(verdict, detail, None, stale=False)
+    assert answer.isascii() and answer.isprintable()
+    assert answer == "up ready" or (answer.startswith("down #") and answer.count("#") == 1)
+
+
+async def talk(port: int, request: bytes, *, end: bool = False) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    if end:
+        writer.write_eof()
+    answer = await reader.read()
+    writer.close()
+    return answer
+
+
+def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_check, "READ_LIMIT", 0.2)
+
+    async def run() -> list[bytes]:
+        async with await agent_check.serve(lambda name: f"heard {name}", "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            calls = [
+                talk(port, b"main\n"),
+                talk(port, b"main\r\n"),
+                talk(port, b"main\nmore\n"),
+                talk(port, b"\xff\n"),
+                # Nothing that could be answered: no name, no end of line, too much, gone.
+                talk(port, b"\n"),
+                talk(port, b"main"),
+                talk(port, b"x" * 10_000),
+                talk(port, b"main", end=True),
+            ]
+            return [await call for call in calls]
+
+    assert asyncio.run(run()) == [b"heard main\n"] * 3 + ["heard \ufffd\n".encode()] + [b""] * 4
+
+
+def test_a_client_that_says_nothing_holds_up_no_other() -> None:
+    async def run() -> bytes:
+        async with await agent_check.serve(lambda name: "up ready", "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            silent = [await asyncio.open_connection("127.0.0.1", port) for _client in range(50)]
+            async with asyncio.timeout(1):
+                answer = await talk(port, b"main\n")
+            for _reader, writer in silent:
+                writer.close()
+            return answer
+
+    assert asyncio.run(run()) == b"up ready\n"

@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One instance from release and unit to a finding."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    health,
+    liveness,
+    prober,
+    releases,
+    systemd,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.node.prober import Prober
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+
+from .conftest import FakeDocker, FakeProc, stage
+from .engine import Engine
+
+ACTIVE = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "NRestarts": "0", "Job": ""}
+
+
+class Unit:
+    """What systemd says of the one unit."""
+
+    def __init__(self) -> None:
+        self.properties = {**ACTIVE, "InvocationID": "first", "StatusText": "", "Result": "success"}
+        self.asked = 0
+
+    def show(self, units: list[str], properties: tuple[str, ...]) -> Mapping[str, dict[str, str]]:
+        assert set(self.properties) == set(properties)
+        self.asked += 1
+        return {name: dict(self.properties) for name in units}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(liveness, "SCRAPE_AFTER", 0.05)
+    monkeypatch.setattr(liveness, "SCRAPE_LIMIT", 1.0)
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    engine = Engine()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def paths(tmp_path: Path, engine: Engine) -> Paths:
+    paths = Paths(tmp_path)
+    stage(paths, "main", engine.port)
+    releases.activate(paths, "main", 1)
+    return paths
+
+
+@pytest.fixture
+def unit() -> Unit:
+    return Unit()
+
+
+@pytest.fixture
+def one(paths: Paths, unit: Unit, docker: FakeDocker, proc: FakeProc) -> Prober:
+    return Prober(paths, "main", Docker(docker.path), limit=0.5, show=unit.show, proc=proc.root)
+
+
+def verdicts(one: Prober, rounds: int = 1) -> list[str]:
+    async def run() -> list[str]:
+        return [(await one.round()).verdict for _turn in range(rounds)]
+
+    return asyncio.run(run())
+
+
+def test_a_healthy_engine_costs_no_process(one: Prober, unit: Unit) -> None:
+    assert verdicts(one, 5) == ["healthy"] * 5
+    assert unit.asked == 1
+
+
+def test_a_hang_and_its_end(one: Prober, engine: Engine) -> None:
+    assert verdicts(one) == ["healthy"]
+    engine.delay = 60
+    assert verdicts(one, 3) == ["unknown", "hung", "hung"]
+    engine.delay = 0
+    assert verdicts(one) == ["healthy"]
+
+
+def test_a_new_start_knows_nothing_of_the_old_hang(one: Prober, engine: Engine, unit: Unit) -> None:
+    engine.delay = 60
+    assert verdicts(one, 2) == ["unknown", "hung"]
+    unit.properties.update(ActiveState="activating", SubState="start", InvocationID="second")
+    assert verdicts(one) == ["starting"]
+    unit.properties.update(ActiveState="active", SubState="running")
+    assert verdicts(one) == ["unknown"]
+    assert one.invocation == "second"
+
+
+def test_what_an_earlier_agent_knew_counts_for_the_same_start(
+    paths: Paths, unit: Unit, engine: Engine, docker: FakeDocker
+) -> None:
+    engine.delay, engine.metrics = 60, ""
+    for invocation, verdict in (("first", "hung"), ("earlier", "unknown")):
+        known = (invocation, health.HUNG)
+        one = Prober(paths, "main", Docker(docker.path), limit=0.5, show=unit.show, known=known)
+        assert verdicts(one) == [verdict]
+
+
+def test_an_engine_that_is_stopped_while_it_is_probed_is_not_dead(one: Prober, engine: Engine, unit: Unit) -> None:
+    assert verdicts(one) == ["healthy"]
+    engine.close()
+    unit.properties.update(ActiveState="inactive", SubState="dead")
+    assert verdicts(one) == ["stopped"]
+    unit.properties.update(ActiveState="active", SubState="running")
+    assert verdicts(one) == ["dead"]
+
+
+def test_a_stopped_engine_is_not_probed(one: Prober, engine: Engine, unit: Unit) -> None:
+    unit.properties.update(ActiveState="inactive", SubState="dead")
+    assert verdicts(one) == ["stopped"]
+    assert engine.completions == []
+
+
+def test_a_stranger_on_the_port(one: Prober, engine: Engine, docker: FakeDocker, proc: FakeProc) -> None:
+    """Somebody who answers like the engine, but is not in its container."""
+    docker.create("vllm-main", never_listens=True, port=0)
+    docker.answer("POST", "/containers/vllm-main/start")
+    pid = docker.processes["vllm-main"].pid
+    proc.process(pid, 4001, inode=77)
+    proc.listen(engine.port, 77)
+    assert verdicts(one, 2) == ["healthy", "healthy"]
+    proc.process(999, 4002, inode=78)
+    proc.listen(engine.port, 78)
+    # Not at every probe: it costs more than the probe itself.
+    assert verdicts(one) == ["healthy"]
+    one._owner_due -= prober.OWNER_INTERVAL
+    finding = asyncio.run(one.round())
+    assert finding.verdict == "wrong"
+    assert finding.detail == f"port {engine.port} is taken by pid 999 (python3 -m server): stop it"
+    # Then at every probe: it must neither be forgotten nor outlive the stranger.
+    assert verdicts(one, 2) == ["wrong", "wrong"]
+    (proc.root / "999/fd/1").unlink()
+    proc.listen(engine.port, 77)
+    assert proc.lines.pop(1) and proc.lines.pop()
+    proc.listen(engine.port, 77)
+    assert verdicts(one) == ["healthy"]
+
+
+def test_without_docker_nobody_is_accused(one: Prober, engine: Engine, docker: FakeDocker, proc: FakeProc) -> None:
+    proc.process(999, 4002, inode=78)
+    proc.listen(engine.port, 78)
+    docker.down()
+    assert verdicts(one) == ["healthy"]
+
+
+def test_a_process_table_that_cannot_be_read_accuses_nobody(one: Prober, proc: FakeProc) -> None:
+    (proc.root / "net/tcp").mkdir()
+    assert verdicts(one) == ["healthy"]
+
+
+def test_a_systemd_that_does_not_answer_condemns_nobody(
+    paths: Paths, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prober, "SYSTEMD_TIMEOUT", 0.1)
+
+    def fails(units: list[str], properties: tuple[str, ...]) -> Mapping[str, dict[str, str]]:
+        raise systemd.SystemdError("Failed to connect to bus")
+
+    def hangs(units: list[str], properties: tuple[str, ...]) -> Mapping[str, dict[str, str]]:
+        time.sleep(0.3)
+        return {}
+
+    for show in (fails, hangs):
+        assert verdicts(Prober(paths, "main", Docker(docker.path), limit=0.5, show=show)) == ["healthy"]
+
+
+def test_a_damaged_release_is_unknown(one: Prober, paths: Paths) -> None:
+    (paths.release("main", 1) / "release.json").write_text("{")
+    finding = asyncio.run(one.round())
+    assert finding.verdict == "unknown" and "release.json cannot be used" in finding.detail
+    paths.active("main").unlink()
+    assert "does not tell which release runs" in asyncio.run(one.round()).detail
+
+
+def test_the_key_is_sent_and_never_told(one: Prober, engine: Engine, paths: Paths) -> None:
+    engine.key = "secret-key-1"
+    paths.env("main").write_text("VLLM_API_KEY=secret-key-1\n")
+    assert verdicts(one) == ["healthy"]
+    engine.raw = b"HTTP/1.1 500 No\r\nContent-Length: 12\r\n\r\nsecret-key-1"
+    finding = asyncio.run(one.round())
+    assert finding.verdict == "wrong" and finding.detail.endswith("HTTP 500: ***")

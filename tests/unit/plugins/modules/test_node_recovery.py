@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules node_recovery and node_doctor: what they install, refuse, take away, and say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+from ansible.module_utils.common.text.converters import to_bytes
+
+from ansible_collections.baremetal.inference.plugins.module_utils import recovery_units
+from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import (
+    RECOVERY_PATH,
+    RECOVERY_TEMPLATE,
+    Paths,
+    recovery_unit,
+)
+from ansible_collections.baremetal.inference.plugins.modules import node_doctor, node_recovery
+
+Call = Callable[..., dict[str, Any]]
+
+
+class Systemd:
+    """A systemd that knows the path unit."""
+
+    def __init__(self) -> None:
+        self.unit = {"ActiveState": "inactive", "UnitFileState": ""}
+        self.calls: list[str] = []
+
+    def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {name: {key: self.unit.get(key, "") for key in properties} for name in units}
+
+    def systemctl(self, *arguments: str) -> str:
+        self.calls.append(" ".join(arguments))
+        if arguments[0] == "enable":
+            self.unit = {"ActiveState": "active", "UnitFileState": "enabled"}
+        return ""
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Systemd:
+    fake = Systemd()
+    monkeypatch.setattr(systemd, "show", fake.show)
+    monkeypatch.setattr(systemd, "systemctl", fake.systemctl)
+    return fake
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    paths = Paths(tmp_path)
+    paths.command.parent.mkdir(parents=True)
+    paths.command.write_text("")
+    return paths
+
+
+@pytest.fixture
+def call(paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    # ansible-core 2.20 and later want to be told how the arguments are written.
+    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+
+    def run(module: ModuleType, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        monkeypatch.setattr(module, "Paths", lambda: paths)
+        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}})
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(encoded))
+        with pytest.raises(SystemExit):
+            module.main()
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
+
+    return run
+
+
+def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, paths: Paths) -> None:
+    predicted = call(node_recovery, check=True, budget=5, webhook="https://example.org/secret")
+    assert predicted["changed"] is True and fake.calls == [] and not paths.etc.exists()
+    done = call(node_recovery, budget=5, webhook="https://example.org/secret")
+    assert done["files"] == predicted["files"] and len(done["files"]) == 5
+    assert fake.calls == ["daemon-reload", f"enable --now {RECOVERY_PATH}"]
+    assert paths.recovery_settings.stat().st_mode & 0o777 == 0o600
+    assert json.loads(paths.recovery_settings.read_text())["budget"] == 5
+    assert "secret" not in json.dumps(done)
+    assert call(node_recovery, budget=5, webhook="https://example.org/secret")["changed"] is False
+    # Another setting wants no systemd.
+    fake.calls.clear()
+    assert call(node_recovery, budget=4)["changed"] is True
+    assert fake.calls == []
+    assert call(node_recovery, state="absent", check=True)["changed"] is True
+    assert call(node_recovery, state="absent")["changed"] is True
+    assert fake.calls == [f"disable --now {RECOVERY_PATH}", "daemon-reload"]
+    assert not paths.recovery_settings.exists()
+    fake.unit = {"ActiveState": "inactive", "UnitFileState": ""}
+    assert call(node_recovery, state="absent")["changed"] is False
+
+
+def test_all_mistakes_are_told_at_once(call: Call, fake: Systemd, paths: Paths) -> None:
+    result = call(node_recovery, budget=-1, doctor_off=["gpu-xid"], webhook="ftp://x", mail_to="a\nb", free_percent=99)
+    assert result["failed"] is True
+    for words in ("budget", "gpu-xids", "webhook", "mail_to", "free_percent"):
+        assert words in result["msg"], result["msg"]
+    assert fake.calls == [] and not paths.etc.exists()
+
+
+def test_without_the_node_tool_nothing_is_installed(call: Call, fake: Systemd, paths: Paths) -> None:
+    paths.command.unlink()
+    assert "site.yml" in call(node_recovery)["msg"]
+    # A dry run of a bare machine goes through.
+    assert call(node_recovery, check=True)["changed"] is True
+    assert fake.calls == []
+
+
+def test_systemd_takes_the_units(tmp_path: Path) -> None:
+    assert recovery_unit("main") == "inference-recovery@main.service"
+    tool = Path("/usr/bin/systemd-analyze")
+    if not tool.exists():
+        pytest.skip("there is no systemd-analyze on this machine")
+    for name, text in recovery_units.render().items():
+        # As it would be called: a template needs a name, and its command is not here.
+        (tmp_path / name).write_text(text.replace("/usr/local/bin/inferctl", "/bin/true"))
+    names = [name.replace("@", "@main") if name == RECOVERY_TEMPLATE else name for name in recovery_units.render()]
+    (tmp_path / recovery_unit("main")).symlink_to(tmp_path / RECOVERY_TEMPLATE)
+    command = [str(tool), "verify", "--man=no", *(str(tmp_path / name) for name in names)]
+    verified = subprocess.run(command, capture_output=True, text=True, check=False)
+    complaints = [line for line in verified.stderr.splitlines() if "inference-recovery" in line]
+    assert complaints == []
+
+
+def test_the_doctor_fails_as_far_as_it_is_told(call: Call, fake: Systemd, paths: Paths) -> None:
+    (paths.root / "run").mkdir()
+    (paths.root / "run/reboot-required").write_text("")
+    result = call(node_doctor, checks=["system-reboot", "gpu-count"], fail_on="fail")
+    assert result["verdict"] == "warn" and len(result["problems"]) == 1
+    assert result["problems"][0].startswith("warn: system-reboot: ")
+    assert call(node_doctor, checks=["system-reboot"], fail_on="warn")["failed"] is True
+    assert "gpu-xids" in call(node_doctor, checks=["gpu-xid"])["msg"]
