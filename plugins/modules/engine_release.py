@@ -19,73 +19,26 @@ description:
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
-  instances:
-    description: The instances of this node.
+  gpus:
+    description:
+      - The node's GPUs, as the fact C(gpus) of M(baremetal.inference.gpu_facts). Those that an instance only counts
+        are chosen among them. Before the driver works, only their number counts.
     type: list
     elements: dict
-    required: true
-  models:
-    description: The model registry.
-    type: dict
-    required: true
   catalog:
     description:
-      - Where the store keeps each model, by the registry's name, with the keys C(path) and C(revision).
+      - Where the store keeps each model, by the registry's name, with the keys C(path) and C(revision). An entry with a
+        system prompt is looked up by its own name, as M(baremetal.inference.model_variants) returns it.
     type: dict
     required: true
-  image:
-    description: The engine's image, by digest.
-    type: str
-    required: true
-  user:
-    description: The user that engines run as.
-    type: str
-    required: true
-  environment:
-    description: Environment variables for every engine.
-    type: dict
-    default: {}
-  secret_environment:
-    description: The same for values that must never be shown, such as C(VLLM_API_KEY).
-    type: dict
-    default: {}
-  settings:
-    description: What every container of the node shares; sizes as Docker writes them, times in seconds.
-    type: dict
-    default: {}
-    suboptions:
-      address:
-        description: The address that engines listen on.
-        type: str
-      store_path:
-        description: The root of the model store.
-        type: str
-      cache_path:
-        description: The directory of the compile caches; each instance has its own below.
-        type: str
-      start_timeout:
-        description: Time in seconds that an engine may take to load and answer.
-        type: int
-      drain_timeout:
-        description: Time in seconds that an engine gives running requests when it is stopped.
-        type: int
-      shm_size:
-        description: Size of C(/dev/shm) in the container.
-        type: str
-      memory:
-        description: Memory limit of the container; empty for none.
-        type: str
-      pids_limit:
-        description: Processes and threads that the container may have.
-        type: int
-      ulimits:
-        description: Resource limits by name.
-        type: dict
-      cap_add:
-        description: Capabilities that the container keeps.
-        type: list
-        elements: str
+  desired:
+    description:
+      - Whether this is what the inventory asks for. Otherwise releases are only kept, to be switched to once.
+    type: bool
+    default: true
 extends_documentation_fragment:
+  - baremetal.inference.engine
+  - baremetal.inference.registry
   - baremetal.inference.attributes
 attributes:
   check_mode:
@@ -129,8 +82,14 @@ releases:
       description: What systemd says of the unit, such as C(active), C(activating), C(failed) or C(inactive).
       type: str
     pending:
-      description: Whether another release than the desired one serves.
+      description: Whether another release serves than the desired one, or the one that is pinned in its place.
       type: bool
+    wanted:
+      description: The release that shall run, the desired one or the one that is pinned in its place.
+      type: int
+    pin:
+      description: Which release is pinned in the place of the desired one, since when and why; empty for none.
+      type: str
     differences:
       description: What differs between the release that serves and the desired one.
       type: list
@@ -142,20 +101,27 @@ orphans:
   elements: str
 """
 
-import difflib
 import os
 import pwd
 import time
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils import engine_version
+from ansible_collections.baremetal.inference.plugins.module_utils.engine_settings import ARGUMENTS, read_settings
+from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.flags.check import arguments
+from ansible_collections.baremetal.inference.plugins.module_utils.node import changes, files, pins, releases, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem, nearest
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance, load_instances
+from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import (
+    Instance,
+    load_instances,
+    needed_entries,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.release import (
     SCHEMA,
     Rendered,
@@ -169,20 +135,17 @@ CACHE_MODE = 0o750
 
 def settings_for(module: AnsibleModule) -> Settings:
     """The containers' settings. Raises InputError where the user is not on the node."""
-    given = {key: value for key, value in module.params["settings"].items() if value is not None}
+    values = module.params
     try:
-        user = pwd.getpwnam(module.params["user"])
-        given.update(uid=user.pw_uid, gid=user.pw_gid)
+        user = pwd.getpwnam(values["user"])
+        ids = user.pw_uid, user.pw_gid
     except KeyError:
         if not module.check_mode:
             message = "is no user of this node: create it, or name another one"
-            raise InputError([Problem("engine_release", message, "user", module.params["user"])]) from None
+            raise InputError([Problem("engine_release", message, "user", values["user"])]) from None
         # A fresh node in check mode: the user would be created before.
-        given.update(uid=0, gid=0)
-    if "ulimits" in given:
-        given["ulimits"] = {name: str(value) for name, value in given["ulimits"].items()}
-    environment = {**module.params["environment"], **module.params["secret_environment"]}
-    return Settings(**given, environment={str(key): str(value) for key, value in environment.items()})
+        ids = 0, 0
+    return read_settings(values["settings"], *ids, values["environment"], values["secret_environment"])
 
 
 def stored_models(catalog: dict[str, Any], wanted: set[str]) -> dict[str, StoredModel]:
@@ -206,14 +169,15 @@ class Stage:
         self.before: list[str] = []
         self.after: list[str] = []
 
-    def instance(self, instance: Instance, stored: StoredModel, settings: Settings) -> dict[str, Any]:
-        """Stage one instance and say how it stands."""
+    def instance(
+        self, instance: Instance, engine: list[str], stored: StoredModel, settings: Settings
+    ) -> dict[str, Any]:
+        """Stage one instance, with the engine's arguments of its registry entry, and say how it stands."""
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
         def rendered(number: int) -> Rendered:
-            entry = self.module.params["models"][instance.model]
             image = self.module.params["image"]
-            return render(instance, entry, stored, image, settings, number=number, created=created)
+            return render(instance, engine, stored, image, settings, number=number, created=created)
 
         identity = rendered(0).release.id
         active = releases.active_number(self.paths, instance.name)
@@ -232,17 +196,22 @@ class Stage:
             "accelerator": instance.accelerator,
             "release": number,
         }
-        self.write(self.paths.instance(instance.name), desired)
+        if self.module.params["desired"]:
+            self.write(self.paths.instance(instance.name), desired)
         self.cache_directory(Path(settings.cache_path) / instance.name, settings)
         self.changed |= written
         state = systemd.active_state(self.paths.unit(instance.name).name)
-        pending = active is not None and active != number and state in systemd.RUNNING
+        pin = pins.in_force(self.paths, instance.name, number)
+        wanted = pin.release if pin else number
+        pending = active is not None and active != wanted and state in systemd.RUNNING
         return {
             "name": instance.name,
             "release": number,
             "active": active,
             "state": state,
             "pending": pending,
+            "wanted": wanted,
+            "pin": str(pin) if pin else "",
             "differences": self._differences(staged, active) if pending and active is not None else [],
         }
 
@@ -270,63 +239,50 @@ class Stage:
 
     def _diff(self, new: Rendered, active: int | None) -> None:
         if active is not None:
-            self.before += self._lines(new, active, new.release.unit)
+            self.before += changes.kept(self.paths, new.release.instance, active).unit.splitlines()
         self.after += new.unit.splitlines()
 
-    def _lines(self, new: Rendered, active: int, file: str) -> list[str]:
-        """The lines of the active release's file; none where it is damaged, for only people are told by them."""
-        try:
-            text = (self.paths.release(new.release.instance, active) / file).read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            return []
-        return text.splitlines()
-
     def _differences(self, new: Rendered, active: int) -> list[str]:
-        """The differing lines of the two units, and the environment variables whose value differs."""
-        old_unit = self._lines(new, active, new.release.unit)
-        old_environment = dict(line.partition("=")[::2] for line in self._lines(new, active, releases.ENV_FILE))
-        new_environment = dict(line.partition("=")[::2] for line in new.environment.splitlines())
-        lines = [
-            line.rstrip(" \\")
-            for line in difflib.ndiff(old_unit, new.unit.splitlines())
-            if line[:1] in "+-" and "release" not in line
-        ]
-        keys = sorted(
-            key for key in {*old_environment, *new_environment} if old_environment.get(key) != new_environment.get(key)
-        )
-        return lines + [f"environment: {key}" for key in keys]
+        """What differs between the active release and the new one."""
+        old = changes.kept(self.paths, new.release.instance, active)
+        return changes.differences(old, changes.Texts(new.unit, new.environment))
 
 
 def main() -> None:
-    setting = {item.name for item in fields(Settings)} - {"uid", "gid", "environment"}
-    types = {"start_timeout": "int", "drain_timeout": "int", "pids_limit": "int", "ulimits": "dict", "cap_add": "list"}
-    options: dict[str, dict[str, Any]] = {key: {"type": types.get(key, "str")} for key in setting}
-    options["cap_add"]["elements"] = "str"
     module = AnsibleModule(
         argument_spec={
-            "instances": {"type": "list", "elements": "dict", "required": True},
-            "models": {"type": "dict", "required": True},
+            **ARGUMENTS,
+            "gpus": {"type": "list", "elements": "dict"},
             "catalog": {"type": "dict", "required": True},
-            "image": {"type": "str", "required": True},
-            "user": {"type": "str", "required": True},
-            "environment": {"type": "dict", "default": {}},
-            "secret_environment": {"type": "dict", "default": {}, "no_log": True},
-            "settings": {"type": "dict", "default": {}, "options": options},
+            "desired": {"type": "bool", "default": True},
         },
         supports_check_mode=True,
     )
     paths = Paths()
     stage = Stage(module, paths)
+    models, image = module.params["models"], module.params["image"]
+    docker = module.get_bin_path("docker")
+    version = engine_version.find(module.params["engine_version"], image, paths.registry, docker, module.run_command)
+    flags = catalogue.choose(version)
+    registry = entries.read(models, flags)
     result = []
     try:
-        instances = load_instances(module.params["instances"], module.params["models"])
+        instances = load_instances(module.params["instances"], registry, module.params["gpus"])
         present = [instance for instance in instances if instance.state == "present"]
-        stored = stored_models(module.params["catalog"], {instance.model for instance in present})
+        served = {instance.name: registry.entries[instance.model] for instance in present}
+        stored = stored_models(module.params["catalog"], {entry.served_as for entry in served.values()})
         settings = settings_for(module)
         for instance in present:
-            result.append(stage.instance(instance, stored[instance.model], settings))
-        used = {name: module.params["models"][name] for name in sorted(stored)}
-        stage.write(paths.registry, {"schema": SCHEMA, "models": used})
+            entry = served[instance.name]
+            engine = arguments(entry.flags, flags)
+            result.append(stage.instance(instance, engine, stored[entry.served_as], settings))
+        desired = {
+            "schema": SCHEMA,
+            "engine": engine_version.kept_as(image, version, module.params["engine_version"]),
+            "models": needed_entries(models, present),
+        }
+        if module.params["desired"]:
+            stage.write(paths.registry, desired)
     except (InputError, releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     orphans = sorted(set(releases.names(paths)) - {instance.name for instance in present})

@@ -22,9 +22,9 @@ options:
     required: true
   state:
     description:
-      - V(started) installs the unit of the desired release where the instance does not run, enables it and starts it
-        without waiting for the answer. Of an instance that runs, the files of the release that runs are repaired, so
-        that it comes back after its end.
+      - V(started) installs the unit of the desired release, or of the one that is pinned in its place, where the
+        instance does not run, enables it and starts it without waiting for the answer. Of an instance that runs, the
+        files of the release that runs are repaired, so that it comes back after its end.
       - V(ready) waits until every instance has answered a completion, and marks the release that answered as proven.
         A release that failed to start and has never answered is stopped, so that it does not go on trying with what
         cannot work; one that has answered before is left to systemd. The module fails with the engine's last words.
@@ -32,6 +32,11 @@ options:
     type: str
     choices: [started, ready, stopped]
     default: started
+  prove:
+    description:
+      - Whether V(ready) marks what answered as proven. An update wants to see more of a release first.
+    type: bool
+    default: true
   timeout:
     description: How long V(ready) waits, in seconds. Instances that load longer are returned as RV(loading).
     type: int
@@ -89,9 +94,21 @@ failed_instances:
   type: dict
 """
 
+from datetime import UTC, datetime
+
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases, systemd, wait
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    drains,
+    files,
+    history,
+    loading,
+    pins,
+    releases,
+    swaps,
+    systemd,
+    wait,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
 from ansible_collections.baremetal.inference.plugins.module_utils.release import TARGET_UNIT
 
@@ -128,6 +145,13 @@ class Service:
             systemd.systemctl("start", "--no-block", *units)
         return idle
 
+    def left_alone(self, names: list[str]) -> list[str]:
+        """The names without those that an update is at: nobody else starts or proves what it has not tried."""
+        swapped = [name for name in names if swaps.read(self.paths, name)]
+        for name in swapped:
+            self.warn(f"{name} is being swapped by an update, or was when one was cut off: run update-model.yml again")
+        return [name for name in names if name not in swapped]
+
     def install_target(self) -> bool:
         """Have the target that all units belong to. Returns whether it changed."""
         if self.check_mode:
@@ -139,7 +163,7 @@ class Service:
         if self.check_mode:
             # It may not be on the node yet, and a start is a change in any case.
             return True
-        number = releases.desired_number(self.paths, name)
+        number = pins.wanted_number(self.paths, name)
         if number is None:
             raise releases.ReleaseError(self.paths.instance(name), "names no release")
         return releases.activate(self.paths, name, number)
@@ -201,8 +225,10 @@ class Service:
         """Mark the releases that answered as the last that are known to work."""
         for name in names:
             active = releases.active_number(self.paths, name)
-            if active is not None:
-                self.changed |= releases.commit(self.paths, name, active)
+            if active is not None and releases.commit(self.paths, name, active):
+                now = drains.format_time(datetime.now(UTC))
+                history.add(self.paths, name, history.Served(active, now, loading.seconds(name)))
+                self.changed = True
 
 
 def main() -> None:
@@ -210,12 +236,15 @@ def main() -> None:
         argument_spec={
             "names": {"type": "list", "elements": "str", "required": True},
             "state": {"type": "str", "choices": ["started", "ready", "stopped"], "default": "started"},
+            "prove": {"type": "bool", "default": True},
             "timeout": {"type": "int", "default": 20},
         },
         supports_check_mode=True,
     )
-    names = module.params["names"]
     service = Service(module, Paths())
+    names = module.params["names"]
+    if module.params["prove"] and module.params["state"] != "stopped":
+        names = service.left_alone(names)
     try:
         if module.params["state"] == "started":
             module.exit_json(started=service.start(names), changed=service.changed)
@@ -242,9 +271,10 @@ def await_ready(module: AnsibleModule, service: Service, names: list[str]) -> No
     ready = [name for name, outcome in outcomes.items() if outcome.state == "ready"]
     loading = [name for name, outcome in outcomes.items() if outcome.state == "loading"]
     failed = {name: outcome.last_words for name, outcome in outcomes.items() if outcome.state == "failed"}
-    service.prove(ready)
+    if module.params["prove"]:
+        service.prove(ready)
     if failed:
-        service.stop([name for name in failed if not service.proven(name)])
+        service.stop([name for name in failed if not module.params["prove"] or not service.proven(name)])
         blocks = [
             f"{name} did not start. Its last words:\n{words}\n"
             f"The whole log: journalctl -t vllm@{name} -u {unit_name(name)}"

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Updates under load: no client notices, what is bad goes back by itself, what was cut off is finished."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from ansible.release import __version__
+from fleet import Fleet, unharmed
+from node import PROJECT, Node, changes, wait_for
+
+
+def instances(model: str) -> list[dict[str, Any]]:
+    return [{"name": "main", "model": model, "port": 5005, "accelerator": "cpu"}]
+
+
+def test_this_ran_on_the_controller_it_asks_for() -> None:
+    wanted = (PROJECT / "molecule/rolling/controller").read_text().strip()
+    assert __version__.startswith(f"{wanted}.")
+
+
+def test_a_site_run_leaves_it_pending_and_check_mode_tells_the_plan(fleet: Fleet) -> None:
+    pids = [node.engine_pid() for node in fleet.nodes]
+    output = fleet.update("--check", instances=instances("tiny-b"))
+    assert "batch 1: main on deb12 from release 1 to 2" in output
+    assert "batch 2: main on deb13 from release 1 to 2" in output
+    output = fleet.nodes[0].site("--limit", fleet.limit, instances=instances("tiny-b"))
+    assert output.count("is staged and pending") == 2
+    assert [node.engine_pid() for node in fleet.nodes] == pids
+    assert fleet.answers() == ["I am tiny-a."] * 2
+
+
+def test_another_model_rolls_over_both_nodes_and_no_client_notices(fleet: Fleet) -> None:
+    fleet.wait_up()
+    said: list[str] = []
+    load = fleet.load()
+    report = load.during(lambda: said.append(fleet.update(instances=instances("tiny-b"))), seconds_after=3)
+    unharmed(report)
+    # While one is away, the other answers: the report at the end tells how many.
+    meanwhile = [int(number) for number in re.findall(r"(\d+) requests for main came meanwhile", said[0])]
+    assert len(meanwhile) == 2 and 0 < sum(meanwhile) <= report.succeeded, said[0]
+    assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
+    assert fleet.serving() == {node.name: ["tiny-b", "active", "current", "desired"] for node in fleet.nodes}
+    assert fleet.answers() == ["I am tiny-b."] * 2
+
+
+def test_there_is_nothing_left_to_do(fleet: Fleet) -> None:
+    output = fleet.update(instances=instances("tiny-b"))
+    assert changes(output) == 0, output
+    assert "not due: main on deb12" in output
+
+
+def test_a_model_that_cannot_serve_goes_back_and_stops_the_update(fleet: Fleet) -> None:
+    fleet.wait_up()
+    untouched = fleet.nodes[1].engine_pid()
+    said: list[str] = []
+    load = fleet.load()
+    report = load.during(lambda: said.append(fleet.update(check=False, instances=instances("tiny-broken"))))
+    unharmed(report)
+    (output,) = said
+    assert "update-model.yml stopped: it failed on deb12." in output
+    assert "went back to the release that served before" in output
+    assert fleet.nodes[1].engine_pid() == untouched
+    assert fleet.models() == ["tiny-b"] * 2
+    assert fleet.answers() == ["I am tiny-b."] * 2
+    assert not any("update" in drains for drains in fleet.drains())
+
+
+@pytest.mark.full
+def test_a_controller_that_was_killed_is_followed_by_one_that_goes_on(fleet: Fleet) -> None:
+    fleet.wait_up()
+    canary = fleet.nodes[0]
+    before = canary.engine_pid()
+
+    def killed_and_run_again() -> None:
+        update = fleet.start_update(instances=instances("tiny-a"))
+        wait_for("the canary's engine is switched", lambda: _runs_another(canary, before))
+        update.kill()
+        assert "update" in fleet.drains()[0]
+        lock = fleet.releases()[canary.name]["lock"]
+        # Another playbook would be refused; this one knows that the run has ended, for it ran on this controller.
+        assert f"goes on where run {lock['run_id']} was cut off" in fleet.update(instances=instances("tiny-a"))
+
+    unharmed(fleet.load().during(killed_and_run_again))
+    assert fleet.models() == ["tiny-a"] * 2
+    assert fleet.answers() == ["I am tiny-a."] * 2
+    assert not any("update" in drains for drains in fleet.drains())
+    assert all(instance["lock"] is None and instance["swap"] is None for instance in fleet.releases().values())
+
+
+def _runs_another(node: Node, pid: int) -> bool:
+    found = node.run("docker inspect --format '{{.State.Pid}}' vllm-main", check=False)
+    return found.isdigit() and int(found) not in (0, pid)

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes behind a gateway that serve one replica set, and updates of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from load import Load, Report, Shape
+from node import Node, playbook, start_playbook, wait_for
+
+UPDATE = "baremetal.inference.update_model"
+ROLLBACK = "baremetal.inference.rollback_model"
+
+# Two engines that load and serve on two cores need time to load.
+SHAPES = (Shape(True, 20), Shape(False, 20), Shape(True, 60))
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A scenario's nodes, the first of which is the gateway."""
+
+    gateway: Node
+    nodes: tuple[Node, ...]
+    key: str
+    clients: int = 3
+
+    @property
+    def limit(self) -> str:
+        return ",".join(node.name for node in self.nodes)
+
+    def only(self, *nodes: Node) -> Fleet:
+        """The same, as far as updates go."""
+        return replace(self, nodes=nodes)
+
+    def load(self, clients: int = 0) -> Load:
+        """Clients that ask for the replica set by its name, which stays."""
+        url = f"http://{self.gateway.address}:8000"
+        # Made to go on behind its own end, a model says something else each time; how it begins is its name.
+        shown = len("I am tiny-a")
+        return Load(url, ("main",), clients or self.clients, self.key, SHAPES, text_shown=shown, pause_seconds=1.0)
+
+    def update(self, *options: str, check: bool = True, name: str = UPDATE, **extra: Any) -> str:
+        """Run an update over all nodes; returns what it printed."""
+        return playbook(self.limit, *options, check=check, name=name, **extra)
+
+    def start_update(self, **extra: Any) -> Started:
+        """Begin an update, and do not wait for it."""
+        log = Path(tempfile.mkstemp(suffix=".log")[1])
+        return Started(start_playbook(self.limit, UPDATE, log, **extra), log)
+
+    def releases(self) -> dict[str, dict[str, Any]]:
+        """What `inferctl releases` says of the instance on each node."""
+        said = {node.name: json.loads(node.run("inferctl releases --json")) for node in self.nodes}
+        return {name: document["instances"][0] | {"lock": document["lock"]} for name, document in said.items()}
+
+    def serving(self) -> dict[str, list[str]]:
+        """The parts of the release that runs, by node: `active` alone would not be proven."""
+        found = {}
+        for name, instance in self.releases().items():
+            (active,) = [kept for kept in instance["releases"] if "active" in kept["roles"]]
+            found[name] = [active["model"], *active["roles"]]
+        return found
+
+    def models(self) -> list[str]:
+        return [roles[0] for roles in self.serving().values()]
+
+    def answers(self) -> list[str]:
+        """Which model answers on each node."""
+        return [node.ask() for node in self.nodes]
+
+    def drains(self) -> list[str]:
+        return [node.run("inferctl drains --json | tr -d '\\n'") for node in self.nodes]
+
+    def up(self) -> list[str]:
+        """The nodes that the gateway sends requests to."""
+        stat = self.gateway.run("echo 'show stat' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
+        rows = [line.split(",") for line in stat.splitlines()]
+        return sorted(row[1] for row in rows if row[0] == "set_main" and row[1] != "BACKEND" and row[17] == "UP")
+
+    def wait_up(self) -> None:
+        """Wait until the gateway sends requests to all."""
+        names = sorted(node.name for node in self.nodes)
+        wait_for("every engine is up at the gateway", lambda: self.up() == names, 120)
+
+
+@dataclass(frozen=True)
+class Started:
+    """An update that runs."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def kill(self) -> None:
+        """As a controller dies that loses its power: nothing of it gets to clean up."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+
+def unharmed(report: Report, at_least: int = 20) -> None:
+    """Nobody has noticed anything, and there was somebody."""
+    print(report)
+    assert not report.failures, str(report)
+    assert report.succeeded >= at_least

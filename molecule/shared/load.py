@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Clients that keep asking, and count what a client would call a failure.
+
+A benchmark's client does not: it takes a stream for a success that was cut after its first token. Here a request failed
+that met a broken connection, a status other than 2xx, an error within a stream, a stream without its [DONE], an answer
+without a finish_reason, with fewer tokens than it asked for, or of another model. Nothing is ever sent twice.
+
+As a library: `Load(url, …)` runs in a thread of its own until `stop()` returns the report. As a command:
+`load.py URL --model main --seconds 30`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+SHOWN = 300
+"""Characters of an answer that a failure quotes."""
+
+
+class FailedRequest(Exception):
+    """Why a request failed."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A kind of request."""
+
+    stream: bool
+    tokens: int
+
+
+SHAPES = (Shape(True, 20), Shape(False, 20), Shape(True, 150), Shape(False, 150))
+
+
+@dataclass
+class Report:
+    """What came of it. Times are in seconds."""
+
+    succeeded: int = 0
+    failures: list[str] = field(default_factory=list)
+    latencies: list[float] = field(default_factory=list)
+    texts: Counter[str] = field(default_factory=Counter)
+    """How often each answer's beginning was given."""
+
+    def quantile(self, share: float) -> float:
+        """The latency that this share of the successful requests did not exceed."""
+        ordered = sorted(self.latencies)
+        return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else 0.0
+
+    def __str__(self) -> str:
+        reasons = Counter(reason.partition(" [")[0] for reason in self.failures)
+        lines = [f"{self.succeeded} succeeded, {len(self.failures)} failed, p50 {self.quantile(0.5):.3f} s"]
+        return "\n".join([*lines, *(f"{count} x {reason}" for reason, count in reasons.most_common())])
+
+
+class Connection:
+    """One keep-alive connection, HTTP/1.1."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.host, self.port = host, port
+        self.writer: asyncio.StreamWriter | None = None
+
+    async def post(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, AnswerBody]:
+        """Send a request; returns status and body. Raises OSError, EOFError, ValueError."""
+        if self.writer is None:
+            self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
+        lines = {"Host": f"{self.host}:{self.port}", "Content-Length": str(len(body)), **headers}
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        self.writer.write(f"POST {path} HTTP/1.1\r\n{head}\r\n".encode() + body)
+        await self.writer.drain()
+        status, *rest = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+        answer = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in rest)}
+        return int(status.split(" ")[1]), AnswerBody(self.reader, answer)
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+            self.writer = None
+
+
+class AnswerBody:
+    """The rest of an answer."""
+
+    def __init__(self, reader: asyncio.StreamReader, headers: dict[str, str]) -> None:
+        self.reader = reader
+        self.headers = headers
+        self.keep = headers.get("connection", "").lower() != "close"
+        self.chunked = headers.get("transfer-encoding", "").lower() == "chunked"
+
+    async def chunk(self) -> bytes:
+        """What comes next, empty at the end. Raises EOFError where the connection ends before that."""
+        if not self.chunked:
+            size = int(self.headers.get("content-length", "0"))
+            self.headers["content-length"] = "0"
+            return await self.reader.readexactly(size)
+        size = int((await self.reader.readuntil(b"\r\n")).split(b";")[0], 16)
+        data = await self.reader.readexactly(size)
+        await self.reader.readexactly(2)
+        return data
+
+    async def whole(self) -> bytes:
+        parts = []
+        while part := await self.chunk():
+            parts.append(part)
+        return b"".join(parts)
+
+
+def _check(answer: dict[str, Any], model: str, tokens: int) -> str:
+    """The text of a complete answer. Raises FailedRequest."""
+    choice = answer["choices"][0]
+    if answer.get("model") != model:
+        raise FailedRequest(f"another model answered [{answer.get('model')}]")
+    if not choice.get("finish_reason"):
+        raise FailedRequest("no finish_reason")
+    if answer["usage"]["completion_tokens"] < tokens:
+        raise FailedRequest(f"too few tokens [{answer['usage']['completion_tokens']} of {tokens}]")
+    return str(choice["message"]["content"])
+
+
+async def _read_stream(body: AnswerBody, model: str, tokens: int) -> str:
+    """The text of a streamed answer. Raises FailedRequest."""
+    text, finish, used, pending, done = "", None, 0, b"", False
+    while part := await body.chunk():
+        *events, pending = (pending + part).split(b"\n\n")
+        for event in events:
+            data = event.removeprefix(b"data: ").strip()
+            if data == b"[DONE]":
+                done = True
+                continue
+            if not event.startswith(b"data: "):
+                continue
+            message = json.loads(data)
+            if "error" in message:
+                raise FailedRequest(f"an error within the stream [{data[:SHOWN].decode()}]")
+            if message.get("model") != model:
+                raise FailedRequest(f"another model answered [{message.get('model')}]")
+            for choice in message["choices"]:
+                text += choice["delta"].get("content") or ""
+                finish = choice.get("finish_reason") or finish
+            used = (message.get("usage") or {}).get("completion_tokens", used)
+    if not done or not finish:
+        raise FailedRequest(f"a stream without its {'finish_reason' if done else '[DONE]'}")
+    if used < tokens:
+        raise FailedRequest(f"too few tokens [{used} of {tokens}]")
+    return text
+
+
+class Load:
+    """Clients that ask one after the other, each on a connection of its own, until they are stopped.
+
+    `models` are names of replica sets: an engine calls itself by the first of its names, so that an answer to a model's
+    own name would count as another model's.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        models: tuple[str, ...] = ("main",),
+        clients: int = 8,
+        key: str = "",
+        shapes: tuple[Shape, ...] = SHAPES,
+        text_shown: int = 40,
+        pause_seconds: float = 0.0,
+    ) -> None:
+        self.parts = urlsplit(url)
+        self.models = models
+        self.clients = clients
+        self.headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        self.shapes = shapes
+        self.text_shown = text_shown
+        self.pause_seconds = pause_seconds
+        self.report = Report()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._all()), daemon=True)
+
+    def start(self) -> Load:
+        self._thread.start()
+        return self
+
+    def stop(self) -> Report:
+        """Let every request under way end, and return what came of all."""
+        self._stopping.set()
+        self._thread.join()
+        return self.report
+
+    def during(self, action: Callable[[], Any], seconds_after: float = 2.0) -> Report:
+        """The report of a load around an action. What the action raises is raised when the clients have stopped."""
+        self.start()
+        try:
+            time.sleep(1)
+            action()
+            time.sleep(seconds_after)
+        finally:
+            self.stop()
+        return self.report
+
+    async def _all(self) -> None:
+        await asyncio.gather(*(self._client(number) for number in range(self.clients)))
+
+    async def _client(self, number: int) -> None:
+        assert self.parts.hostname
+        connection = Connection(self.parts.hostname, self.parts.port or 80)
+        work = itertools.islice(itertools.cycle(itertools.product(self.models, self.shapes)), number, None)
+        for model, shape in work:
+            if self._stopping.is_set():
+                break
+            began = time.monotonic()
+            try:
+                text = await self._one(connection, model, shape)
+                self.report.succeeded += 1
+                self.report.latencies.append(time.monotonic() - began)
+                self.report.texts[text[: self.text_shown]] += 1
+            except (OSError, EOFError, ValueError, KeyError, IndexError, FailedRequest) as error:
+                self.report.failures.append(f"{error or type(error).__name__} [after {time.monotonic() - began:.2f} s]")
+                connection.close()
+            if self.pause_seconds:
+                await asyncio.sleep(self.pause_seconds)
+        connection.close()
+
+    async def _one(self, connection: Connection, model: str, shape: Shape) -> str:
+        body: dict[str, Any] = {
+            "model": model,
+            "messages": [{"role": "user", "content": "Who are you?"}],
+            "max_tokens": shape.tokens,
+            "temperature": 0,
+            # Other than a model's own end, the number of tokens is known beforehand.
+            "ignore_eos": True,
+            "stream": shape.stream,
+        }
+        if shape.stream:
+            body["stream_options"] = {"include_usage": True}
+        path = f"{self.parts.path.rstrip('/')}/v1/chat/completions"
+        status, answer = await connection.post(path, self.headers, json.dumps(body).encode())
+        if not 200 <= status < 300:
+            raise FailedRequest(f"status {status} [{(await answer.whole())[:SHOWN].decode(errors='replace')}]")
+        text = (
+            await _read_stream(answer, model, shape.tokens)
+            if shape.stream
+            else _check(json.loads(await answer.whole()), model, shape.tokens)
+        )
+        if not answer.keep:
+            connection.close()
+        return text
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url")
+    parser.add_argument("--model", action="append", default=[])
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--key", default="")
+    parser.add_argument("--seconds", type=float, default=30)
+    arguments = parser.parse_args()
+    load = Load(arguments.url, tuple(arguments.model or ["main"]), arguments.clients, arguments.key).start()
+    time.sleep(arguments.seconds)
+    report = load.stop()
+    print(report)
+    return bool(report.failures)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,141 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One replica alone, faults in the middle of an update, and the way back."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from fleet import ROLLBACK, Fleet, unharmed
+from node import Node, changes, wait_for
+
+
+def instances(model: str) -> list[dict[str, Any]]:
+    return [{"name": "main", "model": model, "port": 5005, "accelerator": "cpu"}]
+
+
+def beside(action: Callable[[], None]) -> threading.Thread:
+    """Do something while an update runs."""
+    thread = threading.Thread(target=action, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_an_image_that_does_not_exist_stops_it_before_anything(fleet: Fleet) -> None:
+    fleet.wait_up()
+    pids = [node.engine_pid() for node in fleet.nodes]
+    output = fleet.update(check=False, engine_image="inference-registry:5000/vllm-cpu@sha256:" + "0" * 64)
+    assert "0" * 64 in output
+    assert [node.engine_pid() for node in fleet.nodes] == pids
+    assert all(instance["lock"] is None for instance in fleet.releases().values())
+
+
+def test_what_nobody_has_is_refused_with_what_there_is(fleet: Fleet) -> None:
+    output = fleet.update(check=False, instances=instances("tiny-b"), instance="mian")
+    assert "did you mean 'main'" in output
+
+
+def test_arguments_that_the_engine_refuses_stop_it_before_anything(fleet: Fleet) -> None:
+    pids = [node.engine_pid() for node in fleet.nodes]
+    # No flag is wrong by itself; only the engine knows that there is no such parser of tool calls.
+    entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
+    models = {"refused": {**entry, "enable-auto-tool-choice": True, "tool-call-parser": "none-of-all"}}
+    output = fleet.update(check=False, models=models, instances=instances("refused"))
+    assert "none-of-all" in output
+    assert [node.engine_pid() for node in fleet.nodes] == pids
+
+
+def test_a_set_with_one_replica_is_held(fleet: Fleet) -> None:
+    """The clients of the only replica wait while it loads, and none of them fails."""
+    first, second = fleet.nodes
+    second.run("systemctl stop vllm@main")
+    wait_for("the second is away", lambda: fleet.up() == [first.name], 60)
+    limit = fleet.only(first)
+    report = limit.load(clients=2).during(lambda: limit.update(instances=instances("tiny-b")), seconds_after=3)
+    unharmed(report, at_least=10)
+    assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
+    # What does not serve is swapped first, and by the same way.
+    fleet.update(instances=instances("tiny-b"))
+    assert fleet.answers() == ["I am tiny-b."] * 2
+
+
+def test_a_rollback_pins_what_served_before(fleet: Fleet) -> None:
+    fleet.wait_up()
+    load = fleet.load()
+    unharmed(load.during(lambda: fleet.update(name=ROLLBACK, instances=instances("tiny-b"), instance="main")))
+    assert fleet.answers() == ["I am tiny-a."] * 2
+    output = fleet.nodes[0].site("--limit", fleet.limit, instances=instances("tiny-b"))
+    assert output.count("stays with release 1 instead of 2") == 2
+    assert "is staged and pending" not in output
+    assert changes(fleet.update(instances=instances("tiny-b"))) == 0
+    assert fleet.answers() == ["I am tiny-a."] * 2
+
+
+def test_another_model_for_once_and_reloads_in_the_middle(fleet: Fleet) -> None:
+    """And keys that change: neither drops a connection, nor brings a drained engine back too early."""
+    fleet.wait_up()
+    gateway = fleet.gateway
+    before = [node.engine_pid() for node in fleet.nodes]
+
+    def disturb() -> None:
+        for node, pid in zip(fleet.nodes, before, strict=True):
+            wait_for("its engine was stopped", partial(_gone, node, pid), 600)
+            gateway.run("systemctl reload haproxy")
+        keys = [{"name": "load", "key": fleet.key}, {"name": "new", "key": "another-key-0000000"}]
+        gateway.site(gateway_keys=keys, instances=instances("tiny-b"))
+
+    def update() -> None:
+        disturbance = beside(disturb)
+        fleet.update(instances=instances("tiny-b"), set={"main": "tiny-b"})
+        disturbance.join(300)
+        assert not disturbance.is_alive()
+
+    unharmed(fleet.load().during(update))
+    assert fleet.answers() == ["I am tiny-b."] * 2
+
+
+def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> None:
+    """Only what was in flight on it fails."""
+    fleet.wait_up()
+    canary = fleet.nodes[0]
+    before = canary.engine_pid()
+    names = fleet.up()
+
+    def freeze() -> None:
+        wait_for("another engine serves", lambda: _gone(canary, before) and fleet.up() == names, 600)
+        canary.run("pkill -STOP -f VLLM::Worker")
+
+    said: list[str] = []
+
+    def update() -> None:
+        frozen = beside(freeze)
+        said.append(fleet.update(check=False, instances=instances("tiny-a"), vllm_update_watch_seconds=60))
+        frozen.join(10)
+
+    report = fleet.load().during(update)
+    assert "was found hung while it was watched" in said[0], said[0][-3000:]
+    assert len(report.failures) <= fleet.clients, str(report)
+    assert fleet.answers() == ["I am tiny-b."] * 2
+
+
+def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
+    fleet.wait_up()
+    second = fleet.nodes[1]
+    load = fleet.load()
+
+    def die() -> None:
+        subprocess.run(["docker", "kill", second.name], check=True, capture_output=True)
+        wait_for("the second is away", lambda: fleet.up() == [fleet.nodes[0].name], 60)
+
+    report = load.during(die, seconds_after=10)
+    assert len(report.failures) <= fleet.clients, str(report)
+    assert report.succeeded > 10
+
+
+def _gone(node: Node, pid: int) -> bool:
+    found = node.run("docker inspect --format '{{.State.Pid}}' vllm-main", check=False)
+    return found != str(pid)

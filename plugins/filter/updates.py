@@ -1,0 +1,32 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters of playbooks that change what a fleet serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import with_models
+from ansible_collections.baremetal.inference.plugins.module_utils.rolling.plan import Choice, plan
+
+
+def update_plan(
+    hosts: Mapping[str, Mapping[str, Any]],
+    sizes: Sequence[str | int],
+    instances: Sequence[str] = (),
+    model: str = "",
+    release: int = 0,
+    allow_downtime: bool = False,
+) -> dict[str, Any]:
+    """The batches of an update, and every problem."""
+    return asdict(plan(hosts, sizes, Choice(tuple(instances), model, release), allow_downtime=allow_downtime))
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"update_plan": update_plan, "with_models": with_models}

@@ -1,0 +1,173 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an update will do, in which order, and why it must not begin. Private to the collection. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ..problems import nearest
+from .batches import BatchError, Due, batches
+
+SWITCH_SECONDS = 30
+"""What a swap takes beside the engine's load: its stop, and the probe before clients come back."""
+
+LOAD_MARGIN = 1.1
+"""A load may take this much longer than the last one."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of the instances that are due shall be swapped; empty for all."""
+
+    instances: tuple[str, ...] = ()
+    model: str = ""
+    release: int = 0
+    """The one to roll back to, by its number on each node."""
+
+
+@dataclass
+class Plan:
+    """Batches, every problem, and words for those who watch.
+
+    An item of a batch is {host, name, alone, drain_seconds}: whether its set has nobody else, and how long its requests
+    may be waited for then, so that those that are held meanwhile do not wait in vain; None where nobody is held.
+    """
+
+    batches: list[list[dict[str, Any]]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+def plan(
+    hosts: Mapping[str, Mapping[str, Any]], sizes: Sequence[str | int], choice: Choice, *, allow_downtime: bool
+) -> Plan:
+    """The plan for all hosts of a run.
+
+    Each host has `instances`, as the module engine_update_facts returns them, and `gateways`: what gateway_servers saw
+    of each of them at each gateway, with `name`, `up` and `hold_seconds`.
+    """
+    made = Plan()
+    known = {host: {item["name"]: item for item in facts["instances"]} for host, facts in hosts.items()}
+    _check_choice(choice, known, made)
+    chosen = {
+        Due(host, name): item
+        for host, items in known.items()
+        for name, item in items.items()
+        if item["target"] is not None or item["problems"]
+        if (not choice.instances or name in choice.instances) and choice.model in ("", item["model"])
+    }
+    due = {key: item for key, item in chosen.items() if item["due"] or item["problems"]}
+    seen = [gateway for facts in hosts.values() for gateway in facts["gateways"]]
+    made.problems += [f"{key.host}: {problem}" for key, item in due.items() for problem in item["problems"]]
+    made.problems += _left_behind(known, chosen)
+    made.problems += [words for key, item in due.items() if (words := _in_the_way(key, item, hosts))]
+    if choice.release:
+        made.problems += _not_alike(choice.release, due)
+    try:
+        wanted = batches(due, _healthy(known, seen), sizes)
+    except BatchError as error:
+        made.problems.append(str(error))
+        return made
+    for number, batch in enumerate(wanted, 1):
+        items = []
+        for key in batch.items:
+            held = key in batch.alone and not allow_downtime
+            left = _seconds_left(key, due[key], seen) if held else None
+            if held and (left is None or left < 0):
+                made.problems.append(_too_long(key, due[key], seen))
+            items.append({**asdict(key), "alone": key in batch.alone, "drain_seconds": left})
+            made.lines.append(f"batch {number}: {_line(key, due[key])}")
+        made.batches.append(items)
+    made.lines += [f"not due: {key.name} on {key.host}" for key in chosen if key not in due]
+    return made
+
+
+def _check_choice(choice: Choice, known: Mapping[str, Mapping[str, Any]], made: Plan) -> None:
+    names = {name for items in known.values() for name in items}
+    models = {item["model"] for items in known.values() for item in items.values() if item["model"]}
+    asked = [*(("instance", name, names) for name in choice.instances), ("model", choice.model, models)]
+    for key, value, there in asked:
+        if value and value not in there:
+            made.problems.append(f"{key} {value!r}: none of these nodes has it: {nearest(value, there)}")
+
+
+def _healthy(known: Mapping[str, Mapping[str, Any]], seen: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """The hosts of each set that all gateways send requests to; without gateways, those whose engines serve."""
+    healthy = {
+        name: {host for host, items in known.items() if name in items and items[name]["serving"]}
+        for items in known.values()
+        for name in items
+    }
+    asked: dict[str, set[str]] = {}
+    for gateway in seen:
+        up = set(gateway["up"])
+        asked[gateway["name"]] = asked[gateway["name"]] & up if gateway["name"] in asked else up
+    return healthy | asked
+
+
+def _line(key: Due, item: Mapping[str, Any]) -> str:
+    origin = f"from release {item['origin']}" if item["origin"] is not None else "for the first time"
+    again = ", finishing a swap that was cut off" if item["interrupted"] else ""
+    held = f"; stays drained by {item['drained_by']}" if item["drained_by"] not in ("", "update") else ""
+    return f"{key.name} on {key.host} {origin} to {item['target']} ({item['model']}){again}{held}"
+
+
+def _left_behind(known: Mapping[str, Mapping[str, Any]], chosen: Collection[Due]) -> list[str]:
+    """Swaps that were cut off and that this run would pass over, while it gives their node's lock back."""
+    return [
+        f"{name} on {host}: a swap was cut off, and this run leaves it out: finish it first, without choosing others"
+        for host, items in known.items()
+        for name, item in items.items()
+        if item["interrupted"] and Due(host, name) not in chosen
+    ]
+
+
+def _in_the_way(key: Due, item: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> str:
+    """What would make the swap of an instance fail half-way."""
+    if item["drained_until"]:
+        return (
+            f"{key.name} on {key.host} is drained by {item['drained_by']} until {item['drained_until']}, which could"
+            " end in the middle: wait for that, or undrain it first"
+        )
+    gateways = [gateway for gateway in hosts[key.host]["gateways"] if gateway["name"] == key.name]
+    strangers = [gateway["gateway"] for gateway in gateways if not gateway["known"]]
+    if strangers:
+        return f"{key.name} on {key.host} is not known to {', '.join(strangers)}: run site.yml, which tells gateways"
+    return ""
+
+
+def _not_alike(release: int, due: Mapping[Due, Mapping[str, Any]]) -> list[str]:
+    """Sets whose release of that number is not the same on all nodes."""
+    runs = {name: {item["runs"] for key, item in due.items() if key.name == name} for name in {key.name for key in due}}
+    return [
+        f"release {release} of {name} is not the same on all nodes, which count for themselves: take one at a time, -l"
+        for name in sorted(runs)
+        if len(runs[name]) > 1
+    ]
+
+
+def _needed(item: Mapping[str, Any]) -> int:
+    """Seconds that a swap takes, by its last load."""
+    return round(item["load_seconds"] * LOAD_MARGIN + SWITCH_SECONDS)
+
+
+def _seconds_left(key: Due, item: Mapping[str, Any], seen: Sequence[Mapping[str, Any]]) -> int | None:
+    """Of the time that gateways hold requests, what a swap does not need itself; None where that cannot be told."""
+    holds = [gateway["hold_seconds"] for gateway in seen if gateway["name"] == key.name]
+    return min(holds) - _needed(item) if holds and item["load_seconds"] is not None else None
+
+
+def _too_long(key: Due, item: Mapping[str, Any], seen: Sequence[Mapping[str, Any]]) -> str:
+    """Why clients would see that the only replica is away."""
+    way = "set allow_downtime=true to have it nevertheless, or add a replica"
+    holds = [gateway["hold_seconds"] for gateway in seen if gateway["name"] == key.name]
+    where = f"{key.name} on {key.host} is the only replica that serves"
+    if not holds:
+        return f"{where}, and there is no gateway that would hold requests meanwhile: {way}"
+    if item["load_seconds"] is None:
+        return f"{where}, and nobody knows how long its release loads: {way}"
+    return f"{where}; its swap takes about {_needed(item)} s, gateway_hold_seconds is {min(holds)}: raise that, {way}"

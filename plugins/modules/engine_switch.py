@@ -1,0 +1,179 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: engine_switch
+short_description: Have an instance run another of its releases
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Stops the engine, installs unit and environment of the release, and starts it. Requests are not waited for, see
+    M(baremetal.inference.engine_drain).
+  - The swap is noted on the node before anything is done, so that a run that is cut off can be finished.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+options:
+  name:
+    description: The instance.
+    type: str
+    required: true
+  release:
+    description: The number of the release.
+    type: int
+    required: true
+  state:
+    description:
+      - V(switched) makes the switch, without waiting for the engine's answer. An engine that runs the release is left
+        alone.
+      - V(proven) marks the release, which has to run, as the one that proved itself, and ends the swap.
+    type: str
+    choices: [switched, proven]
+    default: switched
+  pin:
+    description:
+      - Whether a proven release that is not the inventory's is pinned in its place, until the inventory changes.
+        Otherwise a pin of another release is taken away.
+    type: bool
+    default: true
+  back:
+    description: Whether this is a rollback, which another run of it goes on with.
+    type: bool
+    default: false
+  run_id:
+    description: The run that swaps.
+    type: str
+    default: ""
+  reason:
+    description: Why a release is pinned, for those who wonder.
+    type: str
+    default: it was asked for
+  tokens_per_second:
+    description: What M(baremetal.inference.engine_probe) measured, to be kept with the history.
+    type: float
+"""
+
+EXAMPLES = r"""
+- name: Switch to release 4
+  baremetal.inference.engine_switch:
+    name: main
+    release: 4
+    run_id: 20261121T101500-4f2a
+"""
+
+RETURN = r"""
+origin:
+  description: The release that ran when the swap began; none where nothing ran.
+  returned: O(state=switched)
+  type: int
+load_seconds:
+  description: How long the engine took from its start to its first answer.
+  returned: O(state=proven)
+  type: float
+pinned:
+  description: Whether the release is pinned in the place of the inventory's.
+  returned: O(state=proven)
+  type: bool
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    history,
+    loading,
+    pins,
+    releases,
+    swaps,
+    systemd,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
+
+
+def switch(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]:
+    """Have the release run. Raises ReleaseError, SystemdError, OSError."""
+    name, number = given["name"], given["release"]
+    active = releases.active_number(paths, name)
+    unit = unit_name(name)
+    runs = (
+        active == number and systemd.active_state(unit) in systemd.RUNNING and releases.installed(paths, name, number)
+    )
+    begun = swaps.read(paths, name)
+    # A run that was cut off had begun at what really ran: that is what is gone back to.
+    origin = begun.origin if begun else active
+    if not check:
+        # Also of a release that runs already: until it is proven, this swap is not over.
+        swaps.begin(
+            paths, name, swaps.Swap(origin, number, given["run_id"], format_time(datetime.now(UTC)), given["back"])
+        )
+    if not runs and not check:
+        # The text is read before anything ends: a damaged release must not cost the one that serves.
+        releases.verify(paths, name, number)
+        systemd.systemctl("stop", unit)
+        releases.activate(paths, name, number)
+        systemd.systemctl("daemon-reload")
+        systemd.systemctl("reset-failed", unit)
+        systemd.systemctl("enable", unit)
+        systemd.systemctl("start", "--no-block", unit)
+    return {"changed": not runs, "origin": origin}
+
+
+def prove(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]:
+    """End the swap. Raises ReleaseError where another release runs, SystemdError, OSError, ValueError."""
+    name, number = given["name"], given["release"]
+    active = releases.active_number(paths, name)
+    seconds = loading.seconds(name)
+    if active != number and not check:
+        raise releases.ReleaseError(paths.active(name), f"names release {active}, and not {number}")
+    changed = False
+    if not check:
+        now = format_time(datetime.now(UTC))
+        changed = releases.commit(paths, name, number)
+        changed |= history.add(paths, name, history.Served(number, now, seconds, given["tokens_per_second"]))
+        if given["pin"]:
+            changed |= pins.settle(paths, name, number, given["reason"], now, back=given["back"])
+        else:
+            changed |= pins.loosen(paths, name, number)
+        changed |= swaps.end(paths, name)
+    return {
+        "changed": changed,
+        "load_seconds": seconds,
+        "pinned": pins.in_force(paths, name, releases.desired_number(paths, name)) is not None,
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "release": {"type": "int", "required": True},
+            "state": {"type": "str", "choices": ["switched", "proven"], "default": "switched"},
+            "back": {"type": "bool", "default": False},
+            "pin": {"type": "bool", "default": True},
+            "run_id": {"type": "str", "default": ""},
+            "reason": {"type": "str", "default": "it was asked for"},
+            "tokens_per_second": {"type": "float", "no_log": False},
+        },
+        supports_check_mode=True,
+    )
+    given, paths, check = module.params, Paths(), module.check_mode
+    try:
+        result = (switch if given["state"] == "switched" else prove)(paths, given, check=check)
+    except (releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

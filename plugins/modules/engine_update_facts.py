@@ -1,0 +1,232 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: engine_update_facts
+short_description: Tell which instances of a node are due for another release
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Compares what each instance runs with what it shall run, and checks that this is all on the node.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Looks in check mode, too.
+  diff_mode:
+    support: none
+options:
+  names:
+    description: The instances.
+    type: list
+    elements: str
+    required: true
+  targets:
+    description:
+      - The release that each instance shall run, by its name, in the place of the inventory's or of one that is pinned.
+    type: dict
+    default: {}
+  rollback:
+    description:
+      - The instances go back to the release that they served with before, or to O(release).
+    type: bool
+    default: false
+  release:
+    description: The release to roll back to.
+    type: int
+  ask_engine:
+    description:
+      - Whether the image of a release that is due, and has not served yet, is asked if it takes the arguments. It
+        starts nothing and reads no weights, but takes some seconds.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: See what is due
+  baremetal.inference.engine_update_facts:
+    names: [main]
+"""
+
+RETURN = r"""
+instances:
+  description: How each instance stands.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The instance.
+      type: str
+    model:
+      description: The model of the release that it shall run.
+      type: str
+    origin:
+      description:
+        - The release that it runs; of a swap that was cut off, the one that ran before. None before the first start.
+      type: int
+    target:
+      description: The release that it shall run; none for one that the inventory does not know.
+      type: int
+    due:
+      description: Whether it runs another one, or a swap was cut off.
+      type: bool
+    interrupted:
+      description: Whether a swap was cut off.
+      type: bool
+    serving:
+      description: Whether it answers, by the word of systemd and of the node's agent.
+      type: bool
+    load_seconds:
+      description: How long the target took to load when it last did, or else what runs now.
+      type: float
+    drained_by:
+      description: Who keeps requests away from it; empty for nobody.
+      type: str
+    drained_until:
+      description: When that ends by itself; empty for never.
+      type: str
+    runs:
+      description: What the target runs, by model, revision and image; the same on all nodes where it is the same.
+      type: str
+    problems:
+      description: Why it cannot run the target.
+      type: list
+      elements: str
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils import commands, engine_config
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    drains,
+    environment,
+    health,
+    history,
+    loading,
+    pins,
+    prepare,
+    probe_state,
+    releases,
+    swaps,
+    systemd,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import (
+    Docker,
+    DockerError,
+    DockerUnavailable,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
+
+
+class Facts:
+    """Collects how instances stand."""
+
+    def __init__(self, paths: Paths, docker: Docker, given: dict[str, Any], now: datetime, check_mode: bool) -> None:
+        self.check_mode = check_mode
+        self.paths = paths
+        self.docker = docker
+        self.given = given
+        self.now = now
+
+    def of(self, name: str) -> dict[str, Any]:
+        """How one instance stands. Raises SystemdError, OSError, and ValueError where its state is damaged."""
+        active = releases.active_number(self.paths, name)
+        swap = swaps.read(self.paths, name)
+        origin = swap.origin if swap else active
+        target = self.target(name, active)
+        drain = drains.read(self.paths, name, self.now)
+        # One that was cut off before the switch has left its drain alone.
+        interrupted = swap is not None or (drain is not None and drain.owner == drains.UPDATE)
+        model, runs, problems = self.check(name, target)
+        known = history.last(self.paths, name, target) if target else None
+        due = target is not None and (active != target or interrupted)
+        if self.given["ask_engine"] and due and target and not problems and not known and model:
+            problems = self.refused(name, target)
+        return {
+            "name": name,
+            "model": model,
+            "runs": runs,
+            "origin": origin,
+            "target": target,
+            "due": due,
+            "interrupted": interrupted,
+            "serving": self.serving(name),
+            "load_seconds": (known and known.load_seconds) or loading.seconds(name),
+            "drained_by": drain.owner if drain else "",
+            "drained_until": (drain.until or "") if drain else "",
+            "problems": problems,
+        }
+
+    def target(self, name: str, active: int | None) -> int | None:
+        if self.given["rollback"]:
+            desired = releases.desired_number(self.paths, name)
+            return self.given["release"] or history.back_target(self.paths, name, active, desired)
+        number = self.given["targets"].get(name)
+        return int(number) if number is not None else pins.wanted_number(self.paths, name)
+
+    def serving(self, name: str) -> bool:
+        if systemd.active_state(unit_name(name)) != "active":
+            return False
+        state = probe_state.read(self.paths, name)
+        # What nobody has probed is not condemned.
+        return state is None or probe_state.stale(state, self.now) or state.verdict in health.SERVING | {health.UNKNOWN}
+
+    def check(self, name: str, target: int | None) -> tuple[str, str, list[str]]:
+        """The target's model, all that it runs, and why it cannot."""
+        if target is None:
+            rollback = "there is no earlier release to go back to: inferctl releases shows those that are kept"
+            return "", "", [f"{name}: {rollback}"] if self.given["rollback"] else []
+        if self.check_mode and target not in releases.numbers(self.paths, name):
+            # It would have been staged before.
+            return "", "", []
+        try:
+            release = releases.load(self.paths, name, target)
+            releases.verify(self.paths, name, target)
+            missing = prepare.missing(release, self.docker)
+        except (releases.ReleaseError, DockerError, DockerUnavailable) as error:
+            return "", "", [f"{name}: {error}"]
+        runs = f"{release.model} {release.revision} {release.image}"
+        return release.model, runs, [f"{name}: {problem}" for problem in missing]
+
+    def refused(self, name: str, target: int) -> list[str]:
+        """Why the engine would not take the target's arguments. Raises ReleaseError and OSError."""
+        file = self.paths.release(name, target) / releases.ENV_FILE
+        argv = engine_config.argv("docker", releases.load(self.paths, name, target), str(file))
+        outcome = commands.run(argv, engine_config.SECONDS + 30)
+        if outcome.code is None:
+            return []
+        reason = engine_config.refusal(outcome.code, outcome.stdout + outcome.stderr)
+        shown = environment.mask(reason, environment.secrets(environment.read_file(file)))
+        return [f"{name}: the engine refuses the arguments of release {target}: {shown}"] if reason else []
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "names": {"type": "list", "elements": "str", "required": True},
+            "targets": {"type": "dict", "default": {}},
+            "rollback": {"type": "bool", "default": False},
+            "release": {"type": "int"},
+            "ask_engine": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    facts = Facts(Paths(), Docker(), module.params, datetime.now(UTC), module.check_mode)
+    try:
+        module.exit_json(changed=False, instances=[facts.of(name) for name in module.params["names"]])
+    except (releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

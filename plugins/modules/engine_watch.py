@@ -1,0 +1,103 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: engine_watch
+short_description: See whether an engine goes on serving for a while
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Looks at the engine's unit and at what the node's agent finds out about it, and fails as soon as it does not serve,
+    with what is known and the engine's last words.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Looks in check mode, too.
+  diff_mode:
+    support: none
+options:
+  name:
+    description: The instance.
+    type: str
+    required: true
+  seconds:
+    description: How long to watch, in seconds. The agent takes up to 40 to tell that an engine hangs.
+    type: int
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Watch the engine for a minute
+  baremetal.inference.engine_watch:
+    name: main
+    seconds: 60
+"""
+
+RETURN = r"""
+verdict:
+  description: The agent's last verdict.
+  returned: success
+  type: str
+"""
+
+import time
+from datetime import UTC, datetime
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import health, probe_state, systemd, wait
+from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import parse_time
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
+
+POLL_SECONDS = 1.0
+
+CONDEMNED = frozenset({health.HUNG, health.DEAD, health.WRONG, health.STOPPED})
+
+
+def verdict_since(paths: Paths, name: str, began: datetime) -> tuple[str, str]:
+    """The agent's verdict and its detail; `unknown` where it is from before the watch, or is not known."""
+    state = probe_state.read(paths, name)
+    if state is None or parse_time(state.checked) < began.replace(microsecond=0):
+        return health.UNKNOWN, ""
+    return state.verdict, state.detail
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "seconds": {"type": "int", "required": True},
+        },
+        supports_check_mode=True,
+    )
+    paths, name = Paths(), module.params["name"]
+    unit = unit_name(name)
+    began, deadline = datetime.now(UTC), time.monotonic() + module.params["seconds"]
+    verdict = health.UNKNOWN
+    try:
+        first = systemd.show([unit], ["InvocationID"])[unit]["InvocationID"]
+        while True:
+            shown = systemd.show([unit], ["ActiveState", "InvocationID"])[unit]
+            verdict, detail = verdict_since(paths, name, began)
+            if shown["ActiveState"] != "active" or shown["InvocationID"] != first:
+                words = wait.last_words(paths, name, retrying=shown["ActiveState"] == "activating")
+                module.fail_json(msg=f"{name} stopped serving while it was watched. Its last words:\n{words}")
+            if verdict in CONDEMNED:
+                module.fail_json(msg=f"{name} was found {verdict} while it was watched: {detail}")
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(POLL_SECONDS)
+    except (systemd.SystemdError, OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, verdict=verdict)
+
+
+if __name__ == "__main__":
+    main()

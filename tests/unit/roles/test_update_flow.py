@@ -1,0 +1,246 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The order of an update's steps, and the way back from each, on two nodes whose modules are stand-ins.
+
+What the modules do is shown on real nodes, by the scenarios `rolling` and `swap`; not every step can be made to fail
+there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+MODULES = (
+    "engine_drain",
+    "engine_probe",
+    "engine_service",
+    "engine_switch",
+    "engine_update_facts",
+    "engine_watch",
+    "gateway_servers",
+    "node_lock",
+)
+ITEM = {"name": "main", "origin": 1, "target": 2, "interrupted": False, "drained_by": "", "model": "tiny-b"}
+TURN = {"name": "main", "alone": False, "drain_seconds": None}
+
+Call = dict[str, Any]
+
+
+class Update:
+    """The tasks of role vllm that swap, on the nodes a and b, in this order."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        collection = home / "ansible_collections/baremetal/inference"
+        shutil.copytree(ROOT / "plugins", collection / "plugins", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / "roles/vllm", collection / "roles/vllm")
+        shutil.copytree(ROOT / "meta", collection / "meta")
+        stand_in = "#!/usr/bin/python\n" + Path(__file__).with_name("stand_in.py").read_text(encoding="utf-8")
+        for name in MODULES:
+            (collection / f"plugins/modules/{name}.py").write_text(stand_in, encoding="utf-8")
+
+    def run(self, *failures: Call, seen: Sequence[tuple[Call, Call]] = (), **extra: Any) -> tuple[bool, str]:
+        """Whether it succeeded, and what was printed.
+
+        A call that has all of a failure's values fails; of what is `seen`, a call with the first gets the second.
+        """
+        (self.home / "wanted").write_text(json.dumps({"failures": failures, "seen": seen}))
+        (self.home / "calls").write_text("")
+        include = {"name": "baremetal.inference.vllm", "tasks_from": "update"}
+        variables = {
+            "vllm_instances": [{"name": "main", "model": "tiny-b", "port": 5005, "accelerator": "cpu"}],
+            "vllm_update_gateways": ["a"],
+            "vllm_update_run_id": "run1",
+            "vllm_image": "registry.example/vllm@sha256:" + "0" * 64,
+            "vllm_update_watch_seconds": 1,
+            "__vllm_batches": [[{"host": host, **TURN}] for host in ("a", "b")],
+            "__vllm_facts": {"instances": [ITEM]},
+            **extra,
+        }
+        environment = {"STAND_IN_HOST": "{{ inventory_hostname }}", "STAND_IN_HOME": str(self.home)}
+        task = {"name": "Update", "ansible.builtin.include_role": include}
+        play = {
+            "name": "Swap",
+            "hosts": "all",
+            "gather_facts": False,
+            "vars": variables,
+            "environment": environment,
+            "tasks": [task],
+        }
+        (self.home / "play.yml").write_text(json.dumps([play]))
+        local = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
+        (self.home / "hosts").write_text(f"a {local}\nb {local}\n")
+        done = subprocess.run(
+            ["ansible-playbook", "-i", self.home / "hosts", self.home / "play.yml"],
+            check=False,
+            text=True,
+            capture_output=True,
+            env={
+                **os.environ,
+                "ANSIBLE_COLLECTIONS_PATH": str(self.home),
+                "ANSIBLE_LOCAL_TEMP": str(self.home / "tmp"),
+            },
+            cwd=self.home,
+        )
+        output = " ".join((done.stdout + done.stderr).split())
+        assert "failed=" in output, output
+        return done.returncode == 0, output
+
+    def calls(self, module: str, on: str, **values: Any) -> list[Call]:
+        """The calls of a module for a node."""
+        calls = [json.loads(line) for line in (self.home / "calls").read_text().splitlines()]
+        return [call for call in calls if {"module": module, "on": on, **values}.items() <= call.items()]
+
+    def steps(self, on: str) -> list[str]:
+        """What was done to a node's engine, in short."""
+        said = []
+        for line in (self.home / "calls").read_text().splitlines():
+            call = json.loads(line)
+            if call["on"] != on:
+                continue
+            if call["module"] == "engine_drain":
+                said.append(call.get("state", "drained"))
+            elif call["module"] == "engine_switch":
+                said.append(f"{call.get('state', 'to')} {call['release']}")
+            elif call["module"] == "engine_probe":
+                said.append("probed")
+        return said
+
+    def locks_are_back(self) -> bool:
+        return all(self.calls("node_lock", on, state="released") for on in ("a", "b"))
+
+
+@pytest.fixture
+def update(tmp_path: Path) -> Update:
+    return Update(tmp_path)
+
+
+THERE = ["drained", "idle", "to 2", "probed", "undrained", "proven 2"]
+BACK = ["drained", "idle", "to 1", "probed", "undrained", "proven 1"]
+
+
+@pytest.mark.full
+def test_one_after_the_other(update: Update) -> None:
+    succeeded, output = update.run()
+    assert succeeded, output
+    assert update.steps("a") == THERE and update.steps("b") == THERE
+    assert output.count("serves release 2") >= 2 and "0 requests for main came meanwhile" in output
+    assert update.locks_are_back()
+
+
+def test_a_release_that_does_not_pass_goes_back_and_the_next_is_not_touched(update: Update) -> None:
+    succeeded, output = update.run({"module": "engine_probe", "release": 2})
+    assert not succeeded
+    assert update.steps("a") == ["drained", "idle", "to 2", "probed", *BACK] and update.steps("b") == []
+    assert "it failed on a" in output and "Admit | Try it: engine_probe was told to fail" in output
+    assert "main went back to the release that served before" in output
+    assert update.locks_are_back()
+
+
+@pytest.mark.full
+def test_all_go_back_where_that_is_wanted(update: Update) -> None:
+    succeeded, output = update.run(
+        {"module": "engine_watch", "on": "b"}, vllm_update_on_failure="all", vllm_update_watch_seconds=5
+    )
+    assert not succeeded and "it failed on b" in output
+    assert update.steps("a") == THERE + BACK
+    assert update.steps("b") == [*THERE[:-1], *BACK]
+    assert update.locks_are_back()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("module", "state"), [("gateway_servers", "drained"), ("engine_drain", "idle")])
+def test_what_cannot_be_drained_is_left_as_it_was(update: Update, module: str, state: str) -> None:
+    succeeded, output = update.run({"module": module, "state": state})
+    assert not succeeded and "was told to fail" in output
+    assert update.calls("engine_switch", "a") == [] and update.steps("a")[-1] == "undrained"
+    assert update.steps("b") == [] and update.locks_are_back()
+
+
+@pytest.mark.full
+def test_the_last_one_that_serves_is_not_taken(update: Update) -> None:
+    """When the plan was made, there was another."""
+    succeeded, output = update.run(seen=[({"module": "gateway_servers", "on": "b"}, {"up": ["b"]})])
+    assert not succeeded and "main on b is the last one that a sends requests to" in output
+    assert update.steps("a") == THERE and update.steps("b") == []
+    assert update.locks_are_back()
+
+
+@pytest.mark.full
+def test_what_cannot_go_back_stays_drained_and_is_named(update: Update) -> None:
+    succeeded, output = update.run({"module": "engine_switch"})
+    assert not succeeded
+    assert update.steps("a") == ["drained", "idle", "to 2", "drained", "idle", "to 1"]
+    assert "main: could not be put back and stays drained: Back | Switch to the release before" in output
+    assert update.locks_are_back()
+
+
+@pytest.mark.full
+def test_a_first_release_that_fails_has_no_way_back(update: Update) -> None:
+    succeeded, output = update.run({"module": "engine_probe"}, __vllm_facts={"instances": [{**ITEM, "origin": None}]})
+    assert not succeeded and "has never served: there is nothing to go back to" in output
+    assert update.steps("a") == ["drained", "idle", "to 2", "probed"]
+
+
+@pytest.mark.full
+def test_a_swap_that_was_cut_off_goes_back_even_where_nothing_was_touched_now(update: Update) -> None:
+    succeeded, output = update.run(
+        {"module": "gateway_servers", "state": "drained", "on": "a"},
+        __vllm_facts={"instances": [{**ITEM, "interrupted": True}]},
+    )
+    assert not succeeded and "could not be put back and stays drained" in output
+    assert "undrained" not in update.steps("a")
+
+
+@pytest.mark.full
+def test_a_run_that_has_lost_its_lock_touches_nothing_more(update: Update) -> None:
+    succeeded, output = update.run({"module": "node_lock", "on": "b"})
+    assert not succeeded and "node_lock was told to fail" in output
+    assert update.steps("b") == []
+
+
+@pytest.mark.full
+def test_every_gateway_is_asked(update: Update) -> None:
+    succeeded, output = update.run(vllm_update_gateways=["a", "b"], __vllm_batches=[[{"host": "a", **TURN}]])
+    assert succeeded, output
+    for state in ("drained", "serving"):
+        assert len(update.calls("gateway_servers", "a", state=state)) == 2
+
+
+@pytest.mark.full
+def test_a_gateway_that_does_not_let_go_can_be_cut_off(update: Update) -> None:
+    """By force: after the time to drain, requests in flight are lost, and the swap goes on."""
+    never = ({"module": "gateway_servers", "state": "drained"}, {"reached": False})
+    succeeded, output = update.run(seen=[never], vllm_update_force=True, vllm_update_drain_seconds=1)
+    assert succeeded, output
+    assert update.steps("a") == THERE and update.steps("b") == THERE
+
+
+@pytest.mark.full
+def test_two_instances_of_a_node_do_not_meet(update: Update) -> None:
+    """The second one fails, and only that goes back."""
+    succeeded, output = update.run(
+        {"module": "engine_probe", "name": "side", "release": 6},
+        __vllm_facts={"instances": [ITEM, {**ITEM, "name": "side", "origin": 5, "target": 6}]},
+        __vllm_batches=[[{"host": "a", **TURN}], [{"host": "a", **TURN, "name": "side"}]],
+    )
+    assert not succeeded and "side went back to the release that served before" in output
+    assert update.steps("a") == [
+        *THERE,
+        "drained",
+        "idle",
+        "to 6",
+        "probed",
+        *[step.replace("1", "5") for step in BACK],
+    ]
+    assert "main on a serves release 2" in output
