@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node that saves itself, as the tests see it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from node import Node, playbook
+
+SAVED = "/etc/inference /var/lib/inference/releases /var/lib/inference/known-good /etc/systemd/system/vllm@main.service"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A node that saves itself."""
+
+    node: Node
+
+    def backup(self) -> dict[str, Any]:
+        """Make one as the timer does; returns what the node says of it."""
+        self.node.run("systemctl start inference-backup.service")
+        return self.jobs()["backup"]
+
+    def jobs(self) -> dict[str, Any]:
+        return dict(json.loads(self.node.run("inference-backup status --json", check=False))["jobs"])
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        text = self.node.run("inference-backup restic snapshots --json --tag inference-node --host $(hostname)")
+        return list(json.loads(text) or [])
+
+    def restore(self, *options: str, check: bool = True, **extra: Any) -> str:
+        """Run restore.yml on this node; returns what it printed."""
+        name = "baremetal.inference.restore"
+        return playbook(self.node.name, *options, check=check, name=name, **extra)
+
+    def files(self) -> str:
+        """Kind, mode, owner, link and content of everything that a node's restore is about."""
+        listed = f"find {SAVED} -printf '%p %y %m %u %g %l\\n' | sort"
+        return self.node.run(f"{listed}; find {SAVED} -type f | sort | xargs sha256sum")

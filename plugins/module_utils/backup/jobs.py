@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the timers start: a backup, the retention, a look at the repository. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..node import files
+from . import record, staging, state
+from .places import Places
+from .restic import TAG, Access, Restic, ResticError
+from .settings import Settings
+
+
+class NotSetUp(Exception):
+    """The node's settings are not there or damaged; the message says who writes them."""
+
+
+def open_node(places: Places) -> tuple[Settings, Restic]:
+    """The node's settings, and the repository that they name. Raises NotSetUp."""
+    try:
+        settings = Settings.from_json(files.read_json(places.settings))
+        environment = files.read_json(places.environment) or {}
+        return settings, Restic(Access.of_node(places, settings, environment))
+    except (OSError, ValueError) as error:
+        raise NotSetUp(f"{error}: playbooks/backup.yml sets the node up") from error
+
+
+@contextlib.contextmanager
+def alone(places: Places) -> Iterator[None]:
+    """One job at a time on the node: the others wait."""
+    places.work.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with places.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def run(places: Places, job: str, clock: Callable[[], float] = time.time) -> dict[str, Any]:
+    """Do a job and return what is known of it then; a failure is in it, too. Raises NotSetUp."""
+    settings, restic = open_node(places)
+    work = {"backup": backup, "prune": prune, "check": check}[job]
+    with alone(places):
+        _remember(lambda: state.begin(places, settings, job, clock()))
+        try:
+            found, error = work(places, settings, restic), ""
+        except (ResticError, staging.StagingError, OSError, ValueError) as failure:
+            found, error = {}, str(failure)
+        known = {"ok": not error, "error": error, **found}
+        _remember(lambda: known.update(state.end(places, job, clock(), error, **found)))
+        return known
+
+
+def _remember(write: Callable[[], None]) -> None:
+    """A full disk must not keep a backup from being made: it is only told."""
+    try:
+        write()
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"inference-backup: the state cannot be kept: {error}\n")
+        sys.stderr.flush()
+
+
+def backup(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
+    """Save a snapshot. Raises ResticError, StagingError, OSError."""
+    staged = staging.stage(places.root, settings.paths, settings.exclude, places.staging, settings.max_mib << 20)
+    try:
+        value = record.collect(places.root, settings.host, staged.listing.values())
+        files.write(places.staging / record.FILE, files.to_json(value), 0o600)
+        tags = [f"machine-{value['machine_id'][:8]}"] if value["machine_id"] else []
+        summary = restic.backup(places.staging, settings.host, tags, settings.lock_minutes)
+    finally:
+        shutil.rmtree(places.staging, ignore_errors=True)
+    return {
+        "snapshot": str(summary["snapshot_id"])[:8],
+        "files": staged.files,
+        "bytes": staged.bytes,
+        "added": int(summary["data_added"]),
+        "tries": staged.tries,
+    }
+
+
+def prune(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
+    """Forget this host's old snapshots, and remove the data that none needs any more. Raises ResticError."""
+    keep = [word for key, count in settings.keep.items() for word in (f"--keep-{key}", str(count))]
+    words = ["forget", "--host", settings.host, "--tag", TAG, "--group-by", "host", *keep, "--prune"]
+    restic.patiently(words, settings.lock_minutes)
+    return {"snapshots": len(restic.snapshots(settings.host))}
+
+
+def check(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
+    """Look whether the repository is whole, and read a sample of its data. Raises ResticError."""
+    restic.patiently(["check", f"--read-data-subset={settings.check_subset}"], settings.lock_minutes)
+    return {"subset": settings.check_subset}
+
+
+def remove_leftovers(directory: Path, pattern: str) -> None:
+    """Take away what a run that was cut off has left."""
+    for path in directory.glob(pattern):
+        shutil.rmtree(path, ignore_errors=True)

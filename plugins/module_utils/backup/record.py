@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node was, written beside its files in every snapshot. Private to the collection."""
+
+from __future__ import annotations
+
+import grp
+import platform
+import pwd
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ..commands import Outcome, run
+from ..node import files
+from .trees import Entry, Owner
+
+SCHEMA = 1
+
+FILE = "inference-backup.json"
+"""At the root of a snapshot, where no file of a node lies."""
+
+_DRIVER = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
+
+
+def collect(root: Path, host: str, entries: Iterable[Entry], call: Callable[..., Outcome] = run) -> dict[str, Any]:
+    """Names and versions. What a machine does not have, is not in it."""
+    entries = list(entries)
+    listed = call(["dpkg-query", "--show", "--showformat=${binary:Package} ${Version} ${db:Status-Status}\\n"], 60)
+    words = [line.split() for line in listed.stdout.splitlines()]
+    return {
+        "schema": SCHEMA,
+        "host": host,
+        "machine_id": _read(root / "etc/machine-id"),
+        "debian": _read(root / "etc/debian_version"),
+        "kernel": platform.release(),
+        "nvidia_driver": driver_version(_read(root / "proc/driver/nvidia/version")),
+        "packages": {line[0]: line[1] for line in words if len(line) == 3 and line[2] == "installed"},
+        "users": _names({one.uid for one in entries}, lambda number: pwd.getpwuid(number).pw_name),
+        "groups": _names({one.gid for one in entries}, lambda number: grp.getgrgid(number).gr_name),
+    }
+
+
+def driver_version(text: str) -> str:
+    """The version in /proc/driver/nvidia/version; empty where there is no driver."""
+    first = text.splitlines()[0] if text else ""
+    match = _DRIVER.search(f"{first} ")
+    return match[1] if match else ""
+
+
+def read(snapshot: Path) -> dict[str, Any]:
+    """The record of a snapshot that lies at a path. Raises ValueError."""
+    value = files.read_json(snapshot / FILE)
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise ValueError(f"the snapshot holds no {FILE} of schema {SCHEMA}: it was not made by this collection")
+    return value
+
+
+def owner_here(value: dict[str, Any]) -> Owner:
+    """Translates a saved owner: the same name may have another number on this machine."""
+    users = _numbers(value.get("users", {}), lambda name: pwd.getpwnam(name).pw_uid)
+    groups = _numbers(value.get("groups", {}), lambda name: grp.getgrnam(name).gr_gid)
+    return lambda one: (users.get(one.uid, one.uid), groups.get(one.gid, one.gid))
+
+
+def _names(numbers: Iterable[int], name: Callable[[int], str]) -> dict[str, str]:
+    found = {}
+    for number in sorted(numbers):
+        try:
+            found[str(number)] = name(number)
+        except KeyError:
+            continue
+    return found
+
+
+def _numbers(names: dict[str, str], number: Callable[[str], int]) -> dict[int, int]:
+    found = {}
+    for saved, name in names.items():
+        try:
+            found[int(saved)] = number(name)
+        except KeyError:
+            continue
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where backups go: restic's addresses of repositories. Private to the collection; pure.
+
+Source of the forms: restic's manual, "Preparing a new repository".
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+DIRECTORY, SFTP, S3, REST = "directory", "sftp", "s3", "rest"
+
+_FORMS = (
+    "/srv/backup, sftp:user@host:/srv/backup, sftp://user@host:2222//srv/backup, s3:https://host/bucket or"
+    " rest:https://host:8000/path"
+)
+
+_VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+
+REST_USER, REST_SECRET = "RESTIC_REST_USERNAME", "RESTIC_REST_PASSWORD"
+
+OURS = frozenset({"RESTIC_REPOSITORY", "RESTIC_PASSWORD", "RESTIC_PASSWORD_FILE", "RESTIC_PASSWORD_COMMAND"})
+"""Variables of restic that have settings of their own."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository's address, taken apart."""
+
+    kind: str
+    address: str
+    host: str = ""
+    user: str = ""
+    port: int | None = None
+
+
+def parse(address: str) -> Repository:
+    """Take an address apart. Raises ValueError that says what is allowed."""
+    if address.startswith("/"):
+        return Repository(DIRECTORY, address)
+    scheme, _colon, rest = address.partition(":")
+    if scheme == "sftp" and rest.startswith("//"):
+        return _url(SFTP, address, address)
+    if scheme == "sftp":
+        match = re.fullmatch(r"(?:(?P<user>[^@:/]+)@)?(?P<host>[^@:/]+):(?P<path>.+)", rest)
+        if match:
+            return Repository(SFTP, address, match["host"], match["user"] or "")
+    if scheme == "s3" and rest:
+        found = _url(S3, address, rest if "://" in rest else f"https://{rest}")
+        if urlsplit(rest if "://" in rest else f"https://{rest}").path.strip("/"):
+            return found
+    if scheme == "rest" and rest.startswith(("http://", "https://")):
+        return _url(REST, address, rest)
+    raise ValueError(f"{mask(address)!r} is no address of a repository: {_FORMS}")
+
+
+def _url(kind: str, address: str, url: str) -> Repository:
+    parts = urlsplit(url)
+    if parts.password is not None:
+        raise ValueError(
+            f"{mask(address)!r} holds a password: it would be seen. Use backup_environment ({REST_USER} and"
+            f" {REST_SECRET} for REST, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for S3)"
+        )
+    if not parts.hostname:
+        raise ValueError(f"{mask(address)!r} names no host: {_FORMS}")
+    return Repository(kind, address, parts.hostname, parts.username or "", parts.port)
+
+
+def mask(address: str) -> str:
+    """An address that may be shown: whatever stands like a password in it is left out."""
+    return re.sub(r"(//[^/@:]*):[^/@]*@", r"\1:***@", address)
+
+
+def environment_problems(environment: Mapping[str, str]) -> list[str]:
+    """What is wrong with the credentials."""
+    found = [
+        f"backup_environment: {name!r} is no name of a variable" for name in environment if not _VARIABLE.match(name)
+    ]
+    found += [f"backup_environment: {name} has a setting of its own" for name in sorted(OURS & set(environment))]
+    found += [f"backup_environment: {name} must be of one line" for name, value in environment.items() if "\n" in value]
+    return found
+
+
+def for_restic(repository: Repository, environment: Mapping[str, str]) -> str:
+    """The address as restic takes it by its environment.
+
+    The credentials of REST go into it: restic 0.14, of Debian 12, knows no variables for them.
+    """
+    user, secret = environment.get(REST_USER, ""), environment.get(REST_SECRET, "")
+    if repository.kind != REST or not user:
+        return repository.address
+    scheme, _colon, rest = repository.address.removeprefix("rest:").partition("://")
+    return f"rest:{scheme}://{quote(user, safe='')}:{quote(secret, safe='')}@{rest.rpartition('@')[2]}"
+
+
+def ssh_command(repository: Repository, key: str, known_hosts: str) -> str:
+    """What restic reaches a server for SFTP by. Nothing is ever asked, and a host whose key is not known is refused."""
+    words = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=30"]
+    words += ["-o", "StrictHostKeyChecking=yes"]
+    words += ["-o", f"UserKnownHostsFile={known_hosts}"] if known_hosts else []
+    words += ["-i", key, "-o", "IdentitiesOnly=yes"] if key else []
+    words += ["-p", str(repository.port)] if repository.port else []
+    words += ["-l", repository.user] if repository.user else []
+    return shlex.join([*words, repository.host, "-s", "sftp"])

@@ -1,0 +1,225 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""restic as a program: what it is told, and what its answers mean. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..commands import NOT_INSTALLED, NOT_RUNNABLE, TIMEOUT, Outcome
+from ..commands import run as run_command
+from . import repository
+from .places import Places
+from .settings import Settings
+
+ABSENT, WRONG_PASSWORD, LOCKED, UNREACHABLE, NOT_THERE, OTHER = (
+    "absent",
+    "wrong_password",
+    "locked",
+    "unreachable",
+    "not_installed",
+    "other",
+)
+
+TAG = "inference-node"
+"""Of our snapshots: retention touches no other."""
+
+QUICK = 60.0
+"""Seconds for an answer that needs no data. restic tries a server that is gone again for minutes."""
+
+LONG = 12 * 3600.0
+"""Seconds for a job; systemd ends it before."""
+
+_CODES = {10: ABSENT, 11: LOCKED, 12: WRONG_PASSWORD}
+"""Since restic 0.17. Source: restic's manual, "Scripting", exit codes."""
+
+_WORDS = (
+    (WRONG_PASSWORD, r"wrong password or no key found"),
+    (LOCKED, r"already locked"),
+    # Debian 12's 0.14 exits 1 for everything.
+    (
+        ABSENT,
+        r"unable to open config file: .*(does not exist|no such file|NoSuch|\(404\))",
+    ),
+    (
+        UNREACHABLE,
+        r"connection refused|no route to host|timed? ?out|no such host|could not resolve|sftp session|Host key"
+        r" verification|unable to open repository|certificate|Permission denied|Forbidden|Unauthorized|\(401\)",
+    ),
+)
+
+
+class ResticError(Exception):
+    """restic did not do it. `kind` says why; the message is for people, and holds restic's own words."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a repository is reached. Secrets are named by their files, and credentials go by the environment."""
+
+    address: str
+    password_file: str
+    environment: Mapping[str, str]
+    key: str = ""
+    known_hosts: str = ""
+    ca_file: str = ""
+    cache: str = ""
+
+    @classmethod
+    def of_node(cls, places: Places, settings: Settings, environment: Mapping[str, str]) -> Access:
+        """As the node's own jobs reach it."""
+        return cls(
+            address=settings.repository,
+            password_file=str(places.password),
+            environment=environment,
+            key=str(places.key) if places.key.exists() else "",
+            known_hosts=str(places.known_hosts) if places.known_hosts.exists() else "",
+            ca_file=settings.ca_file,
+            cache=str(places.cache),
+        )
+
+    def variables(self) -> dict[str, str]:
+        """The environment of restic."""
+        parsed = repository.parse(self.address)
+        found = {
+            **self.environment,
+            "RESTIC_REPOSITORY": repository.for_restic(parsed, self.environment),
+            "RESTIC_PASSWORD_FILE": self.password_file,
+            # restic wants a home for its defaults.
+            "HOME": "/root",
+        }
+        return found | ({"RESTIC_CACHE_DIR": self.cache} if self.cache else {})
+
+    def options(self) -> list[str]:
+        """What stands in the command line; nothing of it is a secret."""
+        parsed = repository.parse(self.address)
+        words = ["--cacert", self.ca_file] if self.ca_file else []
+        words += [] if self.cache else ["--no-cache"]
+        if parsed.kind == repository.SFTP:
+            words += ["-o", f"sftp.command={repository.ssh_command(parsed, self.key, self.known_hosts)}"]
+        return words
+
+
+class Restic:
+    """A repository, by restic."""
+
+    def __init__(self, access: Access, run: Callable[..., Outcome] = run_command, program: str = "restic") -> None:
+        self.access = access
+        self._run = run
+        self._program = program
+
+    def call(self, *arguments: str, timeout: float = QUICK, directory: Path | None = None) -> str:
+        """Run restic and return what it printed. Raises ResticError."""
+        command = [self._program, *self.access.options(), *arguments]
+        if directory is not None:
+            command = ["env", f"--chdir={directory}", *command]
+        outcome = self._run(command, timeout, self.access.variables())
+        if outcome.code == 0:
+            return outcome.stdout
+        raise self._error(outcome, arguments[0])
+
+    def _error(self, outcome: Outcome, verb: str) -> ResticError:
+        said = self._clean(f"{outcome.stderr}\n{outcome.stdout}")
+        kind = meaning(outcome)
+        where = repository.mask(self.access.address)
+        last = "\n".join(said.splitlines()[-6:])
+        text = {
+            ABSENT: f"there is no repository at {where}",
+            WRONG_PASSWORD: (
+                f"the repository at {where} does not open with this password. backup_password must be the one that it"
+                " was made with; a new one is set with `restic key passwd` by somebody who has the old one"
+            ),
+            LOCKED: f"the repository at {where} is locked by a job that runs",
+            UNREACHABLE: f"the repository at {where} cannot be reached, or does not let this node in",
+            NOT_THERE: "restic is not installed: playbooks/backup.yml installs it",
+            OTHER: f"restic {verb} failed with {outcome.message or f'exit code {outcome.code}'}",
+        }[kind]
+        return ResticError(kind, f"{text}. restic said: {last}" if last and kind != NOT_THERE else text)
+
+    def _clean(self, text: str) -> str:
+        for value in self.access.environment.values():
+            # Short ones are no secrets, but words like "true".
+            text = text.replace(value, "***") if len(value) > 5 else text
+        return repository.mask(text).strip()
+
+    # --- questions
+
+    def identity(self) -> str:
+        """The repository's id: there is one, and the password opens it. Raises ResticError."""
+        return str(json.loads(self.call("cat", "config", "--no-lock"))["id"])
+
+    def create(self) -> str:
+        """Make a repository and return its id; restic refuses where one is. Raises ResticError."""
+        self.call("init")
+        return self.identity()
+
+    def snapshots(self, host: str) -> list[dict[str, Any]]:
+        """Our snapshots of a host, oldest first. Raises ResticError."""
+        text = self.call("snapshots", "--json", "--no-lock", "--host", host, "--tag", TAG, timeout=QUICK * 4)
+        return sorted(json.loads(text) or [], key=lambda one: str(one["time"]))
+
+    # --- jobs
+
+    def patiently(
+        self, arguments: list[str], minutes: float, pause: float = 15.0, directory: Path | None = None
+    ) -> str:
+        """Run what takes a lock; waits while another holds one. Raises ResticError.
+
+        Before every try, stale locks are removed: those that were not renewed for 30 minutes, and those of a process of
+        this host that is no more. restic itself judges that. Source: restic-unlock(1), and lock.Stale in its source.
+        """
+        deadline = time.monotonic() + minutes * 60
+        while True:
+            self.call("unlock", timeout=QUICK * 4)
+            try:
+                return self.call(*arguments, timeout=LONG, directory=directory)
+            except ResticError as error:
+                if error.kind != LOCKED or time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause)
+
+    def backup(self, directory: Path, host: str, tags: list[str], minutes: float) -> dict[str, Any]:
+        """Save what a directory holds, as the root of a snapshot; returns restic's summary. Raises ResticError."""
+        # A copy has a new inode and ctime each time; size and mtime are the file's own.
+        words = ["backup", "--json", "--host", host, "--ignore-inode", "--ignore-ctime"]
+        for tag in (TAG, *tags):
+            words += ["--tag", tag]
+        text = self.patiently([*words, "."], minutes, directory=directory)
+        return summary(text)
+
+    def restore(self, snapshot: str, target: Path) -> None:
+        """Write a whole snapshot below target, and read it again. Raises ResticError."""
+        self.call("restore", snapshot, "--no-lock", "--target", str(target), "--verify", timeout=LONG)
+
+
+def meaning(outcome: Outcome) -> str:
+    """Why restic failed."""
+    if outcome.failure in (NOT_INSTALLED, NOT_RUNNABLE) or outcome.code == 127:
+        return NOT_THERE
+    if outcome.code in _CODES:
+        return _CODES[outcome.code]
+    for kind, pattern in _WORDS:
+        if re.search(pattern, f"{outcome.stderr}\n{outcome.stdout}", re.IGNORECASE):
+            return kind
+    return UNREACHABLE if outcome.failure == TIMEOUT else OTHER
+
+
+def summary(text: str) -> dict[str, Any]:
+    """The last word of `restic backup --json`. Raises ResticError where there is none."""
+    for line in reversed(text.splitlines()):
+        if '"summary"' in line:
+            found = json.loads(line)
+            if isinstance(found, dict) and found.get("message_type") == "summary":
+                return found
+    raise ResticError(OTHER, "restic backup ended without saying what it saved")

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the backup of a node is told to do. Private to the collection; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from . import repository
+
+SCHEMA = 1
+
+KEEP = ("last", "hourly", "daily", "weekly", "monthly", "yearly")
+"""What restic forget keeps by. Source: restic-forget(1), options --keep-*."""
+
+ACCESS: dict[str, Any] = {
+    "environment": {"type": "dict", "default": {}, "no_log": True},
+    "sftp_key": {"type": "str", "default": "", "no_log": True},
+    "known_hosts": {"type": "list", "elements": "str", "default": []},
+    "ca_file": {"type": "str", "default": ""},
+}
+"""By what a repository is reached, as modules take it; the documentation's fragment `repository` tells of it."""
+
+_SUBSET = re.compile(r"^(?:\d+(?:\.\d+)?%|\d+/\d+|\d+[KMGT]?)$")
+"""What restic check --read-data-subset takes. Source: restic-check(1)."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All of it but the secrets."""
+
+    repository: str
+    host: str
+    """The name under which the node's snapshots are kept."""
+    paths: tuple[str, ...]
+    """What is saved: absolute, with shell patterns. What is not there is passed over."""
+    exclude: tuple[str, ...] = ()
+    keep: Mapping[str, int] = field(default_factory=dict)
+    check_subset: str = "5%"
+    ca_file: str = ""
+    max_mib: int = 1024
+    """More than that is no configuration, but a slip."""
+    lock_minutes: int = 30
+    """How long a job waits for another node's."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Settings:
+        """Raises ValueError."""
+        if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+            raise ValueError(
+                "the backup's settings are not there, or of another schema: playbooks/backup.yml writes them"
+            )
+        known = {one.name for one in fields(cls)} & set(value)
+        given: dict[str, Any] = {
+            key: tuple(value[key]) if isinstance(value[key], list) else value[key] for key in known
+        }
+        return cls(**given)
+
+
+def problems(settings: Settings, environment: Mapping[str, str], *, password: str) -> list[str]:
+    """Every mistake, with what is allowed."""
+    found = []
+    if not settings.repository:
+        found.append("backup_repository is not set: where the backups go, as /srv/backup or sftp:user@host:/srv/backup")
+    else:
+        try:
+            repository.parse(settings.repository)
+        except ValueError as error:
+            found.append(f"backup_repository: {error}")
+    if not password:
+        found.append(
+            "backup_password is not set: what the repository is encrypted with. Keep it in the vault, and on paper"
+        )
+    elif "\n" in password:
+        found.append("backup_password must be of one line")
+    if not settings.host.strip():
+        found.append("backup_host is empty: the name under which the node's snapshots are kept")
+    found += repository.environment_problems(environment)
+    for name, patterns in (("backup_paths", settings.paths), ("backup_exclude", settings.exclude)):
+        for pattern in patterns:
+            if not pattern.startswith("/") or ".." in pattern.split("/") or not pattern.strip("/*"):
+                found.append(f"{name}: {pattern!r} must be an absolute path below /, without ..")
+    for key, count in settings.keep.items():
+        if key not in KEEP:
+            found.append(f"backup_keep: {key!r} is none of {', '.join(KEEP)}")
+        elif not isinstance(count, int) or isinstance(count, bool) or count < 1:
+            found.append(f"backup_keep: {key} is {count!r}: must be a number of 1 or more")
+    if not settings.keep:
+        found.append("backup_keep is empty: nothing would be kept")
+    if not _SUBSET.match(settings.check_subset):
+        found.append(f"backup_check_subset is {settings.check_subset!r}: must be as 5%, 1/10 or 500M")
+    if settings.ca_file and not settings.ca_file.startswith("/"):
+        found.append(f"backup_ca_file is {settings.ca_file!r}: must be an absolute path on the node")
+    for name, number in (("backup_max_mib", settings.max_mib), ("backup_lock_minutes", settings.lock_minutes)):
+        if number < 1:
+            found.append(f"{name} is {number}: must be 1 or more")
+    return found

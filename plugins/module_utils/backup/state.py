@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the jobs went: a state file, and metrics of it. Private to the collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..node import files
+from . import repository
+from .places import JOBS, Places
+from .settings import Settings
+
+SCHEMA = 1
+
+_HELP = {
+    "inference_backup_last_success_timestamp_seconds": "When the job last succeeded.",
+    "inference_backup_last_run_timestamp_seconds": "When the job last ended.",
+    "inference_backup_last_run_success": "1 where the last run of the job succeeded.",
+    "inference_backup_duration_seconds": "How long the last run of the job took.",
+    "inference_backup_size_bytes": "What the last snapshot holds.",
+    "inference_backup_added_bytes": "What the last snapshot has added to the repository.",
+}
+
+
+def read(places: Places) -> dict[str, Any]:
+    """The state; a node that has not yet done anything has no jobs in it. Raises ValueError, OSError."""
+    value = files.read_json(places.state)
+    if value is None:
+        return {"schema": SCHEMA, "repository": "", "jobs": {}}
+    if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+        raise ValueError(f"{places.state} is not of schema {SCHEMA}: remove it, the next backup writes it anew")
+    return value
+
+
+def begin(places: Places, settings: Settings, job: str, now: float) -> None:
+    """A job begins. One that is cut off leaves just this."""
+    value = read(places)
+    address = repository.mask(settings.repository)
+    if value["repository"] != address:
+        # What was done with another repository says nothing of this one.
+        value.update(repository=address, jobs={})
+    value["host"] = settings.host
+    value["jobs"].setdefault(job, {})["began"] = now
+    _write(places, value)
+
+
+def end(places: Places, job: str, now: float, error: str = "", **found: Any) -> dict[str, Any]:
+    """A job has ended; returns what is known of it."""
+    value = read(places)
+    known: dict[str, Any] = value["jobs"].setdefault(job, {})
+    known.update(ended=now, seconds=round(now - known.get("began", now), 1), ok=not error, error=error)
+    if not error:
+        known.update(succeeded=now, **found)
+    _write(places, value)
+    publish(places, value)
+    return known
+
+
+def _write(places: Places, value: dict[str, Any]) -> None:
+    files.write(places.state, files.to_json(value), 0o644)
+
+
+def publish(places: Places, value: dict[str, Any]) -> None:
+    """Write the metrics where node_exporter reads, if it is there. Raises OSError."""
+    if places.metrics.parent.is_dir():
+        files.write(places.metrics, metrics(value))
+
+
+def metrics(value: dict[str, Any]) -> str:
+    """The text of the metrics file. Source of the form: Prometheus' text format 0.0.4."""
+    samples: dict[str, list[str]] = {name: [] for name in _HELP}
+    for job in JOBS:
+        known = value["jobs"].get(job, {})
+        label = f'{{job="{job}"}}'
+        for name, key in (
+            ("inference_backup_last_success_timestamp_seconds", "succeeded"),
+            ("inference_backup_last_run_timestamp_seconds", "ended"),
+            ("inference_backup_duration_seconds", "seconds"),
+        ):
+            if key in known:
+                samples[name].append(f"{label} {known[key]:.1f}".removesuffix(".0"))
+        if "ok" in known:
+            samples["inference_backup_last_run_success"].append(f"{label} {int(known['ok'])}")
+        if "bytes" in known:
+            samples["inference_backup_size_bytes"].append(f" {known['bytes']}")
+            samples["inference_backup_added_bytes"].append(f" {known['added']}")
+    lines = []
+    for name, text in _HELP.items():
+        if samples[name]:
+            lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge", *(name + each for each in samples[name])]
+    return "".join(f"{line}\n" for line in lines)

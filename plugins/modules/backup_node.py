@@ -1,0 +1,281 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: backup_node
+short_description: Let a node save itself by schedule
+version_added: 0.1.0
+description:
+  - Installs the command C(inference-backup), its settings and secrets (mode 0600), services and timers; or removes all
+    of it. The repository, and what was backed up, stay.
+  - Every mistake of the input is reported at once, before anything is changed.
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+options:
+  repository:
+    description: Where backups go, as M(baremetal.inference.backup_repository) takes it.
+    type: str
+    default: ""
+  password:
+    description: What the repository is encrypted with.
+    type: str
+    default: ""
+  host:
+    description: The name under which the node's snapshots are kept.
+    type: str
+    default: ""
+  paths:
+    description: What is saved. Absolute paths with shell patterns; what is not there is passed over.
+    type: list
+    elements: str
+    default: []
+  exclude:
+    description: What is left out of it.
+    type: list
+    elements: str
+    default: []
+  keep:
+    description: How many snapshots stay, by C(last), C(hourly), C(daily), C(weekly), C(monthly) and C(yearly).
+    type: dict
+    default: {}
+  check_subset:
+    description: How much of the data a check reads, as V(5%), V(1/10) or V(500M).
+    type: str
+    default: 5%
+  max_mib:
+    description: More than this is not saved, in MiB.
+    type: int
+    default: 1024
+  lock_minutes:
+    description: How long a job waits for another node's.
+    type: int
+    default: 30
+  schedules:
+    description: When C(backup), C(prune) and C(check) are started, as systemd.time(7) has it; empty for never.
+    type: dict
+    default: {}
+  delay_minutes:
+    description: By how much a node may be later, in minutes; each by its own.
+    type: int
+    default: 60
+  cpu_quota:
+    description: How much of one processor a job may take.
+    type: str
+    default: 100%
+  timeout_hours:
+    description: After how many hours a job is ended.
+    type: int
+    default: 6
+  state:
+    description: Whether the node shall save itself.
+    type: str
+    choices: [present, absent]
+    default: present
+extends_documentation_fragment:
+  - baremetal.inference.repository
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+    details:
+      - Secrets are left out.
+"""
+
+EXAMPLES = r"""
+- name: Have the node save itself every night
+  baremetal.inference.backup_node:
+    repository: /mnt/backup/fleet
+    password: "{{ vault_backup_password }}"
+    host: "{{ inventory_hostname }}"
+    paths: [/etc/inference, /var/lib/inference]
+    keep: {daily: 7, weekly: 5}
+    schedules: {backup: "02:30", prune: "Sun 04:30", check: "Wed 04:30"}
+"""
+
+RETURN = r"""
+files:
+  description: The files that were written or removed, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+"""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+# Ansible sends along what is imported here, and all that this imports: the command that is installed is a part of it.
+from ansible_collections.baremetal.inference.plugins.module_utils import node_library
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import program, units
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import JOBS, Places, service, timer
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import ACCESS, Settings, problems
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files, systemd
+
+ARGUMENTS = {
+    "repository": {"type": "str", "default": ""},
+    "password": {"type": "str", "default": "", "no_log": True},
+    **ACCESS,
+    "host": {"type": "str", "default": ""},
+    "paths": {"type": "list", "elements": "str", "default": []},
+    "exclude": {"type": "list", "elements": "str", "default": []},
+    "keep": {"type": "dict", "default": {}},
+    "check_subset": {"type": "str", "default": "5%"},
+    "max_mib": {"type": "int", "default": 1024},
+    "lock_minutes": {"type": "int", "default": 30},
+    "schedules": {"type": "dict", "default": {}},
+    "delay_minutes": {"type": "int", "default": 60},
+    "cpu_quota": {"type": "str", "default": "100%"},
+    "timeout_hours": {"type": "int", "default": 6},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+}
+
+
+def settings_of(params: dict[str, Any]) -> Settings:
+    """The settings, without the secrets."""
+    keep = {str(key): int(count) if str(count).isdigit() else count for key, count in params["keep"].items()}
+    return Settings(
+        repository=params["repository"],
+        host=params["host"],
+        paths=tuple(params["paths"]),
+        exclude=tuple(params["exclude"]),
+        keep=keep,
+        check_subset=params["check_subset"],
+        ca_file=params["ca_file"],
+        max_mib=params["max_mib"],
+        lock_minutes=params["lock_minutes"],
+    )
+
+
+def limits_of(params: dict[str, Any]) -> units.Limits:
+    """When, and how much of the machine."""
+    return units.Limits(
+        schedules={job: str(params["schedules"].get(job, "")) for job in JOBS},
+        delay_minutes=params["delay_minutes"],
+        cpu_quota=params["cpu_quota"],
+        timeout_hours=params["timeout_hours"],
+    )
+
+
+def found_problems(params: dict[str, Any]) -> list[str]:
+    """Every mistake of the input, with what is allowed."""
+    found = problems(settings_of(params), params["environment"], password=params["password"])
+    if not params["paths"]:
+        found.append("backup_paths is empty: nothing would be saved")
+    unknown = sorted(set(params["schedules"]) - set(JOBS))
+    if unknown:
+        found.append(f"schedules: {', '.join(unknown)}: must be of {', '.join(JOBS)}")
+    for job, text in limits_of(params).schedules.items():
+        if text and not is_calendar(text):
+            name = "backup_schedule" if job == "backup" else f"backup_{job}_schedule"
+            found.append(f"{name} is {text!r}: systemd.time(7) says how it is written, as Sun 04:30")
+    for key in ("delay_minutes", "timeout_hours"):
+        if params[key] < (key == "timeout_hours"):
+            found.append(f"backup_{key} is {params[key]}: must be {int(key == 'timeout_hours')} or more")
+    quota = params["cpu_quota"]
+    if not (quota.endswith("%") and quota[:-1].isdigit() and int(quota[:-1]) > 0):
+        found.append(f"backup_cpu_quota is {quota!r}: must be as 50%")
+    if any("\n" in line for line in params["known_hosts"]):
+        found.append("backup_sftp_known_hosts: every entry must be of one line")
+    return found
+
+
+def is_calendar(text: str) -> bool:
+    """Whether systemd takes it for a time."""
+    command = ["systemd-analyze", "calendar", text]
+    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
+
+
+def wanted_files(params: dict[str, Any], places: Places) -> dict[Path, tuple[str, int]]:
+    """Text and mode of every file but the command's."""
+    environment = {str(name): str(value) for name, value in params["environment"].items()}
+    found = {
+        places.settings: (files.to_json(settings_of(params).to_json()), 0o600),
+        places.password: (f"{params['password']}\n", 0o600),
+        places.environment: (files.to_json(environment), 0o600),
+    }
+    if params["sftp_key"]:
+        found[places.key] = (params["sftp_key"].rstrip("\n") + "\n", 0o600)
+    if params["known_hosts"]:
+        found[places.known_hosts] = ("".join(f"{line}\n" for line in params["known_hosts"]), 0o600)
+    texts = units.render(limits_of(params), params["repository"])
+    return found | {places.units / name: (text, 0o644) for name, text in texts.items()}
+
+
+def possible_files(places: Places) -> list[Path]:
+    """Every file that is ours, but for the command's."""
+    secrets = [places.settings, places.password, places.environment, places.key, places.known_hosts]
+    return [*secrets, *(places.units / name for job in JOBS for name in (service(job), timer(job)))]
+
+
+def shown(path: Path, text: str, places: Places) -> str:
+    """A file's text for the diff."""
+    secret = path in (places.password, places.environment, places.key)
+    return f"{path}:\n{'(not shown)' if secret else text.rstrip()}\n"
+
+
+def idle_timers(present: list[str]) -> list[str]:
+    """Timers that shall run and do not."""
+    found = systemd.show(present, ["ActiveState", "UnitFileState"])
+    return [name for name, unit in found.items() if list(unit.values()) != ["active", "enabled"]]
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    places, params = Places(), module.params
+    present = params["state"] == "present"
+    found = found_problems(params) if present else []
+    if found:
+        module.fail_json(msg="The backup cannot be set up like this. Nothing was changed.\n- " + "\n- ".join(found))
+    try:
+        wanted = wanted_files(params, places) if present else {}
+        before = {
+            path: path.read_text(encoding="utf-8", errors="replace") for path in possible_files(places) if path.exists()
+        }
+        written = [path for path in wanted if not files.same(path, *wanted[path])]
+        removed = [path for path in before if path not in wanted]
+        tool = node_library.plan(program.__name__, places.library, places.command, present)
+        timers = [path.name for path in wanted if path.suffix == ".timer"]
+        idle = idle_timers(timers)
+        if not module.check_mode:
+            gone = [path.name for path in removed if path.suffix == ".timer"]
+            if gone:
+                systemd.systemctl("disable", "--now", *gone)
+            if present:
+                for directory in (places.etc, places.work):
+                    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            tool.apply()
+            for path in written:
+                files.write(path, *wanted[path])
+            for path in removed:
+                path.unlink()
+            if any(path.parent == places.units for path in [*written, *removed]):
+                systemd.systemctl("daemon-reload")
+            if idle:
+                systemd.systemctl("enable", "--now", *idle)
+            again = [path.name for path in written if path.suffix == ".timer" and path.name not in idle]
+            if again:
+                systemd.systemctl("restart", *again)
+    except (systemd.SystemdError, ImportError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(
+        changed=bool(written or removed or tool.files or idle),
+        files=sorted([*(str(path) for path in [*written, *removed]), *tool.files]),
+        diff={
+            "before": "".join(shown(path, before.get(path, ""), places) for path in [*written, *removed])
+            + tool.diff["before"] * bool(tool.files),
+            "after": "".join(shown(path, wanted[path][0], places) for path in written)
+            + tool.diff["after"] * bool(tool.files),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, program, restic, state, units
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings, problems
+from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
+
+SETTINGS = Settings("/srv/x", "n1", ("/etc/inference",), keep={"daily": 7, "weekly": 2})
+
+
+class Fake:
+    """A restic that has one answer for each of its verbs."""
+
+    def __init__(self) -> None:
+        self.answers = {
+            "unlock": Outcome(0),
+            "backup": Outcome(0, stdout='{"message_type":"summary","snapshot_id":"0123456789abcdef","data_added":5}'),
+            "forget": Outcome(0),
+            "check": Outcome(1, stderr="Fatal: repository contains errors"),
+            "snapshots": Outcome(0, stdout="[]"),
+        }
+        self.calls: list[list[str]] = []
+
+    def __call__(self, command: Sequence[str], timeout: float, environment: Mapping[str, str]) -> Outcome:
+        self.calls.append(list(command))
+        return next(answer for verb, answer in self.answers.items() if verb in command)
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    places = Places(tmp_path)
+    for directory in (places.etc, places.metrics.parent, tmp_path / "etc/inference"):
+        directory.mkdir(parents=True)
+    places.settings.write_text(json.dumps(SETTINGS.to_json()))
+    places.password.write_text("x")
+    (tmp_path / "etc/inference/a.json").write_text("a")
+    return places
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
+    fake = Fake()
+    opened = jobs.open_node
+
+    def with_fake(places: Places) -> tuple[Settings, restic.Restic]:
+        settings, target = opened(places)
+        return settings, restic.Restic(target.access, run=fake)
+
+    monkeypatch.setattr(jobs, "open_node", with_fake)
+    return fake
+
+
+def test_a_backup_is_remembered_and_told(places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["status"], places) == 1
+    assert program.main(["backup"], places) == 0
+    known = state.read(places)["jobs"]["backup"]
+    assert (known["ok"], known["snapshot"], known["files"], known["bytes"]) == (True, "01234567", 1, 1)
+    assert not places.staging.exists()
+    metrics = places.metrics.read_text()
+    assert 'inference_backup_last_run_success{job="backup"} 1\n' in metrics
+    assert "inference_backup_size_bytes 1\n" in metrics
+    assert program.main(["status"], places) == 0
+    assert "snapshot 01234567, 1 files" in capsys.readouterr().out
+
+
+def test_a_failure_is_told_and_the_last_success_is_not_forgotten(places: Places, fake: Fake) -> None:
+    assert jobs.run(places, "backup", clock=lambda: 1000.0)["ok"]
+    fake.answers["backup"] = Outcome(None, failure="timeout", message="restic did not end within 5 s")
+    assert program.main(["backup"], places) == 1
+    known = state.read(places)["jobs"]["backup"]
+    assert known["ok"] is False and "cannot be reached" in known["error"] and known["succeeded"] == 1000.0
+    metrics = places.metrics.read_text()
+    assert 'inference_backup_last_run_success{job="backup"} 0\n' in metrics
+    assert 'inference_backup_last_success_timestamp_seconds{job="backup"} 1000\n' in metrics
+    assert not places.staging.exists()
+    assert program.main(["check"], places) == 1
+    assert "repository contains errors" in program.as_text(state.read(places), 2000.0)
+
+
+def test_retention_touches_nothing_but_the_hosts_own(places: Places, fake: Fake) -> None:
+    assert program.main(["prune"], places) == 0
+    command = next(call for call in fake.calls if "forget" in call)
+    words = ["--host", "n1", "--tag", "inference-node", "--group-by", "host", "--keep-daily", "7", "--keep-weekly", "2"]
+    assert command[command.index("forget") + 1 :] == [*words, "--prune"]
+
+
+def test_one_that_was_cut_off_is_told(places: Places) -> None:
+    state.begin(places, SETTINGS, "backup", 1000.0)
+    assert "runs, or was cut off" in program.as_text(state.read(places), 2000.0)
+
+
+def test_another_repository_begins_anew(places: Places, fake: Fake) -> None:
+    assert jobs.run(places, "backup")["ok"]
+    state.begin(places, Settings("/srv/other", "n1", ("/etc/inference",)), "check", 1000.0)
+    assert list(state.read(places)["jobs"]) == ["check"]
+
+
+def test_a_node_that_was_not_set_up_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(["backup"], Places(tmp_path)) == 1
+    assert "playbooks/backup.yml" in capsys.readouterr().err
+
+
+def test_all_mistakes_of_the_settings_are_found() -> None:
+    assert problems(SETTINGS, {}, password="x") == []
+    wrong = Settings("b2:x", " ", ("etc", "/", "/a/../b"), ("x",), {"often": 1, "daily": 0}, "5 %", "ca", 0, 0)
+    found = problems(wrong, {"A-B": "x"}, password="")
+    for words in (
+        "b2:x",
+        "password",
+        "host",
+        "'etc'",
+        "'/'",
+        "'/a/../b'",
+        "often",
+        "daily",
+        "subset",
+        "ca_file",
+        "A-B",
+    ):
+        assert any(words in one for one in found), words
+    assert any("keep is empty" in one for one in problems(Settings("/x", "h", ("/y",)), {}, password="x"))
+    assert Settings.from_json(json.loads(json.dumps(SETTINGS.to_json()))) == SETTINGS
+
+
+def test_units_have_limits_and_timers_a_schedule() -> None:
+    limits = units.Limits({"backup": "02:30", "prune": "", "check": "Wed 04:30"}, 60, "50%", 6)
+    texts = units.render(limits, "/srv/x")
+    assert "inference-backup-prune.service" in texts and "inference-backup-prune.timer" not in texts
+    assert "OnCalendar=Wed 04:30\nRandomizedDelaySec=60min\n" in texts["inference-backup-check.timer"]
+    for words in (
+        "CPUQuota=50%",
+        "IOSchedulingClass=idle",
+        "TimeoutStartSec=6h",
+        "ReadWritePaths=/var/lib/inference-backup",
+    ):
+        assert words in texts["inference-backup.service"]
+    assert " -/srv/x\n" in texts["inference-backup.service"]
+    # A unit that ends takes its directory in /run along: it is the backup's alone.
+    assert [name for name, text in texts.items() if "RuntimeDirectory=" in text] == ["inference-backup.service"]

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import repository
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "host", "user", "port"),
+    [
+        ("/srv/backup", "directory", "", "", None),
+        ("sftp:me@store:/srv/x", "sftp", "store", "me", None),
+        ("sftp:store:x", "sftp", "store", "", None),
+        ("sftp://me@store:2222//srv/x", "sftp", "store", "me", 2222),
+        ("s3:https://s3.example.com:9000/bucket/x", "s3", "s3.example.com", "", 9000),
+        ("s3:s3.example.com/bucket", "s3", "s3.example.com", "", None),
+        ("rest:https://store:8000/x/", "rest", "store", "", 8000),
+    ],
+)
+def test_an_address_is_taken_apart(address: str, kind: str, host: str, user: str, port: int | None) -> None:
+    assert repository.parse(address) == repository.Repository(kind, address, host, user, port)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "srv/backup", "sftp:store", "s3:https://host", "rest:store", "b2:bucket", "rest:https://a:secret@h/x"],
+)
+def test_what_restic_would_stumble_over_is_refused(address: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        repository.parse(address)
+    assert "secret" not in str(refused.value)
+
+
+def test_credentials_of_rest_reach_every_version_of_restic() -> None:
+    given = repository.parse("rest:https://store:8000/x")
+    credentials = {"RESTIC_REST_USERNAME": "n1", "RESTIC_REST_PASSWORD": "a/b@c"}
+    assert repository.for_restic(given, credentials) == "rest:https://n1:a%2Fb%40c@store:8000/x"
+    assert repository.for_restic(given, {}) == given.address
+    assert repository.mask(repository.for_restic(given, credentials)) == "rest:https://n1:***@store:8000/x"
+
+
+def test_ssh_asks_nothing_and_knows_its_server() -> None:
+    command = repository.ssh_command(repository.parse("sftp://me@store:2222//x"), "/etc/key", "/etc/known hosts")
+    for part in ("BatchMode=yes", "StrictHostKeyChecking=yes", "-p 2222", "-l me", "-i /etc/key", "store -s sftp"):
+        assert part in command
+    assert "'UserKnownHostsFile=/etc/known hosts'" in command
+
+
+def test_mistakes_of_the_environment_are_told_without_values() -> None:
+    found = repository.environment_problems({"A-B": "s3cret", "RESTIC_PASSWORD": "s3cret", "X": "s3cret\nY"})
+    assert len(found) == 3 and "s3cret" not in str(found)

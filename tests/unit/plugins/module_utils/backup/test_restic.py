@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import restic
+from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
+
+# What 0.14 of Debian 12 and 0.18 of Debian 13 said.
+ABSENT_12 = Outcome(1, stderr="Fatal: unable to open config file: stat /r/config: no such file or directory\n")
+ABSENT_12_SFTP = Outcome(1, stderr="Fatal: unable to open config file: Lstat: file does not exist\nIs there a\n")
+ABSENT_12_REST = Outcome(1, stderr="Fatal: unable to open config file: <config/> does not exist\nIs there a\n")
+DENIED_12 = Outcome(1, stderr="Fatal: unable to open config file: unexpected HTTP response (401): 401 Unauthorized\n")
+WRONG_12 = Outcome(1, stderr="Fatal: wrong password or no key found\n")
+REFUSED = Outcome(1, stderr="subprocess ssh: ssh: connect to host h port 22: Connection refused\nFatal: unable to open")
+LOCKED_12 = Outcome(
+    1, stderr="unable to create lock in backend: repository is already locked exclusively by PID 7 on n2"
+)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind"),
+    [
+        (ABSENT_12, restic.ABSENT),
+        (ABSENT_12_SFTP, restic.ABSENT),
+        (ABSENT_12_REST, restic.ABSENT),
+        (DENIED_12, restic.UNREACHABLE),
+        (Outcome(10, stderr="Fatal: repository does not exist"), restic.ABSENT),
+        (WRONG_12, restic.WRONG_PASSWORD),
+        (Outcome(12, stderr="Fatal: wrong password or no key found"), restic.WRONG_PASSWORD),
+        (LOCKED_12, restic.LOCKED),
+        (Outcome(11), restic.LOCKED),
+        (REFUSED, restic.UNREACHABLE),
+        (Outcome(1, stderr="client.Head: Head x: dial tcp: connect: connection refused"), restic.UNREACHABLE),
+        (Outcome(None, failure="timeout", message="did not end"), restic.UNREACHABLE),
+        (Outcome(None, failure="not_installed"), restic.NOT_THERE),
+        (Outcome(127, stderr="env: 'restic': No such file or directory"), restic.NOT_THERE),
+        (Outcome(1, stderr="Fatal: repository contains errors"), restic.OTHER),
+    ],
+)
+def test_what_restic_says_is_understood(outcome: Outcome, kind: str) -> None:
+    assert restic.meaning(outcome) == kind
+
+
+class Script:
+    """A restic that answers by the script."""
+
+    def __init__(self, *outcomes: Outcome) -> None:
+        self.outcomes = list(outcomes)
+        self.calls: list[list[str]] = []
+        self.environments: list[Mapping[str, str]] = []
+
+    def __call__(self, command: Sequence[str], timeout: float, environment: Mapping[str, str]) -> Outcome:
+        self.calls.append(list(command))
+        self.environments.append(environment)
+        return self.outcomes.pop(0)
+
+
+def of(script: Script, address: str = "rest:https://store/x") -> restic.Restic:
+    secrets = {"RESTIC_REST_USERNAME": "node", "RESTIC_REST_PASSWORD": "very-secret"}
+    return restic.Restic(restic.Access(address, "/etc/password", secrets), run=script)
+
+
+def test_no_secret_stands_in_a_command_line_or_a_message() -> None:
+    script = Script(Outcome(1, stderr="Fatal: https://node:very-secret@store/x said very-secret"))
+    with pytest.raises(restic.ResticError) as failed:
+        of(script).identity()
+    assert "very-secret" not in str(failed.value) and "very-secret" not in str(script.calls)
+    assert "very-secret" in script.environments[0]["RESTIC_REPOSITORY"]
+    assert script.environments[0]["RESTIC_PASSWORD_FILE"] == "/etc/password"
+
+
+def test_a_job_waits_for_anothers_lock_and_removes_stale_ones_before_each_try() -> None:
+    summary = '{"message_type":"status"}\n{"message_type":"summary","snapshot_id":"0123456789ab","data_added":5}\n'
+    script = Script(Outcome(0), LOCKED_12, Outcome(0), Outcome(0, stdout=summary))
+    target = of(script)
+    assert target.patiently(["backup"], minutes=1, pause=0) == summary
+    assert [call[call.index("--no-cache") + 1] for call in script.calls] == ["unlock", "backup"] * 2
+    assert not any("--remove-all" in call for call in script.calls)
+
+
+def test_a_lock_is_not_waited_for_for_ever() -> None:
+    with pytest.raises(restic.ResticError, match="locked by a job that runs"):
+        of(Script(Outcome(0), LOCKED_12)).patiently(["prune"], minutes=0, pause=1)
+
+
+def test_a_backup_is_the_root_of_its_snapshot() -> None:
+    script = Script(Outcome(0), Outcome(0, stdout='{"message_type":"summary","snapshot_id":"ab","data_added":5}'))
+    assert of(script).backup(Path("/run/copy"), "n1", ["machine-1"], 1)["data_added"] == 5
+    command = script.calls[1]
+    assert command[:2] == ["env", "--chdir=/run/copy"] and command[-1] == "."
+    assert command[command.index("--host") + 1] == "n1" and restic.TAG in command and "machine-1" in command
+    with pytest.raises(restic.ResticError):
+        restic.summary('{"message_type":"status"}')
+
+
+def test_sftp_has_its_command_and_s3_its_certificate() -> None:
+    access = restic.Access("sftp:me@h:/x", "/p", {}, key="/k", known_hosts="/h", cache="/c")
+    assert access.options()[0] == "-o" and "-i /k" in access.options()[1]
+    assert access.variables()["RESTIC_CACHE_DIR"] == "/c"
+    assert restic.Access("s3:h/b", "/p", {}, ca_file="/ca").options() == ["--cacert", "/ca", "--no-cache"]

@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import record, restore, trees
+
+
+def fill(root: Path, files: dict[str, str]) -> None:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    root = tmp_path / "saved"
+    fill(
+        root,
+        {
+            "etc/inference/a.json": "a",
+            "etc/inference/env/main.env": "KEY=secret-1",
+            "etc/systemd/system/vllm@main.service": "[Service]\n",
+            "var/lib/inference/releases/main/2/release.json": "{}",
+        },
+    )
+    (root / "etc/inference/env/main.env").chmod(0o600)
+    (root / "var/lib/inference/releases/main/active").symlink_to("2")
+    return root
+
+
+@pytest.fixture
+def live(saved: Path, tmp_path: Path) -> Path:
+    """As saved, but for what a test alters."""
+    root = tmp_path / "live"
+    found = trees.listing(saved, ["/*"])
+    root.mkdir()
+    for path in sorted(found):
+        trees.copy(saved / path, root / path, found[path])
+    return root
+
+
+PATTERNS = ["/etc/inference", "/var/lib/inference", "/etc/systemd/system/vllm@*.service"]
+
+
+def test_nothing_differs_from_itself(saved: Path, live: Path, tmp_path: Path) -> None:
+    plan = restore.plan(saved, live, PATTERNS)
+    assert plan.differences == [] and plan.only_here == []
+
+
+def test_all_is_brought_back_and_what_was_there_is_kept(saved: Path, live: Path, tmp_path: Path) -> None:
+    (live / "etc/inference/a.json").write_text("b")
+    (live / "etc/inference/env/main.env").chmod(0o644)
+    (live / "etc/inference/new.json").write_text("new")
+    (live / "etc/systemd/system/vllm@main.service").unlink()
+    active = live / "var/lib/inference/releases/main/active"
+    active.unlink()
+    active.symlink_to("1")
+    # A directory where a file was.
+    (live / "var/lib/inference/releases/main/2/release.json").unlink()
+    fill(live, {"var/lib/inference/releases/main/2/release.json/inside": "x"})
+    plan = restore.plan(saved, live, PATTERNS)
+    found = {one.path: one.differs for one in plan.differences}
+    assert found == {
+        "etc/inference/a.json": ("content",),
+        "etc/inference/env/main.env": ("mode",),
+        "etc/systemd/system/vllm@main.service": ("missing",),
+        "var/lib/inference/releases/main/2/release.json": ("kind",),
+        "var/lib/inference/releases/main/active": ("target",),
+    }
+    assert "etc/inference/new.json" in plan.only_here
+    assert restore.instances(plan.differences) == ["main"]
+    assert "secret" not in str(plan.diff())
+    aside = tmp_path / "aside/now"
+    restore.lay_over(plan, aside)
+    assert restore.plan(saved, live, PATTERNS).differences == []
+    assert (live / "etc/inference/new.json").read_text() == "new"
+    assert (aside / "etc/inference/a.json").read_text() == "b"
+    assert os.readlink(aside / "var/lib/inference/releases/main/active") == "1"
+    assert (aside / "var/lib/inference/releases/main/2/release.json/inside").read_text() == "x"
+    (tmp_path / "aside/before").mkdir()
+    restore.keep_only(aside)
+    assert list(aside.parent.iterdir()) == [aside]
+
+
+def test_a_restore_that_fails_is_undone(
+    saved: Path, live: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (live / "etc/inference/a.json").write_text("b")
+    (live / "etc/systemd/system/vllm@main.service").unlink()
+    os.unlink(live / "var/lib/inference/releases/main/active")
+    before = trees.listing(live, PATTERNS)
+    copy = trees.copy
+
+    def full(source: Path, destination: Path, one: trees.Entry, owner: tuple[int, int] | None = None) -> None:
+        if source.name == "active":
+            raise OSError(28, "No space left on device")
+        copy(source, destination, one, owner)
+
+    monkeypatch.setattr(trees, "copy", full)
+    with pytest.raises(restore.RestoreError, match="No space left"):
+        restore.lay_over(restore.plan(saved, live, PATTERNS), tmp_path / "aside")
+    assert set(trees.listing(live, PATTERNS)) == set(before)
+    assert (live / "etc/inference/a.json").read_text() == "b"
+
+
+def test_a_file_goes_where_it_is_asked_to(saved: Path, live: Path, tmp_path: Path) -> None:
+    plan = restore.plan_to(saved, "/etc/inference/a.json", live / "etc/inference/env")
+    restore.lay_over(plan, tmp_path / "aside")
+    assert (live / "etc/inference/env/a.json").read_text() == "a"
+    restore.lay_over(restore.plan_to(saved, "/etc/inference", live / "copy"), tmp_path / "aside")
+    assert (live / "copy/env/main.env").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(restore.RestoreError, match="no directory on the node"):
+        restore.plan_to(saved, "/etc/inference/a.json", live / "not/there")
+    with pytest.raises(restore.RestoreError, match="nothing at /etc/x"):
+        restore.plan_to(saved, "/etc/x", live)
+
+
+def snapshot(identity: str, **more: Any) -> dict[str, Any]:
+    return {"id": identity, "short_id": identity[:8], "time": "2026-11-20T02:30:00Z", "hostname": "n1", **more}
+
+
+def test_a_snapshot_is_chosen_without_a_guess() -> None:
+    known = [snapshot("aaaa1111" * 8), snapshot("aaaa2222" * 8, tags=["inference-node", "machine-0badcafe"])]
+    assert restore.choose(known, "latest", "n1") is known[1]
+    assert restore.choose(known, "aaaa1", "n1") is known[0]
+    assert restore.summary(known[1])["machine"] == "0badcafe"
+    for wanted in ("aaaa", "a", "ffff"):
+        with pytest.raises(restore.RestoreError, match="aaaa2222"):
+            restore.choose(known, wanted, "n1")
+    with pytest.raises(restore.RestoreError, match="holds no snapshot of n2"):
+        restore.choose([], "latest", "n2")
+
+
+def test_owners_are_found_by_name() -> None:
+    owner = record.owner_here({"users": {"4711": "root", "12": "nobody-knows"}, "groups": {"4711": "root"}})
+    assert owner(trees.Entry("file", 0o644, 4711, 4711)) == (0, 0)
+    assert owner(trees.Entry("file", 0o644, 12, 12)) == (12, 12)
+
+
+def test_the_drivers_version_is_read() -> None:
+    text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build\nGCC version: 12.2.0\n"
+    assert record.driver_version(text) == "570.86.15"
+    assert record.driver_version("") == ""

@@ -1,0 +1,222 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules of the backup: what they install, refuse, make and bring back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+from ansible.module_utils.common.text.converters import to_bytes
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, restic
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
+from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
+from ansible_collections.baremetal.inference.plugins.modules import (
+    backup_facts,
+    backup_node,
+    backup_repository,
+    backup_restore,
+)
+
+Call = Callable[..., dict[str, Any]]
+
+NODE: dict[str, Any] = {
+    "repository": "/srv/x",
+    "password": "very-secret-1",
+    "environment": {"AWS_SECRET_ACCESS_KEY": "very-secret-2"},
+    "sftp_key": "very-secret-3",
+    "known_hosts": ["store ssh-ed25519 AAAA"],
+    "host": "n1",
+    "paths": ["/etc/inference"],
+    "keep": {"daily": 7},
+    "schedules": {"backup": "02:30", "prune": "Sun 04:30", "check": ""},
+}
+
+TIMERS = ("inference-backup.timer", "inference-backup-prune.timer")
+
+
+class Systemd:
+    """A systemd that knows timers."""
+
+    def __init__(self) -> None:
+        self.enabled: set[str] = set()
+        self.calls: list[str] = []
+
+    def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        on = {"ActiveState": "active", "UnitFileState": "enabled"}
+        return {name: on if name in self.enabled else dict.fromkeys(on, "") for name in units}
+
+    def systemctl(self, *arguments: str) -> str:
+        self.calls.append(" ".join(arguments))
+        if arguments[0] == "enable":
+            self.enabled |= set(arguments[2:])
+        if arguments[0] == "disable":
+            self.enabled -= set(arguments[2:])
+        return ""
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(tmp_path)
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Systemd:
+    fake = Systemd()
+    monkeypatch.setattr(systemd, "show", fake.show)
+    monkeypatch.setattr(systemd, "systemctl", fake.systemctl)
+    monkeypatch.setattr(backup_node, "is_calendar", lambda text: text != "soon")
+    return fake
+
+
+@pytest.fixture
+def call(places: Places, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    # ansible-core 2.20 and later want to be told how the arguments are written.
+    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+
+    def run(module: ModuleType, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        monkeypatch.setattr(module, "Places", lambda: places)
+        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}})
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(encoded))
+        with pytest.raises(SystemExit):
+            module.main()
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return result
+
+    return run
+
+
+def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, places: Places) -> None:
+    predicted = call(backup_node, check=True, **NODE)
+    assert predicted["changed"] is True and fake.calls == [] and not places.etc.exists()
+    done = call(backup_node, **NODE)
+    assert done["files"] == predicted["files"]
+    assert fake.calls == ["daemon-reload", f"enable --now {' '.join(TIMERS)}"]
+    assert "very-secret" not in json.dumps(done)
+    assert places.etc.stat().st_mode & 0o777 == places.work.stat().st_mode & 0o777 == 0o700
+    for path in places.etc.iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600, path
+    assert places.password.read_text() == "very-secret-1\n" and "very-secret-1" not in places.settings.read_text()
+    assert call(backup_node, **NODE)["changed"] is False
+    # A schedule that is taken away stops its timer; one that differs is heeded at once.
+    fake.calls.clear()
+    call(backup_node, **{**NODE, "schedules": {"backup": "03:30"}})
+    assert fake.calls == [f"disable --now {TIMERS[1]}", "daemon-reload", f"restart {TIMERS[0]}"]
+    fake.enabled.clear()
+    assert call(backup_node, **{**NODE, "schedules": {"backup": "03:30"}})["changed"] is True, (
+        "a timer that was stopped"
+    )
+    assert call(backup_node, state="absent")["changed"] is True
+    assert not places.command.exists() and not places.password.exists() and fake.enabled == set()
+    assert call(backup_node, state="absent")["changed"] is False
+
+
+def test_the_command_runs_on_its_own(call: Call, fake: Systemd, places: Places) -> None:
+    call(backup_node, **NODE)
+    command = [sys.executable, "-I", "-S", str(places.command), "--help"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "save a snapshot now" in answer.stdout, answer.stderr
+
+
+def test_all_mistakes_are_told_at_once(call: Call, fake: Systemd, places: Places) -> None:
+    wrong = {"repository": "b2:x", "password": "", "keep": {"often": 1}, "cpu_quota": "half", "delay_minutes": -1}
+    found = call(backup_node, **{**NODE, **wrong, "schedules": {"backup": "soon", "never": ""}, "paths": []})
+    assert found["failed"] is True and not places.etc.exists()
+    for words in ("b2:x", "backup_password", "often", "quota", "delay", "backup_schedule is 'soon'", "never", "paths"):
+        assert words in found["msg"], words
+    assert "very-secret" not in json.dumps(found)
+
+
+def script(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Outcome]) -> list[list[str]]:
+    """A restic that answers by its verb; returns its calls."""
+    calls: list[list[str]] = []
+
+    def run(command: list[str], timeout: float, environment: dict[str, str]) -> Outcome:
+        calls.append(command)
+        return next(answer for verb, answer in answers.items() if verb in command)
+
+    monkeypatch.setattr(restic.Restic.__init__, "__defaults__", (run, "restic"))
+    return calls
+
+
+ABSENT = Outcome(10, stderr="Fatal: repository does not exist")
+THERE = Outcome(0, stdout='{"id": "0123"}')
+
+
+def test_a_repository_is_made_once(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given = {"repository": str(tmp_path / "new"), "password": "very-secret-1"}
+    calls = script(monkeypatch, {"config": THERE})
+    assert call(backup_repository, **given) == {
+        **call(backup_repository, **given),
+        "changed": False,
+        "state": "ready",
+        "id": "0123",
+    }
+    assert not any("init" in one for one in calls)
+    script(monkeypatch, {"config": ABSENT})
+    assert call(backup_repository, check=True, **given)["state"] == "absent"
+    script(monkeypatch, {"config": Outcome(12, stderr="wrong password or no key found")})
+    refused = call(backup_repository, **given)
+    assert "restic key passwd" in refused["msg"] and "Nothing was changed" in refused["msg"]
+    script(monkeypatch, {"config": Outcome(None, failure="not_installed")})
+    assert call(backup_repository, check=True, **given)["state"] == "unknown"
+    assert call(backup_repository, **given)["failed"] is True
+
+
+def test_a_repository_that_was_there_is_not_made_anew(
+    call: Call, monkeypatch: pytest.MonkeyPatch, places: Places, tmp_path: Path
+) -> None:
+    calls = script(monkeypatch, {"config": ABSENT})
+    address = str(tmp_path / "mount/fleet")
+    refused = call(backup_repository, repository=address, password="x")
+    assert "is it mounted?" in refused["msg"]
+    (tmp_path / "mount").mkdir()
+    places.work.mkdir(parents=True)
+    known = {"schema": 1, "repository": address, "jobs": {"backup": {"succeeded": 1.0}}}
+    places.state.write_text(json.dumps(known))
+    assert "gone, or not mounted" in call(backup_repository, repository=address, password="x")["msg"]
+    assert not any("init" in one for one in calls)
+
+
+def test_a_snapshot_is_laid_over_the_node(
+    call: Call, fake: Systemd, monkeypatch: pytest.MonkeyPatch, places: Places
+) -> None:
+    assert "playbooks/backup.yml" in call(backup_facts)["msg"]
+    call(backup_node, **NODE)
+    listed = [{"id": "ab" * 32, "short_id": "abababab", "time": "2026-11-20T02:30:00Z", "hostname": "n1", "tags": []}]
+    script(monkeypatch, {"snapshots": Outcome(0, stdout=json.dumps(listed))})
+    assert [one["id"] for one in call(backup_facts)["snapshots"]] == ["abababab"]
+
+    def fetch(self: restic.Restic, snapshot: str, target: Path) -> None:
+        (target / "etc/inference").mkdir(parents=True)
+        (target / "etc/inference/a.json").write_text("a")
+        (target / "inference-backup.json").write_text(json.dumps({"schema": 1, "kernel": "6.1"}))
+
+    monkeypatch.setattr(restic.Restic, "restore", fetch)
+    assert jobs.open_node(places)[0].host == "n1"
+    drill = call(backup_restore, snapshot="latest", drill=True)
+    assert drill["changed"] is False and drill["differences"][0]["differs"] == ["missing"]
+    predicted = call(backup_restore, check=True, snapshot="abab", paths=["/etc/inference"])
+    assert predicted["changed"] is True and not (places.root / "etc/inference").exists()
+    done = call(backup_restore, snapshot="abab", paths=["/etc/inference"])
+    assert done["differences"] == predicted["differences"] and done["aside"] == ""
+    assert (places.root / "etc/inference/a.json").read_text() == "a"
+    assert call(backup_restore, snapshot="latest")["changed"] is False
+    # What was replaced is kept until something else is.
+    (places.root / "etc/inference/a.json").write_text("b")
+    kept = Path(call(backup_restore, snapshot="latest")["aside"])
+    assert (kept / "etc/inference/a.json").read_text() == "b"
+    beside = call(backup_restore, snapshot="latest", paths=["/etc/inference/a.json"], target="/etc/b.json")
+    assert beside["changed"] is True and kept.exists()
+    assert list(places.work.glob("scratch-*")) == []
+    refused = call(backup_restore, snapshot="latest", paths=["etc", "/a/../b"], target="/x", drill=True)
+    assert "'etc'" in refused["msg"] and "drill" in refused["msg"] and "one path" in refused["msg"]
