@@ -8,7 +8,9 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 
 NODES ?= 1
+IMAGE ?= inference-engine:cpu
 SCENARIO ?=
+MINUTES ?= 60
 export INFERENCE_CACHE ?= $(HOME)/.cache/baremetal-inference
 # Recordings of real machines, for the tests of parsers; without them the own samples run alone.
 export INFERENCE_SAMPLES ?= $(abspath $(wildcard ../shared/fixtures))
@@ -16,7 +18,7 @@ export INFERENCE_SAMPLES ?= $(abspath $(wildcard ../shared/fixtures))
 VENV := .cache/venv
 IN_VENV := source $(VENV)/bin/activate; export PYTHONPATH=.cache;
 
-.PHONY: help setup demo demo-down lint sanity unit units molecule test test-full bench
+.PHONY: help setup demo demo-down lint sanity unit units molecule test test-full soak bench catalogue
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  make \1\t/' | expand -t 20
@@ -52,9 +54,15 @@ test: setup ## Every check that CI runs
 test-full: setup ## Everything, SCENARIO=… for one scenario
 	@$(IN_VENV) tests/tools/test --full $(SCENARIO)
 
+soak: setup ## An engine under saturating load for an hour is not restarted once (MINUTES=60)
+	@$(IN_VENV) INFERENCE_SOAK_MINUTES=$(MINUTES) PYTEST_ADDOPTS="-k saturation" tests/tools/scenarios recovery
+
 bench: ## Speed against a plain shell script, as a table and JSON
 	@tests/tools/setup demo
 	$(IN_VENV) tests/tools/bench
+
+catalogue: $(VENV)/.ready ## The engine's flags, asked from its image into the collection (IMAGE=… for another)
+	@$(IN_VENV) tests/tools/catalogue $(IMAGE)
 
 $(VENV)/.ready: requirements.txt
 	@tests/tools/setup tools

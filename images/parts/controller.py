@@ -11,7 +11,7 @@ from pathlib import Path
 from .tools import CACHE, IMAGES, content_hash, debootstrap, docker_build, download_wheels, image_exists, say, tag
 
 SOURCE = IMAGES / "controller"
-NAME = "inference-controller:latest"
+NAME = "inference-controller:current"
 PACKAGES = (
     *("python3", "python3-venv", "openssh-client", "rsync", "git", "make", "docker-cli", "ca-certificates", "curl"),
 )

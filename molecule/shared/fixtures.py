@@ -34,3 +34,13 @@ def node(request: pytest.FixtureRequest) -> Node:
 def used(request: pytest.FixtureRequest) -> list[Node]:
     """The nodes that the test uses."""
     return [request.getfixturevalue(name) for name in nodes_of(request.node)]
+
+
+def _one_of(wanted: str) -> pytest.MarkDecorator:
+    """A test of each node, of which `make test` asks one: the releases do not differ in what it is about."""
+    nodes = [name if name == wanted else pytest.param(name, marks=pytest.mark.full) for name in NAMES]
+    return pytest.mark.parametrize("node", nodes, indirect=True)
+
+
+on_deb12 = _one_of("deb12")
+on_deb13 = _one_of("deb13")

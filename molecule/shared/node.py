@@ -8,7 +8,7 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ class Node:
         play = str(PROJECT / "molecule/shared/baseline.yml")
         return playbook(self.name, "--tags", f"common_{part}", *options, check=check, name=play, **extra)
 
-    def module(self, name: str, **arguments: Any) -> dict[str, Any]:
+    def module(self, name: str, /, **arguments: Any) -> dict[str, Any]:
         """Run a module on this node; returns its result."""
         given = ["--args", json.dumps(arguments)] if arguments else []
         output = _ansible("ansible", self.name, "--module-name", name, *given, environment={}, errors=subprocess.PIPE)
@@ -132,25 +132,48 @@ def playbook(
     return result.stdout
 
 
+def start_playbook(limit: str, name: str, log: Path, **extra: Any) -> subprocess.Popen[bytes]:
+    """Begin a playbook in a process group of its own; what it prints goes to a file."""
+    command = ["ansible-playbook", "--limit", limit, "--extra-vars", json.dumps(extra), name]
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            _against_scenario(command),
+            cwd=PROJECT,
+            env=_environment({}),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
 def _ansible(
     *command: str, environment: dict[str, str], errors: int = subprocess.STDOUT
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of Ansible's against the scenario's inventory."""
     return subprocess.run(
-        # First, so that a test's own inventory wins.
-        [command[0], "--inventory", str(EPHEMERAL / "inventory"), *command[1:]],
+        _against_scenario(command),
         cwd=PROJECT,
-        env={
-            **os.environ,
-            "ANSIBLE_CONFIG": str(EPHEMERAL / "ansible.cfg"),
-            "ANSIBLE_COLLECTIONS_PATH": str(PROJECT / ".cache"),
-            "ANSIBLE_FORCE_COLOR": "0",
-            **environment,
-        },
+        env=_environment(environment),
         stdout=subprocess.PIPE,
         stderr=errors,
         text=True,
     )
+
+
+def _against_scenario(command: Sequence[str]) -> list[str]:
+    # First, so that a test's own inventory wins.
+    return [command[0], "--inventory", str(EPHEMERAL / "inventory"), *command[1:]]
+
+
+def _environment(more: dict[str, str]) -> dict[str, str]:
+    return {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(EPHEMERAL / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(PROJECT / ".cache"),
+        "ANSIBLE_FORCE_COLOR": "0",
+        **more,
+    }
 
 
 def changed_tasks(node: Node, scratch: Path, *options: str, part: str = "", **extra: Any) -> tuple[set[str], str]:

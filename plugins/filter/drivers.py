@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.choice import Node, Wish
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.compatibility import load
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.plan import decide
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.runfile import Installed
 
 
 def nvidia_driver_plan(
@@ -28,7 +29,7 @@ def nvidia_driver_plan(
         packages=facts["packages"],
         kernels=[kernel["release"] for kernel in facts["kernels"]],
         secure_boot=facts["secure_boot"]["enabled"],
-        runfile=facts["runfile"],
+        runfile=Installed(**facts["runfile"]) if facts["runfile"] else None,
         month=month,
     )
     return decide(Wish(**wish), node, load()).as_dict()

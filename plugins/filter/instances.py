@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import present_instances, served_models
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import (
+    present_instances,
+    served_models,
+)
 
 
 class FilterModule:

@@ -115,10 +115,22 @@ def read_installed(output: str) -> dict[str, Installed]:
     }
 
 
+def without(status: str, names: Iterable[str]) -> str:
+    """dpkg's file of what is installed, but for these packages."""
+    lines = {f"Package: {name}" for name in names}
+    return "\n\n".join(stanza for stanza in status.split("\n\n") if stanza.lstrip("\n").partition("\n")[0] not in lines)
+
+
 def read_candidates(output: str) -> set[str]:
     """The packages that some source offers, or that are installed, from ``apt-cache policy``."""
     found = re.findall(r"^(\S+):\n  Installed: .*\n  Candidate: (.+)$", output, re.M)
     return {name for name, candidate in found if candidate != "(none)"}
+
+
+def read_versions(output: str) -> list[str]:
+    """The versions that the sources have of a package, the newest first, from ``apt-cache madison``."""
+    fields = [line.split("|") for line in output.splitlines()]
+    return list(dict.fromkeys(row[1].strip() for row in fields if len(row) == 3))
 
 
 def read_components(output: str) -> list[str]:

@@ -53,6 +53,17 @@ class Mount:
     source: str
 
 
+def read_mounts(proc: Path) -> list[Mount]:
+    """Every mount, the later ones upon the earlier. Never asks a file system, which may not answer."""
+    found = []
+    for line in (proc / "self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        words = line.split()
+        # Optional fields of any number end with a dash. Source: proc(5).
+        kind, source = words[words.index("-", 6) + 1 :][:2]
+        found.append(Mount(words[2], decode(words[3]), decode(words[4]), kind, decode(source)))
+    return found
+
+
 class BlockDevices:
     """The block devices of this node; the roots are elsewhere in tests."""
 
@@ -68,13 +79,7 @@ class BlockDevices:
 
     def mounts(self) -> list[Mount]:
         """Every mount, the later ones upon the earlier. Never asks a file system, which may not answer."""
-        found = []
-        for line in (self.proc / "self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-            words = line.split()
-            # Optional fields of any number end with a dash. Source: proc(5).
-            kind, source = words[words.index("-", 6) + 1 :][:2]
-            found.append(Mount(words[2], decode(words[3]), decode(words[4]), kind, decode(source)))
-        return found
+        return read_mounts(self.proc)
 
     def mounted_at(self, path: str) -> Mount | None:
         """What an access to exactly this mount point reaches, or None where nothing is mounted."""

@@ -41,11 +41,14 @@ class Outcome:
     """The failure as a sentence."""
 
 
-def run(command: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None) -> Outcome:
+def run(
+    command: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None, *, stdin: str = ""
+) -> Outcome:
     """Run a program for `timeout` seconds at most, with everything it starts.
 
     Returns at the latest KILL_SECONDS after that, even if the program hangs in the kernel: then it is left behind.
-    Messages are in English; `environment` is added to the caller's. Raises nothing.
+    Messages are in English; `environment` is added to the caller's. `stdin` is for a secret, which has no place in a
+    command line: PIPE_BUF bytes (4096) at most. Raises nothing.
     """
     deadline = time.monotonic() + timeout
     path = f"{os.environ.get('PATH') or os.defpath}:{SYSTEM_DIRECTORIES}"
@@ -57,7 +60,7 @@ def run(command: Sequence[str], timeout: float, environment: Mapping[str, str] |
     try:
         process = subprocess.Popen(
             [program, *command[1:]],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "", **(environment or {})},
@@ -66,6 +69,10 @@ def run(command: Sequence[str], timeout: float, environment: Mapping[str, str] |
         )
     except (OSError, ValueError) as error:
         return Outcome(None, failure=NOT_RUNNABLE, message=f"{command[0]} cannot be run: {error}")
+    if process.stdin:
+        # A program that ended without reading is judged by what it says, as any other.
+        with suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(stdin.encode())
     return _watch(process, command[0], timeout, deadline)
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from .problems import Problem, nearest
+from .release import GPU_REQUESTS, Settings
 
 SECRET_LENGTH = 8
 """Ansible masks a secret wherever it occurs in a result: a shorter one would mask names and numbers as well."""
@@ -29,6 +31,36 @@ _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 # A comma would end the value within --mount; systemd and Docker both take the rest as it is.
 _PATH = re.compile(r"^/[^,\n]*[^/,\n]$")
 
+_TYPES = {"start_timeout": "int", "drain_timeout": "int", "pids_limit": "int", "ulimits": "dict", "cap_add": "list"}
+
+_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    item.name: {"type": _TYPES.get(item.name, "str"), **({"elements": "str"} if item.name == "cap_add" else {})}
+    for item in fields(Settings)
+    if item.name not in ("uid", "gid", "environment")
+}
+"""What the role decides, without what a node tells and what may be secret."""
+
+ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "instances": {"type": "list", "elements": "dict", "required": True},
+    "models": {"type": "dict", "required": True},
+    "image": {"type": "str", "required": True},
+    "engine_version": {"type": "str", "default": ""},
+    "user": {"type": "str", "required": True},
+    "environment": {"type": "dict", "default": {}},
+    "secret_environment": {"type": "dict", "default": {}, "no_log": True},
+    "settings": {"type": "dict", "default": {}, "options": _OPTIONS},
+}
+"""What modules take that render what the engines of a node run; doc_fragments/engine.py says the same for people."""
+
+
+def read_settings(given: Mapping[str, Any], uid: int, gid: int, *environments: Mapping[str, Any]) -> Settings:
+    """The settings of every container; what is None has the default, and later environments win."""
+    values = {key: value for key, value in given.items() if value is not None}
+    if "ulimits" in values:
+        values["ulimits"] = {name: str(value) for name, value in values["ulimits"].items()}
+    environment = {str(key): str(value) for variables in environments for key, value in variables.items()}
+    return Settings(**values, uid=uid, gid=gid, environment=environment)
+
 
 def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
     """All mistakes in the settings, under the names that the role gives them."""
@@ -40,6 +72,9 @@ def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
     for key in ("store_path", "cache_path"):
         if not _PATH.match(str(settings.get(key) or "")):
             refuse(key, "must be an absolute path without comma and without a slash at its end")
+    fast = str(settings.get("fast_path") or "")
+    if fast and not _PATH.match(fast):
+        refuse("fast_path", "must be an absolute path without comma and without a slash at its end, or empty")
     for key in ("start_timeout", "drain_timeout"):
         if not isinstance(settings.get(key), int) or settings[key] < 1:
             refuse(key, "must be a number of seconds, 1 or more")
@@ -54,6 +89,8 @@ def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
             refuse("ulimits", f"{name!r} is no limit: {nearest(str(name), ULIMITS)}")
         elif not _ULIMIT.match(str(value)):
             refuse("ulimits", f"{name}: must be a number, -1 for none, or SOFT:HARD, found {value!r}")
+    if settings.get("gpu_request", GPU_REQUESTS[0]) not in GPU_REQUESTS:
+        refuse("gpu_request", f"must be one of {', '.join(GPU_REQUESTS)}")
     for capability in settings.get("cap_add") or []:
         if not _CAPABILITY.match(str(capability)):
             refuse("cap_add", f"{capability!r} is no capability: write it like IPC_LOCK")

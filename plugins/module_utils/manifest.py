@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import json
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import safetensors
+from .model import shards
+from .model.shards import FileProblem
 from .node import files as node_files
 from .problems import Problem
 
@@ -26,15 +27,18 @@ SCHEMA = 1
 MANIFEST = "manifest.json"
 """The store's own file at the top of a published revision; never part of a model."""
 
+INFO = "model_info.json"
+"""Names the base of a published variant; never part of a model."""
+
 CONFIG = "config.json"
-INDEX = "model.safetensors.index.json"
-WEIGHTS = ".safetensors"
 
 REVISION_DIGITS = 12
 """Hexadecimal digits of a revision, as git abbreviates in large repositories."""
 
-OTHER_WEIGHTS = (".bin", ".gguf", ".pt", ".pth")
-"""Weights that are not served: pickles run code when they are loaded, the others have no header to check."""
+NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+"""A model's name becomes a directory."""
+
+REVISION = re.compile(rf"^[0-9a-f]{{{REVISION_DIGITS}}}$")
 
 HASH_THREADS = 4
 """One thread hashes at 1 to 2 GB/s where the processor has SHA instructions; NVMe reads several times that."""
@@ -186,10 +190,10 @@ def find_files(root: Path, where: str) -> tuple[dict[str, Path], list[Problem]]:
     """The files of a model by relative path, links resolved.
 
     Hidden files are left out (.git, .gitattributes, .cache), and the store's own manifest. Links may lead to files of
-    the same directory, and of the same repository where the directory is a snapshot in a hub cache; a link that leads
-    elsewhere is a problem, for what lies there is not the model's.
+    the same directory, of the same repository where the directory is a snapshot in a hub cache, and of the base where
+    it is a variant; a link that leads elsewhere is a problem, for what lies there is not the model's.
     """
-    boundary = _boundary(root)
+    boundaries = _boundaries(root)
     files: dict[str, Path] = {}
     problems: list[Problem] = []
 
@@ -218,8 +222,8 @@ def find_files(root: Path, where: str) -> tuple[dict[str, Path], list[Problem]]:
                 # Python before 3.13 reports a loop of links as RuntimeError.
                 wrong(path, f"is a link to nothing: {os.readlink(path)}")
                 continue
-            if not real.is_relative_to(boundary):
-                wrong(path, f"is a link that leaves {boundary}: {real}; put the file itself there")
+            if not any(real.is_relative_to(boundary) for boundary in boundaries):
+                wrong(path, f"is a link that leaves {boundaries[0]}: {real}; put the file itself there")
             elif not stat.S_ISREG(real.stat().st_mode):
                 wrong(path, "is no regular file: remove it")
             elif not os.access(real, os.R_OK):
@@ -234,49 +238,15 @@ def check(root: Path, files: Mapping[str, Path], where: str) -> tuple[int, list[
 
     Returns the bytes of its weights and every problem found.
     """
-    problems: list[Problem] = []
-
-    def wrong(name: str, message: str) -> None:
-        problems.append(Problem(where, f"{root / name} {message}"))
-
-    def parsed(name: str) -> Any:
-        try:
-            value = json.loads(files[name].read_bytes())
-        except (OSError, ValueError, RecursionError) as error:
-            wrong(name, f"is not JSON: {error}")
-            return None
-        if not isinstance(value, dict):
-            wrong(name, f"must be a dictionary, found {type(value).__name__}")
-            return None
-        return value
-
-    if CONFIG in files:
-        parsed(CONFIG)
-    else:
-        wrong(CONFIG, "is missing: a model needs its configuration")
-    headers: dict[str, safetensors.Header] = {}
-    for name, path in files.items():
-        if name.endswith(WEIGHTS):
-            try:
-                headers[name] = safetensors.read(path)
-            except (OSError, safetensors.SafetensorsError) as error:
-                wrong(name, str(error))
-    if INDEX in files:
-        index = parsed(INDEX)
-        shards = _shards(index)
-        if index is not None and not shards:
-            wrong(INDEX, "names no shard: its weight_map is missing or empty")
-        for shard, tensors in shards.items():
-            if shard not in files:
-                wrong(shard, f"is missing: {INDEX} names it; fetch it again")
-            elif shard in headers and (lacking := sorted(tensors - set(headers[shard].tensors))):
-                wrong(shard, f"lacks {len(lacking)} tensors that {INDEX} says it holds, such as {lacking[0]}")
-        weights = set(shards)
-    else:
-        weights = {name for name in files if name.endswith(WEIGHTS) and "/" not in name}
-        if not weights:
-            problems.append(Problem(where, _no_weights(root, files)))
-    return sum(headers[name].weight_bytes for name in weights if name in headers), problems
+    problems: list[FileProblem] = []
+    if CONFIG not in files:
+        problems.append(FileProblem(CONFIG, "is missing: a model needs its configuration"))
+    elif message := shards.read_json(files[CONFIG])[1]:
+        problems.append(FileProblem(CONFIG, message))
+    found = shards.read(files)
+    return sum(header.weight_bytes for header in found.loaded.values()), [
+        Problem(where, f"{root / problem.file} {problem.message}") for problem in [*problems, *found.problems]
+    ]
 
 
 def human(size: int) -> str:
@@ -287,25 +257,24 @@ def human(size: int) -> str:
     return f"{size} bytes"
 
 
-def _shards(index: Any) -> dict[str, set[str]]:
-    """The tensors of each shard, as the index says."""
-    shards: dict[str, set[str]] = {}
-    weight_map = index.get("weight_map") if isinstance(index, dict) else None
-    for tensor, shard in weight_map.items() if isinstance(weight_map, dict) else ():
-        shards.setdefault(str(shard), set()).add(tensor)
-    return shards
+def base_of(root: Path) -> Path | None:
+    """The directory that a published variant has links to; None where it is none, or does not tell."""
+    try:
+        base = node_files.read_json(root / INFO)["base"]
+        name, revision = str(base["name"]), str(base["revision"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    safe = NAME.match(name) and REVISION.match(revision)
+    return root.parent.parent / name / revision if safe else None
 
 
-def _no_weights(root: Path, files: Mapping[str, Path]) -> str:
-    others = sorted(name for name in files if name.endswith(OTHER_WEIGHTS))
-    found = f"found only {', '.join(others[:3])}, convert it" if others else "found none"
-    return f"{root} holds no weights: expected *{WEIGHTS}, {found}"
-
-
-def _boundary(root: Path) -> Path:
+def _boundaries(root: Path) -> list[Path]:
     """How far links may lead: the directory; in a hub cache (REPOSITORY/snapshots/REVISION) the repository."""
     real = root.resolve()
-    return real.parent.parent if real.parent.name == "snapshots" else real
+    base = base_of(real)
+    # The base of a variant on the fast path may be a link.
+    bases = [Path(os.path.realpath(base))] if base else []
+    return [real.parent.parent if real.parent.name == "snapshots" else real, *bases]
 
 
 def _sha256(path: Path) -> str:

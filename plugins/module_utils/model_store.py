@@ -12,48 +12,60 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shlex
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .manifest import MANIFEST, REVISION_DIGITS, HashCache, Manifest, build, human
+from .manifest import MANIFEST, NAME, REVISION_DIGITS, HashCache, Manifest, build, human
 from .node import files as node_files
 from .problems import InputError, Problem
+from .remote_source import Remote
+from .remote_source import parse as parse_remote
 
 CONTROLLER = "controller"
 NODE = "node"
+REMOTE = "remote"
 PREFIX = f"{CONTROLLER}:"
 
 INCOMING = ".incoming"
 BROKEN = ".broken-"
 """Between a revision's name and the time at which it was put aside."""
 
-NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-"""A model's name becomes a directory."""
-
 GIB = 1 << 30
+
+COPY_THREADS = 4
+"""Files that are copied at a time: one reader alone leaves an NVMe, or a server of files, half idle."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from: a directory on the controller or on the node."""
+    """Where a model comes from: a directory on the controller or on the node, or what the node fetches itself."""
 
     origin: str
     path: Path
+    remote: Remote | None = None
+
+    def __str__(self) -> str:
+        return self.remote.location if self.remote else str(self.path)
 
 
-def parse_source(text: str) -> Source:
-    """Read the key `model` of a registry entry. Raises ValueError that says what is allowed."""
+def parse_source(entry: Mapping[str, Any]) -> Source:
+    """Read the key `model` of a registry entry, and what pins it. Raises ValueError that says what is allowed."""
+    remote = parse_remote(entry)
+    if remote:
+        return Source(REMOTE, Path(), remote)
+    given = entry.get("model")
+    text = given if isinstance(given, str) else ""
     origin, path = (CONTROLLER, text.removeprefix(PREFIX)) if text.startswith(PREFIX) else (NODE, text)
     if not path.startswith("/"):
         raise ValueError(
-            "is not supported by this version: use controller:/absolute/path for a directory on the controller, "
-            "or /absolute/path for one on the node"
+            "must be controller:/absolute/path for a directory on the controller, /absolute/path for one on the node, "
+            "https://…tar for an archive, or a hub's ORGANISATION/NAME"
         )
     return Source(origin, Path(os.path.normpath(path)))
 
@@ -63,15 +75,15 @@ def load_sources(models: Mapping[str, Any]) -> tuple[dict[str, Source], list[Pro
     sources: dict[str, Source] = {}
     problems: list[Problem] = []
     for name, entry in models.items():
-        text = entry.get("model") if isinstance(entry, Mapping) else None
         if not NAME.match(name):
             message = "cannot name a directory: use letters, digits, dot, dash and underscore"
             problems.append(Problem(f"models.{name}", message))
             continue
         try:
-            sources[name] = parse_source(text if isinstance(text, str) else "")
+            sources[name] = parse_source(entry if isinstance(entry, Mapping) else {})
         except ValueError as error:
-            problems.append(Problem(f"models.{name}", str(error), "model", text))
+            given = entry.get("model") if isinstance(entry, Mapping) else None
+            problems.append(Problem(f"models.{name}", str(error), "model", given))
     return sources, problems
 
 
@@ -145,7 +157,7 @@ class Store:
         path = self.root / name / manifest.revision
         incoming = self.root / INCOMING / f"{name}-{manifest.revision}"
         damage, donors = self._compare(path, manifest)
-        for aside in self._aside(path):
+        for aside in _aside(path):
             donors = {**self._compare(aside, manifest)[1], **donors}
         published = path.is_dir() and not damage
         missing = {
@@ -163,14 +175,16 @@ class Store:
         """
         make_directory(plan.incoming)
         if source:
-            for relative in plan.missing:
-                _copy(source / relative, plan.incoming / relative, plan.manifest.files[relative].size)
+            _copy_all(source, plan)
         self._verify(plan)
         for relative, donor in plan.donors.items():
             _replace_by_link(donor, plan.incoming / relative)
         _tidy(plan.incoming, plan.manifest)
         node_files.write_json(plan.incoming / MANIFEST, plan.manifest.to_dict())
-        self._swap(plan)
+        put_in_place(plan.incoming, plan.path)
+        # What an earlier, abandoned transfer of another revision has left takes space and is of no use any more.
+        for abandoned in plan.incoming.parent.glob(f"{plan.name}-{'[0-9a-f]' * REVISION_DIGITS}"):
+            shutil.rmtree(abandoned)
         for relative, file in plan.manifest.files.items():
             self.cache.keep(plan.path / relative, file.sha256)
 
@@ -197,7 +211,7 @@ class Store:
                 damage.append(
                     f"{found} was altered: expected sha256 {manifest.files[relative].sha256}, found {hashes[found]}"
                 )
-        strays = set(_walk(path)) - set(manifest.files) - {MANIFEST}
+        strays = set(walk(path)) - set(manifest.files) - {MANIFEST}
         damage += [f"{path / stray} does not belong there" for stray in sorted(strays)]
         try:
             recorded = node_files.read_json(path / MANIFEST)
@@ -232,22 +246,21 @@ class Store:
         if problems:
             raise InputError(problems)
 
-    def _swap(self, plan: Plan) -> None:
-        """Give the incoming directory its name; one that was damaged goes when the new one is in its place."""
-        make_directory(plan.path.parent)
-        if plan.path.exists():
-            plan.path.rename(plan.path.with_name(f"{plan.path.name}{BROKEN}{int(time.time())}"))
-        plan.incoming.rename(plan.path)
-        _sync(plan.path.parent)
-        # What an earlier, abandoned transfer of another revision has left takes space and is of no use any more.
-        abandoned = plan.incoming.parent.glob(f"{plan.name}-{'[0-9a-f]' * REVISION_DIGITS}")
-        for directory in [*self._aside(plan.path), *abandoned]:
-            shutil.rmtree(directory)
 
-    @staticmethod
-    def _aside(path: Path) -> list[Path]:
-        """Damaged copies of a revision; one is left behind when a repair was cut off half-way."""
-        return sorted(path.parent.glob(f"{path.name}{BROKEN}*"))
+def put_in_place(incoming: Path, path: Path) -> None:
+    """Give a complete directory its name; one that was damaged goes when the new one is in its place."""
+    make_directory(path.parent)
+    if path.exists():
+        path.rename(path.with_name(f"{path.name}{BROKEN}{int(time.time())}"))
+    incoming.rename(path)
+    sync(path.parent)
+    for directory in _aside(path):
+        shutil.rmtree(directory)
+
+
+def _aside(path: Path) -> list[Path]:
+    """Damaged copies of a revision; one is left behind when a repair was cut off half-way."""
+    return sorted(path.parent.glob(f"{path.name}{BROKEN}*"))
 
 
 def check_place(root: Path, name: str, source: Path) -> list[Problem]:
@@ -259,17 +272,17 @@ def check_place(root: Path, name: str, source: Path) -> list[Problem]:
     return []
 
 
-def check_space(root: Path, plans: Sequence[Plan], reserve: int, free: int | None = None) -> list[Problem]:
-    """Whether all models that are still to come fit at once; `reserve` and `free` in bytes."""
-    coming = [plan for plan in plans if plan.missing_bytes]
+def check_space(root: Path, missing: Mapping[str, int], reserve: int, free: int | None = None) -> list[Problem]:
+    """Whether all models that are still to come fit at once; `missing` by model, `reserve` and `free` in bytes."""
+    coming = {name: size for name, size in missing.items() if size}
     if not coming:
         return []
     if free is None:
         free = free_bytes(root)
-    wanted = sum(plan.missing_bytes for plan in coming)
+    wanted = sum(coming.values())
     if free >= wanted + reserve:
         return []
-    parts = ", ".join(f"{plan.name} {human(plan.missing_bytes)}" for plan in coming)
+    parts = ", ".join(f"{name} {human(size)}" for name, size in coming.items())
     message = (
         f"not enough space: needed {(wanted + reserve) / GIB:.2f} GiB ({parts}; kept free, and for the image: "
         f"{reserve / GIB:g}), free {free / GIB:.2f} GiB on the file system of {existing(root)}: make room, "
@@ -302,7 +315,7 @@ def make_directory(path: Path) -> None:
             parent.chmod(0o755)
 
 
-def _walk(root: Path) -> Iterator[str]:
+def walk(root: Path) -> Iterator[str]:
     """The relative paths of the files below a directory, hidden ones left out."""
     for directory, subdirectories, names in os.walk(root):
         subdirectories[:] = [name for name in subdirectories if not name.startswith(".")]
@@ -325,11 +338,23 @@ def _literal(path: str) -> str:
     return "".join(f"\\{character}" if character in "\\*?[" else character for character in path)
 
 
+def _copy_all(source: Path, plan: Plan) -> None:
+    """Copy the missing files within the node, some at a time. Raises OSError."""
+    for relative in plan.missing:
+        (plan.incoming / relative).parent.mkdir(parents=True, exist_ok=True)
+
+    def copy(relative: str) -> None:
+        _copy(source / relative, plan.incoming / relative, plan.manifest.files[relative].size)
+
+    with ThreadPoolExecutor(max_workers=COPY_THREADS) as pool:
+        # The largest first: no thread is left with one at the end.
+        list(pool.map(copy, sorted(plan.missing, key=lambda relative: -plan.missing[relative])))
+
+
 def _copy(source: Path, target: Path, size: int) -> None:
     """Copy a file within the node, unless an earlier run has: blocks are shared where the file system can."""
     if _size(target) == size:
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
     with source.open("rb") as reader, target.open("wb") as writer:
         try:
             while os.copy_file_range(reader.fileno(), writer.fileno(), GIB):
@@ -342,6 +367,10 @@ def _copy(source: Path, target: Path, size: int) -> None:
             writer.truncate(0)
             writer.seek(0)
             shutil.copyfileobj(reader, writer, 16 << 20)
+        writer.flush()
+        os.fsync(writer.fileno())
+        # So that what is verified next is what the disk has, not what memory still holds.
+        os.posix_fadvise(writer.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _replace_by_link(source: Path, target: Path) -> None:
@@ -357,7 +386,7 @@ def _tidy(root: Path, manifest: Manifest) -> None:
             path = Path(directory, name)
             if path.relative_to(root).as_posix() in manifest.files:
                 path.chmod(0o644)
-                _sync(path)
+                sync(path)
             else:
                 path.unlink()
         for name in subdirectories:
@@ -367,7 +396,8 @@ def _tidy(root: Path, manifest: Manifest) -> None:
         Path(directory).chmod(0o755)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have a file's content, or a directory's names, on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -39,7 +39,10 @@ SECONDS = (15, 600)
 
 KEYS = ("name", "port", "protocol", "sources")
 
-PROTOCOLS = ("tcp", "udp")
+PROTOCOLS = ("tcp", "udp", "vrrp")
+
+WITHOUT_PORTS = {"vrrp": 112}
+"""Those that have none, by their number (RFC 9568, 5.1.1.4): nft knows names only where there is /etc/protocols."""
 
 RULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,63}")
 """It becomes a comment of the rule, in quotes, of at most 128 bytes. Source: nft(8)."""
@@ -205,7 +208,10 @@ def _rule(number: int, entry: Any, found: list[Problem]) -> Rule | None:
     if protocol not in PROTOCOLS:
         found.append(Problem(where, f"must be one of {', '.join(PROTOCOLS)}", "protocol", protocol))
     ports: tuple[tuple[int, int], ...] = ()
-    if entry.get("port") is None:
+    if protocol in WITHOUT_PORTS:
+        if entry.get("port") is not None:
+            found.append(Problem(where, f"has no place in a rule for {protocol}", "port", entry["port"]))
+    elif entry.get("port") is None:
         found.append(Problem(where, "is missing: the port that clients connect to", "port"))
     else:
         ports = _ports(entry["port"], where, found)
@@ -260,6 +266,16 @@ def _chain(name: str, lines: Iterable[str]) -> str:
     return f"\tchain {name} {{\n{_indented(lines)}\t}}\n"
 
 
+def _matches(rule: Rule) -> list[str]:
+    """Protocol and port of each line that a rule needs."""
+    if rule.protocol in WITHOUT_PORTS:
+        return [f"meta l4proto {WITHOUT_PORTS[rule.protocol]}"]
+    return [
+        f"meta l4proto {rule.protocol} ct original proto-dst {low if low == high else f'{low}-{high}'}"
+        for low, high in rule.ports
+    ]
+
+
 def part_text(name: str, rules: Sequence[Rule]) -> str | None:
     """The file of a part: lines inside the chain ``services``. None where it opens nothing.
 
@@ -270,11 +286,10 @@ def part_text(name: str, rules: Sequence[Rule]) -> str | None:
     if not rules:
         return None
     lines = [
-        f"{source}meta l4proto {rule.protocol} ct original proto-dst {low if low == high else f'{low}-{high}'}"
-        f' accept comment "{rule.name}"'
+        f'{source}{match} accept comment "{rule.name}"'
         for rule in rules
         for source in rule.sources.matches()
-        for low, high in rule.ports
+        for match in _matches(rule)
     ]
     return f"# {HEADER}, part {name}: your changes would be lost.\n" + "".join(f"{line}\n" for line in lines)
 

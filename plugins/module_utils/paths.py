@@ -70,6 +70,106 @@ class Paths:
         return self.state / "starts" / f"{name}.json"
 
     @property
+    def lock(self) -> Path:
+        """Who changes what serves on this node; there is no file where nobody does."""
+        return self.state / "lock"
+
+    def pin(self, name: str) -> Path:
+        """The release that runs in the place of the inventory's."""
+        return self.state / "pin" / f"{name}.json"
+
+    def history(self, name: str) -> Path:
+        """The releases that the instance has served with."""
+        return self.state / "history" / f"{name}.json"
+
+    def swap(self, name: str) -> Path:
+        """The swap of releases that is under way."""
+        return self.state / "swap" / f"{name}.json"
+
+    @property
+    def gpu_settings(self) -> Path:
+        """What is set on the GPUs at every boot."""
+        return self.etc / "gpu-settings.json"
+
+    @property
+    def gpu_clocks(self) -> Path:
+        """To which clocks the GPUs were locked since boot, which no driver tells."""
+        return self.root / "run/inference/gpu-clocks.json"
+
+    def hub_token(self, key: str) -> Path:
+        """Shows a hub who fetches a model; there is no file once it is complete, nor after a boot."""
+        return self.root / "run/inference" / f"hub-token-{key}"
+
+    @property
+    def drains(self) -> Path:
+        return self.state / "drain"
+
+    def drain(self, name: str) -> Path:
+        """The intent to keep requests away from an instance; there is no file where nobody has one."""
+        return self.drains / name
+
+    @property
+    def probes(self) -> Path:
+        return self.state / "probe"
+
+    def probe(self, name: str) -> Path:
+        """What the agent last found out about an instance."""
+        return self.probes / f"{name}.json"
+
+    @property
+    def textfiles(self) -> Path:
+        """Where node_exporter reads metrics of others; Debian's package of it brings the directory."""
+        return self.root / "var/lib/prometheus/node-exporter"
+
+    @property
+    def probe_metrics(self) -> Path:
+        return self.textfiles / "inference-probe.prom"
+
+    @property
+    def doctor_settings(self) -> Path:
+        """Which checks are off, and where they draw the line."""
+        return self.etc / "doctor.json"
+
+    @property
+    def recovery_settings(self) -> Path:
+        """Budget and alerts of the recovery; mode 0600, for a webhook's address may hold a secret."""
+        return self.etc / "recovery.json"
+
+    @property
+    def recovery(self) -> Path:
+        """What the recovery remembers and keeps."""
+        return self.state / "recovery"
+
+    def recovered(self, name: str) -> Path:
+        """What was done to an instance, and whether its breaker is open."""
+        return self.recovery / f"{name}.json"
+
+    def recovered_meanwhile(self, name: str) -> Path:
+        """The same in memory, for as long as the disk takes nothing: a full one must not make a loop of restarts."""
+        return self.root / "run/inference/recovered" / f"{name}.json"
+
+    def deaths(self, name: str) -> Path:
+        """When an instance that served has died and was restarted by systemd."""
+        return self.recovery / "deaths" / f"{name}.json"
+
+    def evidence(self, name: str) -> Path:
+        """What was seen before each act, one directory each."""
+        return self.recovery / "evidence" / name
+
+    def aside(self, name: str) -> Path:
+        """Managed files that were wrong, as they were found."""
+        return self.recovery / "aside" / name
+
+    @property
+    def recovery_metrics(self) -> Path:
+        return self.textfiles / "inference-recovery.prom"
+
+    @property
+    def recovery_requests(self) -> Path:
+        """Where the agent asks for a recovery: in memory, for a full disk is one of the things to recover from."""
+        return self.root / "run/inference/recover"
+
+    @property
     def command(self) -> Path:
         """The node tool; every unit calls it by this path."""
         return self.root / "usr/local/bin/inferctl"
@@ -89,6 +189,27 @@ class Paths:
     @property
     def target(self) -> Path:
         return self.units / "inference.target"
+
+    @property
+    def agent_unit(self) -> Path:
+        return self.units / AGENT_UNIT
+
+    @property
+    def recovery_units(self) -> dict[str, Path]:
+        """The units of the recovery, by name."""
+        return {name: self.units / name for name in (RECOVERY_TEMPLATE, RECOVERY_DISPATCH, RECOVERY_PATH)}
+
+
+AGENT_UNIT = "inference-agent.service"
+
+RECOVERY_TEMPLATE = "inference-recovery@.service"
+RECOVERY_DISPATCH = "inference-recovery.service"
+RECOVERY_PATH = "inference-recovery.path"
+
+
+def recovery_unit(instance: str) -> str:
+    """The unit that recovers an instance once."""
+    return RECOVERY_TEMPLATE.replace("@", f"@{instance}")
 
 
 def unit_name(instance: str) -> str:

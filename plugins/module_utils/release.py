@@ -12,12 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 
 from .paths import Paths, container_name, journal_tag, unit_name
 from .problems import InputError, Problem
-from .registry import Instance, engine_flags
+from .registry.instances import Instance
 
 SCHEMA = 1
 
@@ -42,14 +41,12 @@ START_BURST = 5
 RESTART_DELAY = 2
 """Seconds between the death of an engine and its restart."""
 
-SANDBOX = f"""
-# It speaks to Docker, to its engine and to systemd, and writes only its own state. To tell whose process listens on the
-# engine's port, it looks into /proc of another user; to let the engine drain, it sends it a signal: those three
-# capabilities.
-CapabilityBoundingSet=CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH
+_SANDBOX = """
+# {why}
+CapabilityBoundingSet={capabilities}
 NoNewPrivileges=yes
 ProtectSystem=strict
-ReadWritePaths={Paths().state}
+ReadWritePaths={writable}
 ProtectHome=read-only
 PrivateTmp=yes
 PrivateDevices=yes
@@ -67,7 +64,21 @@ LockPersonality=yes
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
 """
-"""What the supervisor's processes may do; the engine runs in its container, under Docker. Source: systemd.exec(5)."""
+
+
+def sandbox(why: str, capabilities: str, writable: str) -> str:
+    """What a process of the node tool may do, as lines of its unit. Source: systemd.exec(5)."""
+    return _SANDBOX.format(why=why.replace("\n", "\n# "), capabilities=capabilities, writable=writable)
+
+
+SANDBOX = sandbox(
+    "It speaks to Docker, to its engine and to systemd, and writes only its own state. To tell whose process listens "
+    "on the\nengine's port, it looks into /proc of another user; to let the engine drain, it sends it a signal: those "
+    "three\ncapabilities.",
+    "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH",
+    str(Paths().state),
+)
+"""Of the supervisor; the engine runs in its container, under Docker. Every byte belongs to the id of a release."""
 
 TARGET_UNIT = """\
 # Managed by the Ansible collection baremetal.inference.
@@ -81,6 +92,16 @@ Conflicts=shutdown.target
 [Install]
 WantedBy=multi-user.target
 """
+
+
+GPU_REQUESTS = ("cdi", "runtime")
+"""How a container asks for its GPUs: of Docker itself, by CDI name, or of NVIDIA's runtime, where Docker has no CDI.
+
+That runtime reads the names from this variable, and resolves them as Docker would, in its mode cdi. Source: NVIDIA
+Container Toolkit, Support for Container Device Interface, "Running a Workload with CDI".
+"""
+
+CDI_KIND = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True)
@@ -99,6 +120,8 @@ class Settings:
     uid: int = 2000
     gid: int = 2000
     store_path: str = "/mnt/models"
+    fast_path: str = ""
+    """Where engines find the store's models, as copies or as links to the store; empty for the store itself."""
     cache_path: str = "/mnt/nvme/workspace/vllm_cache"
     start_timeout: int = 1800
     drain_timeout: int = 120
@@ -107,6 +130,7 @@ class Settings:
     pids_limit: int = 16384
     ulimits: Mapping[str, str] = field(default_factory=dict)
     cap_add: Sequence[str] = ()
+    gpu_request: str = GPU_REQUESTS[0]
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -170,7 +194,7 @@ class Rendered:
 
 def render(
     instance: Instance,
-    entry: Mapping[str, Any],
+    arguments: Sequence[str],
     stored: StoredModel,
     image: str,
     settings: Settings,
@@ -178,14 +202,15 @@ def render(
     number: int = 0,
     created: str = "",
 ) -> Rendered:
-    """Render a release.
+    """Render a release. `arguments` are the engine's, made from the flags of the instance's registry entry.
 
     The id is a hash over everything but number and time: two releases of one id run the same thing.
     Raises InputError where a value cannot be put into an environment file.
     """
+    stored = replace(stored, path=engine_path(stored.path, settings))
     environment = _environment(instance, settings)
     served_names = list(dict.fromkeys([instance.name, instance.model]))
-    engine_argv = _engine_argv(instance, entry, stored, served_names, settings)
+    engine_argv = _engine_argv(instance, arguments, stored, served_names, settings)
 
     def numbered(value: int) -> tuple[list[str], str]:
         container_argv = _container_argv(instance, stored, image, engine_argv, settings, value)
@@ -218,8 +243,19 @@ def render(
     return Rendered(release, unit, environment)
 
 
+def engine_path(path: str, settings: Settings) -> str:
+    """Where an engine finds a directory of the store.
+
+    On the fast path whether there is a copy or not, for then there is a link: a copy that comes or goes is no reason
+    for another release.
+    """
+    if settings.fast_path and path.startswith(f"{settings.store_path}/"):
+        return f"{settings.fast_path}{path.removeprefix(settings.store_path)}"
+    return path
+
+
 def _engine_argv(
-    instance: Instance, entry: Mapping[str, Any], stored: StoredModel, served_names: list[str], settings: Settings
+    instance: Instance, arguments: Sequence[str], stored: StoredModel, served_names: list[str], settings: Settings
 ) -> list[str]:
     return [
         "serve",
@@ -232,7 +268,7 @@ def _engine_argv(
         str(instance.port),
         "--shutdown-timeout",
         str(settings.drain_timeout),
-        *engine_flags(entry),
+        *arguments,
     ]
 
 
@@ -272,6 +308,7 @@ def _container_argv(
 ) -> list[str]:
     """The arguments of `docker` that create the container."""
     cache = f"{settings.cache_path}/{instance.name}"
+    roots = [settings.store_path, *([settings.fast_path] if settings.fast_path else [])]
     argv = [
         "create",
         f"--name={container_name(instance.name)}",
@@ -286,12 +323,12 @@ def _container_argv(
         *([f"--memory={settings.memory}"] if settings.memory else []),
         f"--pids-limit={settings.pids_limit}",
         *(f"--ulimit={name}={value}" for name, value in sorted(settings.ulimits.items())),
-        *(f"--device=nvidia.com/gpu={gpu}" for gpu in instance.gpus),
+        *_gpu_argv(instance.gpus, settings.gpu_request),
         f"--env-file={Paths().env(instance.name)}",
-        # The store's root, at the same path: links from one model to another's files resolve inside.
-        f"--mount=type=bind,source={settings.store_path},target={settings.store_path},readonly",
+        # Their roots, at the same paths: links from one model to another's files resolve inside.
+        *(f"--mount=type=bind,source={root},target={root},readonly" for root in roots),
     ]
-    if not stored.path.startswith(f"{settings.store_path}/"):
+    if not any(stored.path.startswith(f"{root}/") for root in roots):
         argv.append(f"--mount=type=bind,source={stored.path},target={stored.path},readonly")
     return [
         *argv,
@@ -302,6 +339,14 @@ def _container_argv(
         image,
         *engine_argv,
     ]
+
+
+def _gpu_argv(gpus: Sequence[str], request: str) -> list[str]:
+    """The arguments of `docker` that ask for GPUs."""
+    devices = [f"{CDI_KIND}={gpu}" for gpu in gpus]
+    if request == "cdi" or not devices:
+        return [f"--device={device}" for device in devices]
+    return ["--runtime=nvidia", f"--env=NVIDIA_VISIBLE_DEVICES={','.join(devices)}"]
 
 
 def _unit(instance: Instance, container_argv: Sequence[str], settings: Settings, number: int) -> str:

@@ -50,6 +50,32 @@ options:
     type: list
     elements: str
     default: []
+  pins:
+    description:
+      - Pins that M(baremetal.inference.apt_pins) writes before the packages are installed. They count in the simulation
+        already where it has not yet.
+    type: dict
+    suboptions:
+      name:
+        description: The same as there.
+        type: str
+        required: true
+      packages:
+        description: What is pinned.
+        type: list
+        elements: str
+        required: true
+      version:
+        description: The version that it is pinned to.
+        type: str
+        required: true
+  gone:
+    description:
+      - What is removed before, by a run of its own. For the simulation and the result, it is not installed any
+        more, also in check mode, where it still is.
+    type: list
+    elements: str
+    default: []
   microcode:
     description: Add the microcode of the node's processor to O(optional). A guest or container needs none.
     type: bool
@@ -91,14 +117,20 @@ components:
   elements: str
 """
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils import apt_packages as ap
+from ansible_collections.baremetal.inference.plugins.module_utils import apt_pins
 
 CPUINFO = Path("/proc/cpuinfo")
+STATUS = Path("/var/lib/dpkg/status")
 OPTIONS = (
     "--yes",
     "--quiet",
@@ -140,7 +172,8 @@ class Manager:
         code, output, words = self.run("dpkg-query", "--show", f"--showformat={ap.FORM}", *names)
         if code not in (0, 1):
             raise PackageError(f"dpkg-query failed ({code}): {words.strip()}")
-        return ap.read_installed(output)
+        gone = self.module.params["gone"]
+        return {name: package for name, package in ap.read_installed(output).items() if name not in gone}
 
     def apply(self) -> dict[str, object]:
         """The module's result. Raises PackageError and OSError."""
@@ -173,14 +206,15 @@ class Manager:
 
     def simulate(self, changes: list[str]) -> tuple[list[str], list[str], list[str]]:
         """What no source has, and what apt-get would install and remove. Raises PackageError."""
-        code, output, words = self.run("apt-get", *OPTIONS, "--simulate", "install", *changes)
+        with self.future() as future:
+            code, output, words = self.run("apt-get", *OPTIONS, *future, "--simulate", "install", *changes)
         if code:
             unknown = ap.unknown(words)
             if self.module.check_mode and self.module.params["allow_unavailable"]:
                 # With other sources, apt may say something else: more than the names cannot be predicted.
                 names = [name for name in changes if not name.startswith("--")]
                 return unknown, [n for n in names if not n.endswith("-")], [n[:-1] for n in names if n.endswith("-")]
-            where = f" The node's sources have the components {', '.join(self.components())}." if unknown else ""
+            where = f" {self.offers(unknown)}" if unknown else ""
             raise PackageError(f"Nothing was changed. apt-get says: {_tail(output, words)}{where}")
         planned = ap.actions(output)
         found = ap.objections(self.lists, self.installed([]), planned)
@@ -188,6 +222,31 @@ class Manager:
             asked = " ".join(name for name in changes if not name.startswith("--"))
             raise PackageError("\n- ".join([f"Nothing was changed. With apt-get install {asked}", *found]))
         return [], [*planned.changed, *planned.finished], planned.removed
+
+    @contextmanager
+    def future(self) -> Iterator[list[str]]:
+        """The options that let apt-get see the node as it will be by then, as long as this lasts. Raises OSError."""
+        gone, pins = self.module.params["gone"], self.module.params["pins"]
+        with TemporaryDirectory() as name:
+            directory, options = Path(name), []
+            if gone:
+                status = directory / "status"
+                status.write_text(ap.without(STATUS.read_text(encoding="utf-8"), gone), encoding="utf-8")
+                options.append(f"--option=Dir::State::status={status}")
+            if pins:
+                preferences = directory / "preferences"
+                shutil.copytree(apt_pins.PREFERENCES, preferences)
+                text = apt_pins.preferences(pins["packages"], pins["version"])
+                (preferences / apt_pins.file_name(pins["name"])).write_text(text, encoding="utf-8")
+                options.append(f"--option=Dir::Etc::PreferencesParts={preferences}")
+            yield options
+
+    def offers(self, unknown: list[str]) -> str:
+        """What the sources have instead of what they do not have."""
+        versions = {name: ap.read_versions(self.run("apt-cache", "madison", name)[1]) for name in unknown}
+        found = [f"of {name} {', '.join(has)}" for name, has in versions.items() if has]
+        components = f"the components {', '.join(self.components())}"
+        return f"The node's sources have {'; '.join(found) or components}."
 
     def components(self) -> list[str]:
         _code, output, _words = self.run("apt-get", "indextargets", "--format", "$(COMPONENT)", "Created-By: Packages")
@@ -217,6 +276,15 @@ def main() -> None:
             "optional": words,
             "held": words,
             "own_holds": words,
+            "pins": {
+                "type": "dict",
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "packages": {"type": "list", "elements": "str", "required": True},
+                    "version": {"type": "str", "required": True},
+                },
+            },
+            "gone": words,
             "microcode": {"type": "bool", "default": False},
             "allow_unavailable": {"type": "bool", "default": False},
         },

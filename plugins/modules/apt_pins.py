@@ -90,8 +90,13 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-ETC_APT = Path("/etc/apt")
-HEADER = "Managed by Ansible, module baremetal.inference.apt_pins: changes made here are lost."
+from ansible_collections.baremetal.inference.plugins.module_utils.apt_pins import (
+    ETC_APT,
+    HEADER,
+    PREFERENCES,
+    file_name,
+    preferences,
+)
 
 PACKAGE = re.compile(r"[a-z0-9][a-z0-9.+*-]+")
 """A package's name, with wildcards. Source: Debian policy 5.6.1."""
@@ -127,16 +132,6 @@ def mistakes(
     return found
 
 
-def preferences(pinned: list[str], version: str, versions: dict[str, str]) -> str:
-    """The text that pins, empty where nothing is pinned; above 1000, so that a downgrade is meant too."""
-    pins = [(" ".join(pinned), version)] if pinned else []
-    stanzas = [
-        f"Package: {packages}\nPin: version {wanted}\nPin-Priority: 1001\n"
-        for packages, wanted in [*pins, *sorted(versions.items())]
-    ]
-    return "\n".join([f"# {HEADER}\n{stanzas[0]}", *stanzas[1:]]) if stanzas else ""
-
-
 def blacklist(packages: list[str]) -> str:
     """The text that keeps unattended upgrades away, empty for no packages; apt merges the lists of all files."""
     if not packages:
@@ -167,9 +162,10 @@ class Manager:
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
         self.packages: list[str] = module.params["packages"]
-        self.blacklist = ETC_APT / f"apt.conf.d/52-{module.params['name']}"
+        name = file_name(module.params["name"])
+        self.blacklist = ETC_APT / "apt.conf.d" / name
         self.texts = {
-            ETC_APT / f"preferences.d/52-{module.params['name']}": preferences(
+            PREFERENCES / name: preferences(
                 module.params["pinned"], module.params["version"], module.params["versions"]
             ),
             self.blacklist: blacklist(self.packages),

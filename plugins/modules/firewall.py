@@ -46,7 +46,8 @@ options:
   allow:
     description:
       - What is let in, as mappings with C(name), C(port) (a port, a range as V(5005-5010), or a list of them),
-        C(protocol) (V(tcp) or V(udp)) and C(sources) (addresses and networks; left out, anywhere).
+        C(protocol) (V(tcp), V(udp), or V(vrrp) without a port) and C(sources) (addresses and networks; left out,
+        anywhere).
       - Empty removes the part's file.
     type: list
     elements: raw

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gpu_facts
 short_description: Tell what NVIDIA GPUs a node has, and how they are, before and after the driver is there
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
@@ -290,6 +290,9 @@ ansible_facts:
           type: float
         power_limit_w:
           description: Power limit, in W.
+          type: float
+        power_limit_requested_w:
+          description: Power limit that was asked for, in W; the one in force may be lower. Null before 535.
           type: float
         power_limit_default_w:
           description: Power limit as delivered, in W.

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rdma_facts
 short_description: Gather facts about RDMA devices, InfiniBand and RoCE
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:

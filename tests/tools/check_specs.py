@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every role's defaults must equal its argument specification: the same names, the same values."""
+"""Every role's defaults must equal its argument specification: the same names, the same values.
+
+And the action group must name every module: module_defaults that miss one are found out late.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from pathlib import Path
 
 import yaml
 
-ROLES = Path(__file__).parents[2] / "roles"
+ROOT = Path(__file__).parents[2]
+ROLES = ROOT / "roles"
 
 
 def load(path: Path) -> dict:
@@ -33,7 +37,8 @@ def differences(role: Path) -> list[str]:
         for name in sorted(set(options) - set(defaults)):
             if not options[name].get("required"):
                 found.append(f"{entry}: {name} is in the specification, not in the defaults")
-    options = specs["main"].get("options", {})
+    # An entry point of its own may want more than `main`.
+    options = {name: option for spec in specs.values() for name, option in spec.get("options", {}).items()}
     for name in sorted(defaults):
         if name not in options:
             found.append(f"{name} is in the defaults, not in the specification")
@@ -42,8 +47,16 @@ def differences(role: Path) -> list[str]:
     return found
 
 
+def left_out() -> list[str]:
+    """Modules that the action group does not name, and names that are no modules."""
+    named = set(yaml.safe_load((ROOT / "meta/runtime.yml").read_text())["action_groups"]["node"])
+    modules = {path.stem for path in (ROOT / "plugins/modules").glob("*.py")}
+    return [f"meta/runtime.yml: action group node: {name}" for name in sorted(named ^ modules)]
+
+
 def main() -> int:
-    problems = [f"roles/{role.name}: {text}" for role in sorted(ROLES.iterdir()) for text in differences(role)]
+    problems = left_out()
+    problems += [f"roles/{role.name}: {text}" for role in sorted(ROLES.iterdir()) for text in differences(role)]
     print("\n".join(problems), file=sys.stderr) if problems else None
     return bool(problems)
 

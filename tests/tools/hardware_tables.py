@@ -52,12 +52,14 @@ def render(data: dict[str, Any]) -> str:
         for entry in data["debian"]
     ]
     since = {name: rule["branch"] for name, rule in data["rules"].items()}
-    toolkit, docker = (data["container_toolkit"][name]["version"] for name in ("minimum", "docker_with_cdi"))
+    names = ("minimum", "excluded", "docker_with_cdi")
+    toolkit, excluded, docker = (data["container_toolkit"][name]["version"] for name in names)
     rest = f"""\
 - The open kernel module is NVIDIA's default from branch {since["open_by_default_from"]} on, and the only one from \
 {since["open_only_from"]} on.
 - NVIDIA's repository has packages for computing alone from branch {since["compute_packages_from"]} on.
-- GPUs in containers need the container toolkit {toolkit} or later; Docker knows CDI from {docker} on."""
+- GPUs in containers need the container toolkit {toolkit} or later, but not {excluded}; Docker knows CDI from {docker} \
+on."""
     parts = [
         table(["GPUs", "compute capability", "kernel module", "branches"], architectures),
         table(["branch", "kind", "CUDA", "NVIDIA's updates until"], lifetimes),

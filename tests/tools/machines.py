@@ -21,7 +21,7 @@ CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremeta
 DISK = CACHE / "machine/disk.qcow2"
 """Made by images/build machine."""
 
-BOOT_SECONDS = 300
+BOOT_SECONDS = 600
 """An emulated machine boots in 40 s on two idle cores."""
 STOP_SECONDS = 20
 DISK_MIB = 512

@@ -121,8 +121,8 @@ class Site:
         """What ssh needs to reach a node as root."""
         return ["-i", str(self.key), "-o", f"UserKnownHostsFile={self.known_hosts}", "-o", "BatchMode=yes"]
 
-    def write_inventory(self, path: Path) -> None:
-        """The hosts file, and the nodes' host keys as their own console tells them."""
+    def write_inventory(self, path: Path, gateway: str = "") -> None:
+        """The hosts file, and the nodes' host keys as their own console tells them. A gateway runs no engine."""
         known = []
         for name, address in self.addresses.items():
             keys = run("docker", "exec", name, "sh", "-c", "cat /etc/ssh/ssh_host_*_key.pub").stdout
@@ -134,11 +134,16 @@ class Site:
             "ansible_user": "root",
             "ansible_ssh_private_key_file": str(self.key),
             "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.known_hosts}",
-            # There is no gateway: this machine asks the engines.
+            # This machine asks the engines, whether or not there is a gateway.
             "firewall_allow": [{"name": "engines", "port": 5005, "sources": [self.own_address]}],
         }
+        groups = {
+            "inference": {"hosts": {name: host for name, host in hosts.items() if name != gateway}},
+            "gateway": {"hosts": {name: host for name, host in hosts.items() if name == gateway}},
+            "all": {"vars": variables},
+        }
         # JSON is YAML.
-        path.write_text(json.dumps({"inference": {"hosts": hosts, "vars": variables}}, indent=2) + "\n")
+        path.write_text(json.dumps(groups, indent=2) + "\n")
 
 
 class Question:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import socket
 
+from fixtures import on_deb13
 from node import Node, changes, recorded_changes
 
 # What check mode cannot try on a bare node, and the task that says instead what would be done.
@@ -42,6 +43,7 @@ def test_the_engine_is_not_reachable_from_outside(node: Node) -> None:
         assert client.connect_ex((node.address, 5005)) != 0
 
 
+@on_deb13
 def test_the_key_is_nowhere_to_be_seen(node: Node, api_key: str) -> None:
     """Not in processes, units, the journal, or a file that others may read; nor in what the playbook prints."""
     assert api_key not in node.run("ps axwww -o args")
@@ -71,6 +73,16 @@ def test_the_unit_is_no_more_exposed_than_recorded(node: Node) -> None:
     node.run("! systemd-analyze security --threshold=26 vllm@main.service")
 
 
+def test_the_agent_runs_in_its_sandbox(node: Node) -> None:
+    node.run("systemd-analyze verify /etc/systemd/system/inference-agent.service")
+    assert node.run("systemctl is-enabled inference-agent; systemctl is-active inference-agent").split() == [
+        "enabled",
+        "active",
+    ]
+    node.run("systemd-analyze security --threshold=27 inference-agent.service")
+    assert node.run("systemctl show --value --property=NRestarts inference-agent") == "0"
+
+
 def test_docker_is_as_declared(node: Node) -> None:
     info = json.loads(node.run("docker info --format '{{json .}}'"))
     assert info["LiveRestoreEnabled"] is True
@@ -95,6 +107,7 @@ def test_status_shows_the_instance(node: Node) -> None:
     status = json.loads(node.run("inferctl status --json"))
     assert [item["name"] for item in status["instances"]] == ["main"]
     assert "tiny-a" in node.run("inferctl status")
+    assert status["instances"][0]["probe"]["verdict"] == "healthy"
 
 
 def test_a_node_without_gpus_says_so(node: Node) -> None:
@@ -107,6 +120,7 @@ def test_a_node_without_gpus_says_so(node: Node) -> None:
     assert not result["changed"]
 
 
+@on_deb13
 def test_the_installed_collection_does_the_same(node: Node, installed_collection: dict[str, str]) -> None:
     """From the built and installed tarball, by its full name: nothing to change."""
     output = node.site(environment=installed_collection)

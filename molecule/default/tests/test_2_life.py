@@ -8,6 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
 from node import READY_SECONDS, Node, changed_tasks, changes, wait_for
 
 
@@ -39,6 +40,7 @@ def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: st
     assert deb12.run("ls /var/lib/inference/releases/main").split() == ["1", "2", "active", "current"]
 
 
+@pytest.mark.full
 def test_a_docker_setting_that_needs_a_restart_waits(deb12: Node, api_key: str) -> None:
     """Never a restart under a serving engine: the role says that one is due, and does nothing."""
     pid, daemon = deb12.engine_pid(), deb12.run("systemctl show --value --property=MainPID docker")
@@ -51,6 +53,7 @@ def test_a_docker_setting_that_needs_a_restart_waits(deb12: Node, api_key: str) 
     deb12.site()
 
 
+@pytest.mark.full
 def test_damaged_files_of_a_serving_engine_are_put_back(deb12: Node, api_key: str) -> None:
     """What the next restart needs is repaired while the engine serves; what the node remembers may be damaged."""
     pid, environment = deb12.engine_pid(), "/etc/inference/env/main.env"
@@ -77,6 +80,7 @@ def test_the_death_of_the_core_is_healed_by_systemd(deb12: Node, api_key: str) -
     assert deb12.engine_pid() != pid
 
 
+@pytest.mark.full
 def test_docker_kill_is_healed_by_systemd(deb13: Node, api_key: str) -> None:
     deb13.run("docker kill vllm-main")
     wait_for("systemd restarts the engine", lambda: deb13.unit("NRestarts") == "1", 120)
@@ -123,6 +127,7 @@ def test_a_stop_during_the_start_takes_seconds(deb13: Node) -> None:
     assert deb13.run("docker ps -aq --filter name=vllm-main") == ""
 
 
+@pytest.mark.full
 def test_a_leftover_container_and_a_boot(deb13: Node, api_key: str) -> None:
     """A leftover container of the same name does no harm, and a slow load does not hold up the boot."""
     image = deb13.run("docker images --quiet | head -n1")
@@ -149,6 +154,7 @@ SECOND = {"name": "second", "model": "tiny-b", "port": 5006, "accelerator": "cpu
 MAIN = {"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
 
 
+@pytest.mark.full
 def test_two_instances_side_by_side(deb13: Node, api_key: str) -> None:
     pid = deb13.engine_pid()
     deb13.site(instances=[MAIN, SECOND])
@@ -160,6 +166,7 @@ def test_two_instances_side_by_side(deb13: Node, api_key: str) -> None:
     assert deb13.ask("second", 5006, api_key) == "I am tiny-b."
 
 
+@pytest.mark.full
 def test_a_broken_model_never_counts_as_ready(deb12: Node, api_key: str) -> None:
     """tiny-broken starts and answers /health, and dies at its first completion: site.yml says so and stops it."""
     broken = {"name": "broken", "model": "tiny-broken", "port": 5006, "accelerator": "cpu"}

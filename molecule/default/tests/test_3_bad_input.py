@@ -38,13 +38,15 @@ def test_every_mistake_in_instances_and_registry_at_once(deb12: Node, models: di
         {**MAIN, "name": "other", "port": 5006},
         {**MAIN, "name": "low", "port": 80},
     ]
-    odd = {"model": "/x", "max_model_len": 5}
+    odd = {"model": "/x", "max_model_len": 5, "dtypee": "half", "seed": "none"}
     output = refused(deb12, instances=instances, models={**models, "odd": odd}, vllm_shm_size="big")
     assert "'tiny-aa': is not in the registry: did you mean 'tiny-a'? known: odd, tiny-a" in output
     assert "name: 'main': is used twice" in output
     assert "port: 5006: is used twice" in output
     assert "from 1024 to 65535" in output
     assert "write 'max-model-len'" in output
+    assert "did you mean 'dtype'?" in output
+    assert "seed: 'none': must be a whole number" in output
     assert "vllm_shm_size: 'big'" in output
 
 
@@ -61,6 +63,7 @@ def test_a_wrong_type_names_the_variable(deb12: Node, changed: dict[str, Any], n
     assert name in refused(deb12, **changed)
 
 
+@pytest.mark.full
 def test_a_missing_model_directory(deb12: Node, models: dict[str, Any]) -> None:
     entry = {**models["tiny-a"], "model": "controller:/nowhere/tiny-a"}
     assert "/nowhere/tiny-a" in refused(deb12, models={**models, "tiny-a": entry})
@@ -88,12 +91,14 @@ def test_a_port_that_somebody_else_has(deb12: Node) -> None:
     assert "http.server" in output
 
 
+@pytest.mark.full
 def test_a_port_that_an_instance_of_ours_still_has(deb12: Node) -> None:
     """A new name for the same port: the old instance serves on, and must be stopped first."""
     output = refused(deb12, instances=[{**MAIN, "name": "chat"}])
     assert "is held by instance main, which the inventory no longer declares" in output
 
 
+@pytest.mark.full
 def test_gpus_that_docker_cannot_hand_out(deb12: Node) -> None:
     """Debian 12's own Docker has no CDI: an instance with GPUs is refused before Docker refuses it."""
     gpu = {"name": "gpu", "model": "tiny-b", "port": 5008, "gpus": [0]}
@@ -102,6 +107,7 @@ def test_gpus_that_docker_cannot_hand_out(deb12: Node) -> None:
     assert "docker_version" in output
 
 
+@pytest.mark.full
 def test_too_little_disk(deb12: Node, models: dict[str, Any]) -> None:
     image = f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}"
     assert "the image needs 100000 GiB" in refused(deb12, engine_image=image, vllm_image_gib=100000)
@@ -121,6 +127,7 @@ def test_too_little_disk(deb12: Node, models: dict[str, Any]) -> None:
     assert "not enough space" in output
 
 
+@pytest.mark.full
 def test_an_image_without_digest_or_that_is_not_there(deb12: Node) -> None:
     assert "must name the image by digest" in refused(deb12, engine_image="inference-registry:5000/vllm-cpu:0.32.0")
     output = deb12.site(check=False, engine_image=f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}")

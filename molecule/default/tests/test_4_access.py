@@ -127,6 +127,7 @@ def test_the_user_of_this_connection_is_not_shut_out(deb12: Node) -> None:
     assert "root: the user of this very connection would be shut out, because PermitRootLogin is no" in output
 
 
+@pytest.mark.full
 def test_what_only_a_new_connection_shows_comes_undone(deb13: Node) -> None:
     """The server accepts it, and whoever has one key would never get in again."""
     before = deb13.run(f"cat {OURS}")
@@ -137,6 +138,7 @@ def test_what_only_a_new_connection_shows_comes_undone(deb13: Node) -> None:
     assert changes(deb13.baseline(PART)) == 0
 
 
+@pytest.mark.full
 def test_passwords_stay_on_until_a_key_was_seen_at_work(deb12: Node) -> None:
     """A node as it was installed: root comes by a password, and would be shut out."""
     deb12.run(

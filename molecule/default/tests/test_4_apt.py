@@ -157,6 +157,7 @@ def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(deb
     assert "linux-image-inference" in holds and "inference-upgraded" not in holds
 
 
+@pytest.mark.full
 def test_nothing_is_removed_that_nobody_named(deb12: Node) -> None:
     deb12.run(f"echo '{keys(deb12)['right']}' >/etc/apt/keyrings/test.asc")
     deb12.run(
@@ -186,6 +187,7 @@ def test_upgrades_run_unattended_from_the_declared_origins_alone(deb12: Node) ->
     assert 'Unattended-Upgrade::Automatic-Reboot "false";' in dump and 'Unattended-Upgrade "1";' in dump
 
 
+@pytest.mark.full
 def test_a_machine_that_reaches_nothing_without_the_proxy(deb12: Node, tmp_path: Path) -> None:
     """The bootstrap and the role come by a proxy whose login is nowhere to be seen."""
     # Python's server looks for the whole address as a path, which makes it a proxy for one host.

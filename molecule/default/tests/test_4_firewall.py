@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,26 +147,32 @@ def test_only_what_is_declared_is_open(deb12: Node, deb13: Node, listeners: list
     assert scan(deb12, deb13.address, [22, *listeners]) == scan(deb12, six, [22, *listeners]) == [22]
 
 
+@pytest.mark.full
 def test_the_engines_are_open_to_the_gateways_of_the_inventory(deb12: Node, deb13: Node, tmp_path: Path) -> None:
     inventory = {
         "gateway": {"hosts": {"gw": {"ansible_host": deb12.address}}},
         "inference": {"hosts": {deb13.name: {"inference_address": deb13.address}}},
     }
     (tmp_path / "site.json").write_text(json.dumps(inventory))
-    # An engine's place, beside the one that the engine has on the loopback interface.
-    listen = f"systemd-run --quiet --collect --unit=listen-5005 python3 -m http.server --bind {deb13.address} 5005"
-    deb13.run(listen)
+    # The places of an agent and of an engine, beside those that they have on the loopback interface.
+    ports = [5004, 5005]
+    for port in ports:
+        serve = f"python3 -m http.server --bind {deb13.address} {port}"
+        deb13.run(f"systemd-run --quiet --collect --unit=listen-{port} {serve}")
     try:
-        wait_for("it listens", lambda: deb13.run(f"ss -Htnl src {deb13.address}:5005"), 10)
-        assert scan(deb12, deb13.address, [5005]) == []
+        for port in ports:
+            wait_for("it listens", partial(deb13.run, f"ss -Htnl src {deb13.address}:{port}"), 10)
+        assert scan(deb12, deb13.address, ports) == []
         deb13.baseline("firewall", "--inventory", str(tmp_path / "site.json"))
-        assert scan(deb12, deb13.address, [5005]) == [5005]
+        assert scan(deb12, deb13.address, ports) == ports
         assert not reaches(deb13, 5005), "let in from elsewhere than the gateway"
+        assert not reaches(deb13, 5004), "let in from elsewhere than the gateway"
     finally:
-        deb13.run("systemctl stop listen-5005")
+        deb13.run("systemctl stop 'listen-500[45]'")
         deb13.baseline("firewall")
 
 
+@pytest.mark.full
 def test_a_part_of_its_own_leaves_the_others_alone(deb12: Node, deb13: Node, listeners: list[int]) -> None:
     deb13.baseline("firewall", firewall_allow=[{"name": "one", "port": 7001}])
     play = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "part.yml"
@@ -188,6 +195,7 @@ def test_rules_that_cut_ssh_are_taken_back(deb13: Node, back_to_normal: Callable
     back_to_normal()
 
 
+@pytest.mark.full
 def test_rules_that_cut_ssh_are_taken_back_without_a_controller(
     deb13: Node, back_to_normal: Callable[[], None], tmp_path: Path
 ) -> None:
@@ -219,6 +227,7 @@ def test_dockers_chains_survive(node: Node) -> None:
     assert changes(node.baseline("firewall")) == 0
 
 
+@pytest.mark.full
 def test_a_published_port_is_closed_until_it_is_declared(deb12: Node, deb13: Node) -> None:
     """Docker opens what it publishes in front of every rule for the node itself. (In a container that is a node, Debian
     13's Docker cannot give its own containers an interface.)"""

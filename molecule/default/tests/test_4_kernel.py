@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 from node import Node, changes
 
 
@@ -35,6 +36,7 @@ def test_a_key_that_does_not_exist_is_named_with_its_nearest(deb13: Node) -> Non
     assert deb13.run("ls -lR --time-style=full-iso /etc/sysctl.d /etc/tmpfiles.d") == before
 
 
+@pytest.mark.full
 def test_limits_that_this_node_cannot_have_are_named_at_once(deb12: Node) -> None:
     """More files than fs.nr_open would leave every login with its old limits, without a word to anybody."""
     output = deb12.baseline(
@@ -47,6 +49,7 @@ def test_limits_that_this_node_cannot_have_are_named_at_once(deb12: Node) -> Non
     assert changes(output) == 0
 
 
+@pytest.mark.full
 def test_a_limit_that_another_file_overrules_is_an_error_that_names_it(deb13: Node) -> None:
     later = "/etc/systemd/system.conf.d/99-site.conf"
     deb13.run(f"printf '[Manager]\nDefaultLimitNOFILE=4096\n' > {later}; systemctl daemon-reload")

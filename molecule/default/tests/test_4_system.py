@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures import on_deb12
 from node import Node, changed_tasks, changes, wait_for
 
 PART = "system"
@@ -40,6 +41,7 @@ def journal_limit(node: Node) -> tuple[str, int]:
     return entry["JOURNAL_PATH"], int(entry["MAX_USE"])
 
 
+@on_deb12
 def test_hurt_names_and_a_new_limit(node: Node, tmp_path: Path) -> None:
     """Foreseen by check mode, put right without a lost line in the journal, and then nothing is left to do."""
     node.baseline("system")
@@ -118,6 +120,7 @@ def timeless(deb13: Node) -> Iterator[Node]:
     node.run("rm -r /etc/systemd/system/chrony.service.d; systemctl daemon-reload")
 
 
+@pytest.mark.full
 def test_the_clock_follows_the_declared_server_alone(timeless: Node, tmp_path: Path) -> None:
     node = timeless
     node.run(f"systemd-run --quiet --unit=ntp-server python3 -c {shlex.quote(NTP_SERVER)}")

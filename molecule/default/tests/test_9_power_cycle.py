@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from node import Node, playbook, wait_for
 from redfish import Machine, serve
 
@@ -54,6 +55,7 @@ def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tm
     assert machine.orders == []
 
 
+@pytest.mark.full
 def test_a_node_that_hangs_comes_back(deb13: Node, tmp_path: Path) -> None:
     machine = Container(deb13.name)
     # It takes the login and hangs behind it, until its next boot, as where the disk under the system does not answer.

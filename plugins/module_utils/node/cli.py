@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The command `inferctl`. Private to the collection.
 
-Exit codes: 0 fine, 1 failed or a problem was found, 2 wrong usage, 3 not ready yet.
+Exit codes: 0 fine, 1 failed or a problem was found, 2 wrong usage, 3 not ready yet, 4 cannot be told.
 """
 
 # pylint: disable=ansible-bad-function  # a command, which prints
@@ -16,25 +16,41 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
+from ..gpu_settings.apply import NoAnswer
 from ..paths import Paths, container_name, unit_name
-from ..problems import nearest
-from . import attempts, environment, prepare, releases, status, systemd, wait
+from . import (
+    attempts,
+    cli_bundle,
+    cli_doctor,
+    cli_drain,
+    cli_health,
+    cli_plan,
+    cli_recover,
+    cli_releases,
+    drains,
+    environment,
+    gpu_boot,
+    prepare,
+    releases,
+    status,
+    systemd,
+    wait,
+)
+from .command import FAILED, LOADING, OK, USAGE, UsageError, known
 from .docker_api import Docker, DockerError, DockerUnavailable
 from .supervisor import Supervisor
 
 VERSION = "0.1.0"
 """The collection's version in galaxy.yml, which is not on the node."""
 
-OK, FAILED, USAGE, LOADING = 0, 1, 2, 3
-
 SCHEMA = 1
+
+CLEAR_TIMEOUT = 20.0
+"""Seconds for the removal of a container whose engine has ended. A Docker that hangs must not hold up the next start;
+that removes what is left."""
 
 WAIT_SECONDS = 600.0
 """How long wait-ready waits unless told otherwise."""
-
-
-class UsageError(Exception):
-    """The command cannot do what was asked; the message says what to do instead."""
 
 
 def main(arguments: Sequence[str] | None = None, paths: Paths | None = None) -> int:
@@ -54,8 +70,10 @@ def main(arguments: Sequence[str] | None = None, paths: Paths | None = None) -> 
     except (
         releases.ReleaseError,
         systemd.SystemdError,
+        drains.Held,
         DockerError,
         DockerUnavailable,
+        NoAnswer,
         OSError,
         ValueError,
     ) as error:
@@ -71,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="inferctl",
         description="The inference engines of this node.",
-        epilog="Exit codes: 0 fine, 1 failed or a problem was found, 2 wrong usage, 3 not ready yet.",
+        epilog="Exit codes: 0 fine, 1 failed or a problem was found, 2 wrong usage, 3 not ready yet, 4 cannot be told.",
     )
     parser.add_argument("--version", action="version", version=f"inferctl {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -89,6 +107,19 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_wait_ready)
 
+    command = commands.add_parser(
+        "gpu-settings", help="(called at boot) set the GPUs as site.yml has left word; 1 if one does not take it"
+    )
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_gpu_settings)
+    cli_health.add(commands)
+    cli_drain.add(commands)
+    cli_bundle.add(commands)
+    cli_doctor.add(commands)
+    cli_plan.add(commands)
+    cli_recover.add(commands)
+    cli_releases.add(commands)
+
     steps = (("prepare", _prepare, "check and clear the way"), ("supervise", _supervise, "run the engine"))
     for verb, run, text in steps:
         command = commands.add_parser(verb, help=f"(called by the unit) {text}")
@@ -101,17 +132,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _known(paths: Paths, names: Sequence[str]) -> list[str]:
-    """The names asked for, or all. Raises UsageError for one that this node does not have."""
-    known = releases.names(paths)
-    for name in names:
-        if name not in known:
-            raise UsageError(f"no instance {name!r} on this node: {nearest(name, known)}")
-    return list(dict.fromkeys(names)) or known
-
-
 def _status(options: argparse.Namespace, paths: Paths) -> int:
-    statuses = status.collect(paths, _known(paths, options.names))
+    statuses = status.collect(paths, known(paths, options.names))
     if options.json:
         print(json.dumps(status.as_json(statuses), indent=2))
     else:
@@ -122,7 +144,7 @@ def _status(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _wait_ready(options: argparse.Namespace, paths: Paths) -> int:
-    outcomes = wait.wait_ready(paths, _known(paths, options.names), options.timeout)
+    outcomes = wait.wait_ready(paths, known(paths, options.names), options.timeout)
     if options.json:
         print(json.dumps({"schema": SCHEMA, "instances": [asdict(outcome) for outcome in outcomes]}, indent=2))
     else:
@@ -132,6 +154,18 @@ def _wait_ready(options: argparse.Namespace, paths: Paths) -> int:
                 print(f"  {line}")
     states = {outcome.state for outcome in outcomes}
     return FAILED if "failed" in states else LOADING if "loading" in states else OK
+
+
+def _gpu_settings(options: argparse.Namespace, paths: Paths) -> int:
+    result = gpu_boot.apply(paths)
+    if options.json:
+        print(json.dumps({"schema": SCHEMA, **result.as_dict()}, indent=2))
+    else:
+        for line in (*result.changes, *result.pending):
+            print(line)
+    for failure in result.failures:
+        _fail(failure, FAILED)
+    return FAILED if result.failures else OK
 
 
 def _unit_of_caller(options: argparse.Namespace) -> dict[str, str]:
@@ -150,7 +184,7 @@ def _unit_of_caller(options: argparse.Namespace) -> dict[str, str]:
 
 def _prepare(options: argparse.Namespace, paths: Paths) -> int:
     properties = _unit_of_caller(options)
-    _keep_count(options.name, lambda: attempts.begin(paths, options.name, int(properties["NRestarts"])))
+    _keep_count(options.name, lambda: cli_recover.count_start(paths, options.name, int(properties["NRestarts"])))
     release = releases.load(paths, options.name, options.release)
     prepare.prepare(release, Docker(), lambda text: print(f"{options.name}: {text}", file=sys.stderr, flush=True))
     return OK
@@ -173,7 +207,7 @@ def _supervise(options: argparse.Namespace, paths: Paths) -> int:
 def _clear(options: argparse.Namespace, paths: Paths) -> int:
     """What `docker rm --force` does, without its complaint where a start failed before there was a container."""
     _unit_of_caller(options)
-    Docker().remove(container_name(options.name))
+    Docker(timeout=CLEAR_TIMEOUT).remove(container_name(options.name))
     return OK
 
 

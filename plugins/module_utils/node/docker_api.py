@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from .local_http import LocalConnection
 
 SOCKET = Path("/var/run/docker.sock")
 
@@ -33,17 +34,6 @@ class DockerError(Exception):
     def __init__(self, status: int, message: str) -> None:
         self.status = status
         super().__init__(message)
-
-
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
 
 
 class Docker:
@@ -89,7 +79,7 @@ class Docker:
         return found
 
     def _call(self, method: str, path: str) -> bytes:
-        connection = _Connection(self.path, self.timeout)
+        connection = LocalConnection(self.path, self.timeout)
         try:
             connection.request(method, path)
             response = connection.getresponse()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from ..paths import Paths
 
@@ -26,8 +27,13 @@ _TOKENS = re.compile(
 
 def read(paths: Paths, name: str) -> dict[str, str]:
     """The environment of the installed release; empty where there is none. Raises OSError."""
+    return read_file(paths.env(name))
+
+
+def read_file(path: Path) -> dict[str, str]:
+    """The environment in a file; empty where there is none. Raises OSError."""
     try:
-        text = paths.env(name).read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return {}
     return dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)

@@ -13,33 +13,37 @@ from pathlib import Path
 from typing import Any
 
 
-def same(path: Path, text: str, mode: int = 0o644) -> bool:
-    """Whether a file has this text and mode, so that write() would leave it alone."""
+def same(path: Path, content: str | bytes, mode: int = 0o644) -> bool:
+    """Whether a file has this content and mode, so that write() would leave it alone."""
     try:
         # As bytes: a damaged file need not be text.
-        return path.read_bytes() == text.encode() and path.stat().st_mode & 0o7777 == mode
+        return path.read_bytes() == _bytes(content) and path.stat().st_mode & 0o7777 == mode
     except FileNotFoundError:
         return False
 
 
-def write(path: Path, text: str | None, mode: int = 0o644) -> bool:
-    """Write a file so that a reader, or a power cut, finds the old or the new text and nothing between.
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
 
-    None removes it. Returns whether anything changed: text or mode.
+
+def write(path: Path, content: str | bytes | None, mode: int = 0o644) -> bool:
+    """Write a file so that a reader, or a power cut, finds the old or the new content and nothing between.
+
+    None removes it. Returns whether anything changed: content or mode.
     """
-    if text is None:
+    if content is None:
         there = path.exists()
         path.unlink(missing_ok=True)
         return there
-    if same(path, text, mode):
+    if same(path, content, mode):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
     # mkstemp creates with 0600: a secret is never readable by others, not even for a moment. Should this be cut off,
     # programs that read all of a directory pass over a name that begins with a dot.
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(_bytes(content))
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(temporary, mode)

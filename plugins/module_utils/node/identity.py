@@ -94,8 +94,8 @@ def _takes(local: IPv4Address | IPv6Address, wanted: IPv4Address | IPv6Address) 
 def ownership(port: int, address: str, init_pid: int | None, proc: Path = PROC) -> Ownership:
     """Who listens on address and port: the container whose first process is init_pid, or others.
 
-    Every socket counts: the engine sets SO_REUSEPORT, so that a second process of the same user may listen on the
-    same port and take half of the requests.
+    Every socket counts: where all of them set SO_REUSEPORT, a second process of the same user may listen on the same
+    port and take half of the requests.
     """
     inodes = listening(port, address, proc)
     if not inodes:

@@ -44,12 +44,9 @@ def prepare(
         if docker.inspect(release.container) is not None:
             say(f"removing the container {release.container} that an earlier run left behind")
             docker.remove(release.container)
-        image = docker.inspect_image(release.image)
+        problems += missing(release, docker)
     except (DockerUnavailable, DockerError) as error:
         raise NotPrepared([f"{error}: journalctl -u docker tells more"]) from error
-    if image is None:
-        problems.append(f"the image {release.image} is not on this node: run site.yml, or docker pull {release.image}")
-    problems += _model_problems(release)
     problems += _port_problems(release, docker, proc)
     if problems:
         raise NotPrepared(problems)
@@ -71,6 +68,14 @@ def wait_for_docker(docker: Docker, say: Callable[[str], None], timeout: float) 
                 say(f"waiting for dockerd ({spent:.0f} of {timeout:.0f} s): {error}")
                 next_report += REPORT_INTERVAL
         time.sleep(min(1.0, timeout))
+
+
+def missing(release: Release, docker: Docker) -> list[str]:
+    """What of a release is not on this node. Raises DockerUnavailable and DockerError."""
+    problems = []
+    if docker.inspect_image(release.image) is None:
+        problems.append(f"the image {release.image} is not on this node: run site.yml, or docker pull {release.image}")
+    return problems + _model_problems(release)
 
 
 def _model_problems(release: Release) -> list[str]:

@@ -134,6 +134,12 @@ def installed(paths: Paths, name: str, number: int) -> bool:
     )
 
 
+def verify(paths: Paths, name: str, number: int) -> None:
+    """Check that a release can be installed. Raises ReleaseError where it is damaged."""
+    load(paths, name, number)
+    _managed(paths, name, number)
+
+
 def activate(paths: Paths, name: str, number: int) -> bool:
     """Install a release's unit and environment. Returns whether a file changed (then systemd must reload).
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from ..paths import Paths, unit_name
 from ..release import Release
-from . import files, releases, systemd
+from . import drains, files, health, pins, probe_state, releases, systemd, table
+from .drains import Drain
 
 SCHEMA = 1
 
@@ -26,6 +28,18 @@ _PROPERTIES = (
     "ActiveEnterTimestamp",
     "InactiveExitTimestamp",
 )
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What the agent last said. Times are ISO 8601 in UTC; `stale` where it is too old to count."""
+
+    verdict: str
+    since: str
+    checked: str
+    latency_ms: int | None
+    detail: str
+    stale: bool
 
 
 @dataclass
@@ -54,25 +68,29 @@ class Status:
     container: str = ""
     accelerator: str = ""
     gpus: list[str] = field(default_factory=list)
+    probe: Probe | None = None
+    drain: Drain | None = None
     problems: list[str] = field(default_factory=list)
 
 
 def collect(paths: Paths, names: Sequence[str]) -> list[Status]:
     """How the instances stand. Raises SystemdError."""
     shown = systemd.show(map(unit_name, names), _PROPERTIES)
-    return [_one(paths, name, shown[unit_name(name)]) for name in names]
+    now = datetime.now(UTC)
+    return [_one(paths, name, shown[unit_name(name)], now) for name in names]
 
 
-def _one(paths: Paths, name: str, unit: dict[str, str]) -> Status:
+def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime) -> Status:
     problems: list[str] = []
     numbers: dict[str, int | None] = {}
     declared = None
     try:
         declared = files.read_json(paths.instance(name))
         numbers["desired"] = releases.desired_number(paths, name)
+        numbers["wanted"] = pins.wanted_number(paths, name)
     except (OSError, ValueError) as error:
         problems.append(str(error))
-        numbers["desired"] = None
+        numbers["desired"] = numbers["wanted"] = None
     numbers["active"] = releases.active_number(paths, name)
     numbers["current"] = releases.current_number(paths, name)
     installed = unit.get("LoadState") == "loaded"
@@ -83,13 +101,15 @@ def _one(paths: Paths, name: str, unit: dict[str, str]) -> Status:
         state=_state(active, unit.get("SubState", "")) if installed else "no unit",
         serving=active == "active",
         desired=isinstance(declared, dict) or bool(problems),
-        pending=numbers["desired"] is not None and numbers["desired"] != numbers["active"],
+        pending=numbers["wanted"] is not None and numbers["wanted"] != numbers["active"],
         # Of an engine that has ended this is what its supervisor said last.
         status=unit.get("StatusText", ""),
         result=unit.get("Result", ""),
         since=_time(entered) if active in systemd.RUNNING else "",
         restarts=int(unit.get("NRestarts") or 0),
         release=numbers,
+        probe=_probe(paths, name, now),
+        drain=drains.read(paths, name, now),
         problems=problems,
     )
     number = numbers["active"] or numbers["desired"]
@@ -99,6 +119,14 @@ def _one(paths: Paths, name: str, unit: dict[str, str]) -> Status:
         except releases.ReleaseError as error:
             problems.append(str(error))
     return result
+
+
+def _probe(paths: Paths, name: str, now: datetime) -> Probe | None:
+    state = probe_state.read(paths, name)
+    if state is None:
+        return None
+    stale = probe_state.stale(state, now)
+    return Probe(state.verdict, state.since, state.checked, state.latency_ms, state.detail, stale)
 
 
 def _describe(status: Status, release: Release) -> None:
@@ -119,8 +147,14 @@ def _time(text: str) -> str:
 
 
 def healthy(statuses: Sequence[Status]) -> bool:
-    """Whether every instance that the inventory declares serves."""
-    return all(status.serving and not status.problems for status in statuses if status.desired)
+    """Whether every instance that the inventory declares serves, and no probe says otherwise."""
+    return all(
+        status.serving and not status.problems and not _condemned(status) for status in statuses if status.desired
+    )
+
+
+def _condemned(status: Status) -> bool:
+    return status.probe is not None and not status.probe.stale and status.probe.verdict in health.CONDEMNED
 
 
 def as_json(statuses: Sequence[Status]) -> dict[str, Any]:
@@ -130,10 +164,8 @@ def as_json(statuses: Sequence[Status]) -> dict[str, Any]:
 
 def as_text(statuses: Sequence[Status]) -> str:
     """A table, and a line for everything that wants attention."""
-    header = ("INSTANCE", "STATE", "SINCE", "RESTARTS", "MODEL", "REVISION", "RELEASE", "ADDRESS", "GPUS")
-    table = [header, *(_row(status) for status in statuses)]
-    widths = [max(len(row[column]) for row in table) for column in range(len(header))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table]
+    header = ("INSTANCE", "STATE", "PROBE", "SINCE", "RESTARTS", "MODEL", "REVISION", "RELEASE", "ADDRESS", "GPUS")
+    lines = table.lines([header, *(_row(status) for status in statuses)])
     for status in statuses:
         lines += [f"{status.name}: {note}" for note in _notes(status)]
     return "\n".join(lines)
@@ -144,6 +176,7 @@ def _row(status: Status) -> tuple[str, ...]:
     return (
         status.name,
         status.state,
+        _verdict(status),
         status.since or "-",
         str(status.restarts),
         status.model or "-",
@@ -154,10 +187,25 @@ def _row(status: Status) -> tuple[str, ...]:
     )
 
 
+def _verdict(status: Status) -> str:
+    """The agent's verdict in a word, and whether the gateway sends nothing by somebody's wish."""
+    verdict = "-" if status.probe is None else "stale" if status.probe.stale else status.probe.verdict
+    return f"{verdict}, drained" if status.drain else verdict
+
+
 def _notes(status: Status) -> list[str]:
     notes = list(status.problems)
     if status.status and not status.serving:
         notes.append(status.status)
+    if status.drain:
+        # Of a breaker that is open, the drain is only a part.
+        given_up = status.drain.owner == drains.RECOVERY
+        verb = f"recover {status.name} --reset" if given_up else f"undrain {status.name}"
+        notes.append(f"{status.drain} (inferctl {verb})")
+    if status.probe and status.probe.stale:
+        notes.append(f"was last probed at {status.probe.checked}: systemctl status inference-agent")
+    elif status.serving and status.probe and status.probe.verdict not in (health.HEALTHY, health.STARTING):
+        notes.append(f"{status.probe.verdict} since {status.probe.since}: {status.probe.detail}")
     if status.state == "failed":
         unit = unit_name(status.name)
         notes.append(f"systemd gave up ({status.result}): systemctl reset-failed {unit}; systemctl start {unit}")
@@ -167,7 +215,7 @@ def _notes(status: Status) -> list[str]:
         notes.append("is not in the inventory")
     numbers = status.release
     if status.pending and numbers["active"] is not None:
-        notes.append(f"release {numbers['desired']} is pending: update-model.yml rolls it out")
+        notes.append(f"release {numbers['wanted']} is pending: update-model.yml rolls it out")
     if numbers["active"] is not None and numbers["current"] != numbers["active"] and status.serving:
         notes.append(f"release {numbers['active']} serves, but is not yet marked as proven")
     return notes

@@ -44,7 +44,7 @@ _UNDERLINE = re.compile(r"^[\s^~]*$")
 _STARTS = frozenset({"start-pre", "start", "start-post"})
 """Sub-states of a start that is under way."""
 
-_PROPERTIES = (
+PROPERTIES = (
     "LoadState",
     "ActiveState",
     "SubState",
@@ -53,6 +53,7 @@ _PROPERTIES = (
     "NRestarts",
     "Job",
 )
+"""What judge() wants to know of a unit."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def wait_ready(paths: Paths, names: Iterable[str], timeout: float) -> list[Outco
 
 def look(paths: Paths, names: list[str]) -> list[Outcome]:
     """How the instances stand now. Raises SystemdError."""
-    shown = systemd.show(map(unit_name, names), _PROPERTIES)
+    shown = systemd.show(map(unit_name, names), PROPERTIES)
     outcomes = []
     for name in names:
         properties = shown[unit_name(name)]

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Small models on disk, for the tests of manifests and of the store."""
+"""Models for tests: small ones on disk, and the configurations of published ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ import json
 import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.model import facts
+
+PUBLISHED = Path(__file__).parent / "module_utils/data/models.json"
 
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
@@ -49,3 +54,19 @@ def write_safetensors() -> Callable[..., None]:
 def write_model() -> Callable[..., Path]:
     """Writes the directory of a complete model."""
     return _write_model
+
+
+@pytest.fixture(scope="session")
+def published() -> dict[str, Any]:
+    """What config.json of published models says, and how many parameters they have, by name."""
+    return json.loads(PUBLISHED.read_text())
+
+
+@pytest.fixture
+def model(published: dict[str, Any]) -> Callable[..., facts.ModelFacts]:
+    """The facts of a published model from its configuration alone, with some of its keys changed."""
+
+    def read(name: str, **changes: Any) -> facts.ModelFacts:
+        return facts.from_config({**published[name]["config"], **changes})
+
+    return read

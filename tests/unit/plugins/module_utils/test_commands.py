@@ -69,6 +69,12 @@ def test_input_is_empty(tool: Tool) -> None:
     assert commands.run(tool("cat; echo done"), 10).stdout == "done\n"
 
 
+def test_input_is_what_is_given(tool: Tool) -> None:
+    assert commands.run(tool("cat"), 7, stdin="pass\nword\n").stdout == "pass\nword\n"
+    # One that does not read it is judged by what it does.
+    assert commands.run(tool("exec 0<&-; exit 3"), 7, stdin="x" * 4096).code == 3
+
+
 def test_a_program_that_is_not_there(tmp_path: Path) -> None:
     outcome = commands.run([str(tmp_path / "none")], 10)
     assert outcome.code is None and outcome.failure == "not_installed" and "not installed" in outcome.message

@@ -28,6 +28,8 @@ GOOD: dict[str, Any] = {
 
 def test_the_defaults_pass() -> None:
     assert check_settings(GOOD) == []
+    assert check_settings({**GOOD, "fast_path": ""}) == []
+    assert check_settings({**GOOD, "fast_path": "/mnt/nvme/workspace/models"}) == []
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,7 @@ def test_the_defaults_pass() -> None:
     [
         ({"store_path": "models"}, "vllm_store_path: 'models': must be an absolute path"),
         ({"store_path": "/a,b"}, "without comma"),
+        ({"fast_path": "fast"}, "vllm_fast_path: 'fast': must be an absolute path"),
         ({"cache_path": "/cache/"}, "without a slash at its end"),
         ({"start_timeout": 0}, "1 or more"),
         ({"drain_timeout": -5}, "1 or more"),

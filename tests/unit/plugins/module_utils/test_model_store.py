@@ -74,13 +74,19 @@ def bed(tmp_path: Path, write_model: Callable[..., Path]) -> Bed:
     ],
 )
 def test_reads_a_source(text: str, origin: str, path: str) -> None:
-    assert parse_source(text) == Source(origin, Path(path))
+    assert parse_source({"model": text}) == Source(origin, Path(path))
 
 
-@pytest.mark.parametrize("text", ["", "Qwen/Qwen3-8B", "https://example.com/m.tar", "controller:m", "./m", "~/m"])
+def test_reads_a_source_on_the_network() -> None:
+    entry = {"model": "Qwen/Qwen3-8B", "revision": "0123456789" * 4}
+    source = parse_source(entry)
+    assert (source.origin, str(source)) == ("remote", "Qwen/Qwen3-8B")
+
+
+@pytest.mark.parametrize("text", ["", "plain", "ftp://example.com/m.tar", "controller:m", "./m", "~/m"])
 def test_refuses_a_source_that_is_not_supported(text: str) -> None:
     with pytest.raises(ValueError, match="controller:/absolute/path"):
-        parse_source(text)
+        parse_source({"model": text})
 
 
 def test_names_every_entry_that_cannot_be_used() -> None:
@@ -252,9 +258,9 @@ def test_refuses_a_source_inside_of_its_own_place(source: str, misplaced: bool) 
 def test_says_how_much_space_is_missing_and_where(bed: Bed) -> None:
     plan = bed.plan()
     need = plan.missing_bytes
-    assert check_space(bed.root, [plan], 0, free=need) == []
-    assert check_space(bed.root, [plan], 2 * GIB, free=need + 2 * GIB) == []
-    (problem,) = check_space(bed.root, [plan, plan], 2 * GIB, free=need + 2 * GIB)
+    assert check_space(bed.root, {"m": need}, 0, free=need) == []
+    assert check_space(bed.root, {"m": need}, 2 * GIB, free=need + 2 * GIB) == []
+    (problem,) = check_space(bed.root, {"m": need, "n": need}, 2 * GIB, free=need + 2 * GIB)
     assert "needed 2.00 GiB" in str(problem)
     assert "free 2.00 GiB" in str(problem)
     assert str(bed.root.parent) in str(problem)
@@ -262,4 +268,4 @@ def test_says_how_much_space_is_missing_and_where(bed: Bed) -> None:
 
 def test_a_full_disk_is_no_problem_when_nothing_is_to_come(bed: Bed) -> None:
     bed.publish()
-    assert check_space(bed.root, [bed.plan()], 100 * GIB, free=0) == []
+    assert check_space(bed.root, {"m": bed.plan().missing_bytes}, 100 * GIB, free=0) == []

@@ -62,6 +62,13 @@ def test_a_group_without_hosts_does_not_open_ssh_to_the_world() -> None:
         nftables.parse({**DECLARED, "ssh_sources": [[], []]})
 
 
+def test_a_protocol_without_ports() -> None:
+    rule = {"name": "floating address", "protocol": "vrrp", "sources": ["192.0.2.2"]}
+    assert lines([rule]) == ['ip saddr { 192.0.2.2 } meta l4proto 112 accept comment "floating address"']
+    with pytest.raises(InputError, match="has no place in a rule for vrrp"):
+        nftables.parse({**DECLARED, "allow": [{**rule, "port": 80}]})
+
+
 def test_a_part_that_opens_nothing_has_no_file() -> None:
     assert nftables.part_text("site", []) is None
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import (
     Release,
     Rendered,
@@ -32,12 +33,12 @@ SETTINGS = Settings(environment={"VLLM_API_KEY": "s3cret-value"})
 
 def rendered(
     instance: Instance = INSTANCE,
-    entry: dict[str, object] | None = None,
+    arguments: Sequence[str] = (),
     stored: StoredModel = STORED,
     settings: Settings = SETTINGS,
     number: int = 1,
 ) -> Rendered:
-    return render(instance, entry or {}, stored, IMAGE, settings, number=number)
+    return render(instance, arguments, stored, IMAGE, settings, number=number)
 
 
 def exec_lines(unit: str, key: str) -> list[list[str]]:
@@ -46,7 +47,7 @@ def exec_lines(unit: str, key: str) -> list[list[str]]:
 
 
 def test_the_unit_holds_the_exact_container_command() -> None:
-    result = rendered(entry={"dtype": "float32"})
+    result = rendered(arguments=["--dtype", "float32"])
     prepare, create = exec_lines(result.unit, "ExecStartPre")
     assert exec_lines(result.unit, "ExecStopPost") == [["-/usr/local/bin/inferctl", "clear", "main"]]
     assert prepare == ["/usr/local/bin/inferctl", "prepare", "main", "--release", "1"]
@@ -68,7 +69,7 @@ def test_the_id_follows_what_runs_and_nothing_else() -> None:
     base = rendered().release.id
     assert rendered(number=7).release.id == base
     changed = [
-        rendered(entry={"dtype": "half"}),
+        rendered(arguments=["--dtype", "half"]),
         rendered(stored=StoredModel(STORED.path, "def")),
         rendered(instance=dataclasses.replace(INSTANCE, port=5006)),
         rendered(settings=dataclasses.replace(SETTINGS, environment={"VLLM_API_KEY": "other"})),
@@ -82,6 +83,18 @@ def test_gpus_are_asked_for_by_cdi_name() -> None:
     argv = rendered(instance=instance).release.container_argv
     assert "--device=nvidia.com/gpu=0" in argv
     assert "--device=nvidia.com/gpu=GPU-1b2c" in argv
+    assert not [argument for argument in argv if "VISIBLE" in argument or "runtime" in argument]
+
+
+def test_where_docker_has_no_cdi_the_runtime_of_nvidia_is_asked() -> None:
+    settings = dataclasses.replace(SETTINGS, gpu_request="runtime")
+    instance = dataclasses.replace(INSTANCE, accelerator="nvidia", gpus=("0", "GPU-1b2c"))
+    argv = rendered(instance=instance, settings=settings).release.container_argv
+    assert "--runtime=nvidia" in argv
+    assert "--env=NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0,nvidia.com/gpu=GPU-1b2c" in argv
+    assert not [argument for argument in argv if argument.startswith("--device")]
+    # Without GPUs there is nothing to ask for, and the release is the same whoever would be asked.
+    assert rendered(settings=settings).release.id == rendered().release.id
 
 
 def test_a_model_outside_the_store_gets_a_mount_of_its_own() -> None:
@@ -90,6 +103,20 @@ def test_a_model_outside_the_store_gets_a_mount_of_its_own() -> None:
     mount = "--mount=type=bind,source=/srv/nfs/m,target=/srv/nfs/m,readonly"
     assert mount in outside
     assert set(outside) - set(inside) >= {mount}
+
+
+def test_on_the_fast_path_an_engine_gets_both_roots_and_the_path_of_the_link() -> None:
+    fast = dataclasses.replace(SETTINGS, fast_path="/mnt/nvme/models")
+    release = rendered(settings=fast).release
+    path = "/mnt/nvme/models/tiny-a/abc"
+    assert (release.engine_argv[1], release.model_path) == (path, path)
+    mounts = [each for each in release.container_argv if each.startswith("--mount") and each.endswith("readonly")]
+    assert mounts == [
+        f"--mount=type=bind,source={root},target={root},readonly" for root in ("/mnt/models", "/mnt/nvme/models")
+    ]
+    outside = rendered(stored=StoredModel("/srv/nfs/m", "x"), settings=fast).release
+    assert outside.model_path == "/srv/nfs/m"
+    assert "--mount=type=bind,source=/srv/nfs/m,target=/srv/nfs/m,readonly" in outside.container_argv
 
 
 def test_time_limits_nest() -> None:

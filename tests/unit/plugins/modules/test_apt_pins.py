@@ -54,6 +54,7 @@ class Node:
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(apt_pins, "ETC_APT", tmp_path)
+    monkeypatch.setattr(apt_pins, "PREFERENCES", tmp_path / "preferences.d")
     return Node(tmp_path)
 
 

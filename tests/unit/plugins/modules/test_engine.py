@@ -15,7 +15,7 @@ import pytest
 from ansible.module_utils import basic
 from ansible.module_utils.common.text.converters import to_bytes
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases, systemd, wait
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases, swaps, systemd, wait
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.modules import engine_release, engine_service
 
@@ -73,14 +73,17 @@ class Node:
         self._monkeypatch = monkeypatch
         self._capsys = capsys
         self.entry: dict[str, Any] = {"model": "/srv/tiny-a", "dtype": "float32"}
+        self.models: dict[str, Any] = {"tiny-a": self.entry}
+        self.model = "tiny-a"
 
     def call(self, step: str, check: bool) -> dict[str, Any]:
         module = engine_release if step == "release" else engine_service
         given = {
-            "instances": [{"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}],
-            "models": {"tiny-a": self.entry},
+            "instances": [{"name": "main", "model": self.model, "port": 5005, "accelerator": "cpu"}],
+            "models": self.models,
             "catalog": {"tiny-a": {"path": "/mnt/models/tiny-a/abc", "revision": "abc"}},
             "image": "registry.example.com/vllm@sha256:00",
+            "engine_version": "0.32.0",
             "user": pwd.getpwuid(os.getuid()).pw_name,
             "secret_environment": {"VLLM_API_KEY": "s3cret-value"},
             "settings": {"cache_path": str(self.paths.root / "cache")},
@@ -156,6 +159,19 @@ def test_what_is_stopped_starts_with_the_release_that_is_wanted(node: Node) -> N
     node.systemd.active.clear()
     assert node.site() == (list(STEPS), [])
     assert releases.current_number(node.paths, "main") == 2
+
+
+def test_a_variant_is_served_from_the_weights_of_its_base(node: Node) -> None:
+    """Under its own name and with its own flags; the node keeps both entries."""
+    node.models["short"] = {"base": "tiny-a", "max-model-len": 128}
+    node.model = "short"
+    node.systemd.active.clear()
+    assert node.site() == (list(STEPS), [])
+    release = files.read_json(node.paths.release("main", 2) / releases.RELEASE_FILE)
+    assert release["engine_argv"][:5] == ["serve", "/mnt/models/tiny-a/abc", "--served-model-name", "main", "short"]
+    assert release["engine_argv"][-4:] == ["--dtype", "float32", "--max-model-len", "128"]
+    assert (release["model"], release["revision"]) == ("short", "abc")
+    assert sorted(files.read_json(node.paths.registry)["models"]) == ["short", "tiny-a"]
 
 
 @pytest.mark.parametrize("pending", [False, True], ids=["as desired", "with a pending release"])
@@ -239,3 +255,21 @@ def test_an_active_release_that_lost_everything(node: Node) -> None:
     _changed, warnings = node.site()
     assert [warning for warning in warnings if "does not tell which release" in warning]
     assert node.systemd.active == {MAIN}
+
+
+def test_what_an_update_is_at_is_neither_started_nor_proven(node: Node) -> None:
+    """site.yml beside an update, or after one that was cut off."""
+    node.entry["dtype"] = "half"
+    node.call("release", check=False)
+    swaps.begin(node.paths, "main", swaps.Swap(1, 2, "run", "2026-11-21T03:00:00Z"))
+    releases.activate(node.paths, "main", 2)
+    changed, warnings = node.site()
+    assert changed == []
+    assert "run update-model.yml again" in warnings[0]
+    assert releases.current_number(node.paths, "main") == 1
+    node.systemd.active.clear()
+    assert node.site()[0] == []
+    assert MAIN not in node.systemd.active
+    swaps.end(node.paths, "main")
+    assert node.site()[0] == ["started", "ready"]
+    assert releases.current_number(node.paths, "main") == 2

@@ -13,10 +13,18 @@ import yaml
 
 from ansible_collections.baremetal.inference.plugins.filter.drivers import nvidia_driver_plan
 from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.driver import cuda, dkms, gate
+from ansible_collections.baremetal.inference.plugins.module_utils.driver import cuda, dkms, gate, installer, secure_boot
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.facts import Reader
 from ansible_collections.baremetal.inference.plugins.module_utils.driver.kernels import Kernel
-from ansible_collections.baremetal.inference.plugins.modules import cuda_check, nvidia_driver_facts, nvidia_driver_gate
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.runfile import Installed
+from ansible_collections.baremetal.inference.plugins.module_utils.driver.signer import Signer, Wish
+from ansible_collections.baremetal.inference.plugins.modules import (
+    cuda_check,
+    nvidia_driver_facts,
+    nvidia_driver_gate,
+    nvidia_driver_runfile,
+    nvidia_driver_signing,
+)
 
 RUNNING, NEXT = "6.1.0-70-amd64", "6.1.0-77-amd64"
 
@@ -26,10 +34,13 @@ OUTPUTS = {
         "hold half-configured nvidia-open-kernel-dkms 535.8.01-1\ndeinstall config-files nvidia-kernel-dkms 535.7-1\n"
         "install installed linux-image-amd64 6.1.77-1\ninstall installed bash 5.2-7\n"
     ),
-    f"modinfo -k {RUNNING} nvidia-current-open": "license: Dual MIT/GPL\nversion: 535.8.01\n",
+    f"modinfo -k {RUNNING} nvidia-current-open": (
+        "license: Dual MIT/GPL\nversion: 535.8.01\nsig_id: PKCS#7\nsigner: Site key\nsig_key: 0A:7F\n"
+    ),
     "mokutil --sb-state": "SecureBoot enabled\n",
     "mokutil --test-key /var/lib/dkms/mok.pub": "/var/lib/dkms/mok.pub is not enrolled\n",
 }
+MOKUTIL = f"env EFIVARFS_PATH={{}}/{secure_boot.VARIABLES}/ mokutil"
 
 
 def answer(command: Sequence[str], timeout: float) -> Outcome:
@@ -38,6 +49,10 @@ def answer(command: Sequence[str], timeout: float) -> Outcome:
     if output is None:
         return Outcome(None, failure="not_installed", message=f"{command[0]} is not installed")
     return Outcome(0, output)
+
+
+def answer_with_stdin(command: Sequence[str], timeout: float, *, stdin: str = "") -> Outcome:
+    return answer(command, timeout)
 
 
 @pytest.fixture
@@ -73,6 +88,33 @@ def test_facts(root: Path) -> None:
     assert found["secure_boot"]["key"] == "missing"
     assert "mokutil --import" in found["secure_boot"]["problem"]
     assert [module["name"] for module in found["dkms"]] == ["nvidia-current-open"]
+    signatures = [kernel["signature"] for kernel in found["kernels"]]
+    assert signatures == [{"signer": "Site key", "key": "0A7F"}, None]
+    assert found["runfile"] is found["secure_boot"]["serial"] is None
+
+
+def test_a_driver_of_the_installer(root: Path) -> None:
+    (root / "usr/bin").mkdir(parents=True)
+    (root / "usr/bin/nvidia-uninstall").touch()
+    assert facts_of(root)["runfile"] == {"version": None, "flavor": None, "registered": False}
+    (root / "var/lib/nvidia").mkdir(parents=True)
+    (root / "var/lib/nvidia/log").write_text("580.7.01\nNVIDIA driver\n")
+    assert facts_of(root)["runfile"]["version"] == "580.7.01"
+
+
+def test_the_firmware_may_be_another_ones(root: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """mokutil is told so as well, and else runs as it always does."""
+    asked: list[str] = []
+
+    def note(command: Sequence[str], timeout: float) -> Outcome:
+        asked.append(" ".join(command))
+        return Outcome(0)
+
+    firmware = tmp_path_factory.mktemp("firmware")
+    assert Reader(root, note, 7, firmware).facts(RUNNING)["secure_boot"]["efi"] is False
+    assert f"{MOKUTIL.format(firmware)} --sb-state" in asked
+    assert Reader(root, note, 7, root).facts(RUNNING)["secure_boot"]["efi"] is True
+    assert asked[-1] == "mokutil --sb-state"
 
 
 def test_a_bare_machine_has_no_facts_and_no_errors(tmp_path: Path) -> None:
@@ -114,6 +156,24 @@ def test_the_gates_result_is_documented() -> None:
     assert len(found["problems"]) == 1
 
 
+def test_the_signings_result_is_documented(root: Path) -> None:
+    signer = Signer(Reader(root, answer, 7), answer_with_stdin, Wish(), 7, check_mode=True)
+    assert set(yaml.safe_load(nvidia_driver_signing.RETURN)) == {
+        *nvidia_driver_signing.apply(signer, existing=True)
+    } - {"changed"}
+
+
+def test_the_installers_result_is_documented() -> None:
+    documented = yaml.safe_load(nvidia_driver_runfile.RETURN)
+    assert set(documented["file"]["contains"]) == set(vars(installer.Checked("", None, None, 0)))
+    assert set(documented["before"]["contains"]) == set(vars(Installed(None, None, registered=False)))
+
+
+def test_the_facts_of_a_driver_of_the_installer_are_documented(root: Path) -> None:
+    documented = yaml.safe_load(nvidia_driver_facts.RETURN)["ansible_facts"]["contains"]["nvidia_driver"]["contains"]
+    assert set(documented["runfile"]["contains"]) == set(vars(Installed(None, None, registered=False)))
+
+
 def test_the_checks_result_is_documented() -> None:
     assert set(yaml.safe_load(cuda_check.RETURN)) == set(vars(cuda.Check(True)))
 
@@ -147,7 +207,7 @@ def test_the_filter_takes_the_facts_as_they_are(root: Path) -> None:
 def test_the_filters_wish_is_documented() -> None:
     documented = yaml.safe_load((Path(__file__).parents[4] / "plugins/filter/nvidia_driver_plan.yml").read_text())
     wish = documented["DOCUMENTATION"]["options"]["_input"]["suboptions"]
-    facts = {"debian": 12, "packages": {}, "kernels": [], "secure_boot": {"enabled": None}, "runfile": False}
+    facts = {"debian": 12, "packages": {}, "kernels": [], "secure_boot": {"enabled": None}, "runfile": None}
     defaults = {name: option["default"] for name, option in wish.items() if "default" in option}
     assert nvidia_driver_plan({"source": "debian", **defaults}, facts) == nvidia_driver_plan(
         {"source": "debian"}, facts

@@ -62,6 +62,7 @@ def test_a_gpu_of_a_new_driver(sample: Sample) -> None:
         performance_state="P2",
         power_draw_w=612.25,
         power_limit_w=650,
+        power_limit_requested_w=640,
         power_limit_default_w=700,
         power_limit_min_w=200,
         power_limit_max_w=700,

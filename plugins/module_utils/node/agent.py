@@ -1,0 +1,251 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The node's prober: probes every instance, remembers and publishes what it found, and tells the gateways. Private to
+the collection.
+
+One thread waits for all engines, so that one that hangs holds up no other. Intervals are measured by a clock that
+nobody sets; times that people read are the wall clock's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ..paths import Paths
+from . import agent_check, drains, files, health, journal, probe_state, releases, textfile
+from .drains import format_time, parse_time
+from .health import Finding
+from .probe_state import STALE, ProbeState
+from .prober import Prober
+from .recovery.requests import Requests
+from .systemd import Notifier
+from .writer import Writer
+
+INTERVAL = 10.0
+"""Seconds from the begin of a probe to the next."""
+
+STARTING_INTERVAL = 2.0
+"""Seconds between two looks at an engine that loads: the gateway shall know soon that it serves."""
+
+TICK = 5.0
+"""Seconds between two looks for instances that came or went, two lines of metrics, two signs of life to systemd."""
+
+LISTEN_INTERVAL = 2.0
+"""Seconds between two tries to listen, where the address is not there yet or the port is taken."""
+
+LONGEST_ROUND = 60.0
+"""Seconds that a probe takes when engine, systemd and Docker are all stuck. The agent itself is stuck beyond that."""
+
+FLUSH_TIMEOUT = 3.0
+"""Seconds that the last writes may take at the end."""
+
+
+@dataclass
+class _Watched:
+    """An instance under watch. Times by the monotonic clock."""
+
+    prober: Prober
+    state: ProbeState
+    checked: float
+    began: float
+    task: asyncio.Task[None] | None = None
+
+
+class Agent:
+    """`run` returns after SIGTERM or SIGINT."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        make_prober: Callable[[str, ProbeState | None], Prober],
+        notifier: Notifier,
+        entries: journal.Journal,
+        *,
+        interval: float = INTERVAL,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._paths = paths
+        self._make_prober = make_prober
+        self._notifier = notifier
+        self._entries = entries
+        self._interval = interval
+        self._now = now
+        self._writer = Writer(lambda text: entries.say(text, journal.WARNING))
+        self._requests = Requests(paths)
+        self._watched: dict[str, _Watched] = {}
+        self._stop = asyncio.Event()
+        self._without_textfiles = False
+        self._problem = ""
+
+    async def run(self, address: str, port: int) -> None:
+        """Probe, and answer gateways on address and port, until told to stop."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        listener = asyncio.create_task(self._listen(address, port))
+        try:
+            while not self._stop.is_set():
+                self._tick(alive=not listener.done())
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(TICK):
+                        await self._stop.wait()
+        finally:
+            self._notifier.send(STOPPING=1)
+            tasks = [listener, *(watched.task for watched in self._watched.values() if watched.task)]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.to_thread(self._writer.flush, FLUSH_TIMEOUT)
+
+    def answer(self, name: str) -> str:
+        """What a gateway that asks for an instance is told."""
+        watched = self._watched.get(name)
+        if watched is None:
+            return agent_check.reply(health.STOPPED, "no instance of this name on this node", None, stale=False)
+        drain = drains.read(self._paths, name, self._now())
+        return agent_check.reply(watched.state.verdict, watched.state.detail, drain, stale=_stale(watched))
+
+    async def _listen(self, address: str, port: int) -> None:
+        said = ""
+        while True:
+            try:
+                server = await agent_check.serve(self.answer, address, port)
+                break
+            except OSError as error:
+                problem = f"cannot listen on {address} port {port}: {error.strerror or error}"
+                self._notifier.send(STATUS=problem)
+                if problem != said:
+                    self._entries.say(problem, journal.WARNING)
+                said = problem
+                await asyncio.sleep(LISTEN_INTERVAL)
+        async with server:
+            self._entries.say(f"answers gateways on {address} port {port}")
+            self._notifier.send(READY=1)
+            await server.serve_forever()
+
+    def _tick(self, *, alive: bool) -> None:
+        """What is done every few seconds. Whatever goes wrong here ends nothing, and is said once."""
+        try:
+            self._follow()
+            self._publish()
+            problem = ""
+        except Exception as error:
+            problem = f"the agent's own round failed: {error!r}"
+        if problem and problem != self._problem:
+            self._entries.say(problem, journal.WARNING)
+        self._problem = problem
+        # systemd restarts an agent that has nothing to say: one whose probe never ends, or which has no ear any more.
+        longest = LONGEST_ROUND + self._interval
+        if alive and all(time.monotonic() - watched.began < longest for watched in self._watched.values()):
+            count = Counter(watched.state.verdict for watched in self._watched.values())
+            summary = ", ".join(f"{number} {verdict}" for verdict, number in sorted(count.items()))
+            self._notifier.send(WATCHDOG=1, STATUS=problem or summary or "no instance")
+
+    def _follow(self) -> None:
+        """Watch the instances that came, forget those that went. Raises OSError."""
+        names = set(releases.names(self._paths))
+        for name in self._watched.keys() - names:
+            watched = self._watched.pop(name)
+            if watched.task:
+                watched.task.cancel()
+            self._writer.put(self._paths.probe(name), None)
+            self._entries.say(f"{name}: is not on this node any more", journal.NOTICE, instance=name)
+        for name in sorted(names - self._watched.keys()):
+            watched = self._begin(name)
+            self._watched[name] = watched
+            watched.task = asyncio.create_task(self._watch(name, watched))
+
+    def _begin(self, name: str) -> _Watched:
+        """A fresh verdict of an earlier agent still counts: a new agent must put back no engine that hangs."""
+        now = self._now()
+        known = probe_state.read(self._paths, name)
+        if known is not None and probe_state.stale(known, now):
+            known = None
+        time_now = format_time(now)
+        state = known or ProbeState(name, health.UNKNOWN, time_now, time_now, None, "has not been probed yet")
+        return _Watched(self._make_prober(name, known), state, checked=time.monotonic(), began=time.monotonic())
+
+    async def _watch(self, name: str, watched: _Watched) -> None:
+        while True:
+            watched.began = time.monotonic()
+            try:
+                finding = await watched.prober.round()
+            except Exception as error:
+                # A mistake of ours condemns no engine, and one instance's no other's.
+                finding = Finding(health.UNKNOWN, f"the probe itself failed: {error!r}")
+            self._record(name, watched, finding)
+            pause = STARTING_INTERVAL if finding.verdict == health.STARTING else self._interval
+            await asyncio.sleep(max(0.1, watched.began + pause - time.monotonic()))
+
+    def _record(self, name: str, watched: _Watched, finding: Finding) -> None:
+        before, now = watched.state, format_time(self._now())
+        changed = finding.verdict != before.verdict
+        watched.checked = time.monotonic()
+        watched.state = ProbeState(
+            instance=name,
+            verdict=finding.verdict,
+            since=now if changed else before.since,
+            checked=now,
+            latency_ms=finding.latency_ms,
+            detail=finding.detail,
+            invocation=watched.prober.invocation,
+        )
+        self._writer.put(self._paths.probe(name), files.to_json(watched.state.to_json()))
+        self._ask_for_recovery(name, finding.verdict)
+        if changed:
+            self._entries.say(
+                f"{name}: {finding.verdict}, was {before.verdict} since {before.since}: {finding.detail}",
+                journal.WARNING if finding.verdict in health.CONDEMNED else journal.NOTICE,
+                event="verdict",
+                instance=name,
+                verdict=finding.verdict,
+                was=before.verdict,
+                latency_ms=finding.latency_ms,
+            )
+
+    def _ask_for_recovery(self, name: str, verdict: str) -> None:
+        """Have it recovered where it should be; an engine that loads may wait for a Docker that hangs."""
+        if verdict in health.CONDEMNED or verdict == health.STARTING:
+            self._requests.ask(name)
+        elif verdict in health.SERVING:
+            self._requests.settled(name)
+
+    def _publish(self) -> None:
+        """Write the metrics, where node_exporter has a place for them."""
+        if not self._paths.textfiles.is_dir():
+            if not self._without_textfiles:
+                self._entries.say(f"no metrics: there is no {self._paths.textfiles}, which node_exporter brings")
+            self._without_textfiles = True
+            return
+        if self._without_textfiles:
+            self._entries.say(f"restarts: {self._paths.textfiles} has appeared, and the sandbox must let it in")
+            self._stop.set()
+            return
+        now = self._now()
+        text = textfile.render((self._metrics(name, now) for name in sorted(self._watched)), now.timestamp())
+        self._writer.put(self._paths.probe_metrics, text)
+
+    def _metrics(self, name: str, now: datetime) -> textfile.InstanceMetrics:
+        watched = self._watched[name]
+        state = watched.state
+        return textfile.InstanceMetrics(
+            name=name,
+            verdict=state.verdict,
+            stale=_stale(watched),
+            drained=drains.read(self._paths, name, now) is not None,
+            since=parse_time(state.since).timestamp(),
+            checked=parse_time(state.checked).timestamp(),
+            latency=None if state.latency_ms is None else state.latency_ms / 1000,
+        )
+
+
+def _stale(watched: _Watched) -> bool:
+    return time.monotonic() - watched.checked > STALE

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""HAProxy's agent-check: an instance's name comes in, what to do with it goes out. Private to the collection.
+
+HAProxy sends what `agent-send` says as soon as it is connected, and reads one line. Source: HAProxy's configuration
+manual, `agent-check`. A description is parted by a blank: `down#why` is not understood (measured with 2.6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from . import health
+from .drains import Drain
+
+READ_LIMIT = 2.0
+"""Seconds in which the name must have come."""
+
+_LONGEST = 256
+"""Bytes of a name, and of a reason."""
+
+UP = "up ready"
+"""`ready` takes back our own `drain`, which `up` alone would leave in force."""
+
+
+def reply(verdict: str, detail: str, drain: Drain | None, *, stale: bool) -> str:
+    """What the gateway is told. A verdict that is unknown or too old takes nobody out of service."""
+    if drain is not None:
+        return "drain"
+    if stale or verdict == health.UNKNOWN or verdict in health.SERVING:
+        return UP
+    return f"down #{verdict}: {_plain(detail)}"
+
+
+def _plain(text: str) -> str:
+    """Text that ends no line and no description early: printable ASCII without the sign of a description."""
+    kept = (character if character.isascii() and character.isprintable() else " " for character in text)
+    return " ".join("".join(kept).replace("#", " ").split())[:_LONGEST]
+
+
+async def serve(answer: Callable[[str], str], address: str, port: int) -> asyncio.Server:
+    """Answer by `answer`, which gets the name that was asked for. Raises OSError where nothing can listen there."""
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A gateway that goes away, or says nothing, is no concern of anybody else.
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            try:
+                async with asyncio.timeout(READ_LIMIT):
+                    name = (await reader.readuntil(b"\n")).decode(errors="replace").strip()
+                    if name:
+                        writer.write(f"{answer(name)}\n".encode())
+                        await writer.drain()
+            finally:
+                writer.close()
+
+    return await asyncio.start_server(talk, address, port, limit=_LONGEST)

@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the inventory wants of this node, as the module engine_release has left word. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..fit.memory import CPU_CACHE
+from ..fit.misfit import Misfit
+from ..flags.catalogue import Catalogue, choose
+from ..flags.check import arguments
+from ..paths import Paths
+from ..registry import entries
+from ..release import Release
+from . import changes, files, releases
+from .plans import Engine
+
+COMMAND = ("vllm", "serve")
+
+
+@dataclass(frozen=True)
+class Model:
+    """An entry of the node's registry. `path` and `revision` are None where no release tells them."""
+
+    name: str
+    model: str
+    revision: str | None
+    base: str | None
+    description: str
+    instances: tuple[str, ...]
+    """Those that serve it."""
+    path: str | None
+    on_disk: bool | None
+
+
+class Desired:
+    """The node's registry and instances. Raises ValueError that names a damaged file, and OSError."""
+
+    def __init__(self, paths: Paths) -> None:
+        stored = files.read_json(paths.registry)
+        state = {} if stored is None else stored
+        if not isinstance(state, Mapping) or not isinstance(state.get("models", {}), Mapping):
+            raise ValueError(f"{paths.registry} is damaged: site.yml writes it anew")
+        self._paths = paths
+        self._models: Mapping[str, Any] = state.get("models", {})
+        engine = state.get("engine")
+        self.catalogue: Catalogue = choose(str(engine.get("version") or "") if isinstance(engine, Mapping) else "")
+        self.entries = entries.read(self._models, self.catalogue).entries
+        self.instances: dict[str, int] = {}
+        """The desired release of each."""
+        for name in releases.names(paths):
+            number = releases.desired_number(paths, name)
+            if number is not None:
+                self.instances[name] = number
+        self._releases: dict[str, Release] = {}
+        self._damaged: dict[str, str] = {}
+        for name, number in self.instances.items():
+            try:
+                self._releases[name] = releases.load(paths, name, number)
+            except releases.ReleaseError as error:
+                self._damaged[name] = str(error)
+
+    @property
+    def names(self) -> list[str]:
+        """Everything that can be planned."""
+        return sorted({*self.instances, *self.entries})
+
+    def models(self) -> list[Model]:
+        """The entries of the registry."""
+        found = []
+        for name, entry in sorted(self.entries.items()):
+            release = self._holder(name)
+            serving = tuple(instance for instance, each in self._releases.items() if each.model == name)
+            found.append(
+                Model(
+                    name=name,
+                    model=entry.model,
+                    revision=release.revision if release else entry.revision,
+                    base=self._models[name].get("base"),
+                    description=entry.description,
+                    instances=serving,
+                    path=release.model_path if release else None,
+                    on_disk=(Path(release.model_path) / "config.json").is_file() if release else None,
+                )
+            )
+        return found
+
+    def _holder(self, name: str) -> Release | None:
+        """A release that has the weights of an entry."""
+        wanted = self.entries[name].store_name
+        found = (self.entries.get(each.model) for each in self._releases.values())
+        pairs = zip(self._releases.values(), found, strict=True)
+        return next((release for release, entry in pairs if entry and entry.store_name == wanted), None)
+
+    def engine(self, name: str) -> Engine:
+        """What an instance would run, or an entry of the registry: the first instance that serves it, if any does."""
+        if name in self.instances:
+            return self._instance(name)
+        serving = [instance for instance, release in self._releases.items() if release.model == name]
+        return self._instance(serving[0]) if serving else self._entry(name)
+
+    def _instance(self, name: str) -> Engine:
+        number = self.instances[name]
+        if name in self._damaged:
+            problem = Misfit("release", "release", number, self._damaged[name])
+            return Engine(model=self._declared_model(name), argv=(), flags={}, instance=name, problems=[problem])
+        release = self._releases[name]
+        entry = self.entries.get(release.model)
+        message = "is not in this node's registry, so that its flags are not known: site.yml writes it anew"
+        return Engine(
+            model=release.model,
+            argv=[COMMAND[0], *release.engine_argv],
+            flags=entry.flags if entry else {},
+            instance=name,
+            revision=release.revision,
+            path=Path(release.model_path),
+            accelerator=release.accelerator,
+            gpus=release.gpus,
+            cpu_cache=self._cpu_cache(name),
+            change=changes.compare(self._paths, name, number, changes.kept(self._paths, name, number)),
+            problems=() if entry else [Misfit("registry", "model", release.model, message)],
+        )
+
+    def _declared_model(self, name: str) -> str:
+        return str(files.read_json(self._paths.instance(name)).get("model") or "unknown")
+
+    def _cpu_cache(self, name: str) -> str:
+        text = changes.kept(self._paths, name, self.instances[name]).environment
+        variables = dict(line.partition("=")[::2] for line in text.splitlines())
+        return variables.get(CPU_CACHE, "")
+
+    def _entry(self, name: str) -> Engine:
+        """An entry that no instance serves: the base of one that is served, on any GPUs of the node."""
+        entry, holder = self.entries[name], self._holder(name)
+        path = holder.model_path if holder else entry.model
+        if holder and entry.system_prompt is not None:
+            # Its own directory is made for the first instance that serves it.
+            path = str(Path(holder.model_path).parents[1] / entry.name / "REVISION")
+        return Engine(
+            model=name,
+            argv=[*COMMAND, path, "--served-model-name", name, *arguments(entry.flags, self.catalogue)],
+            flags=entry.flags,
+            revision=holder.revision if holder else entry.revision,
+            path=Path(holder.model_path) if holder else None,
+            accelerator=holder.accelerator if holder else "nvidia",
+            cpu_cache=self._cpu_cache(holder.instance) if holder else "",
+        )

@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One HTTP request to an engine with a limit on all of it. Private to the collection.
+
+http.client limits each read, so that a server which sends a byte now and then holds its caller for ever; asyncio limits
+the whole, and waits for many engines at once. http.client still takes the answer apart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import io
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from .probe import Target, headers
+
+LARGEST_ANSWER = 8 * 1024**2
+"""Bytes. An engine's /metrics has about 100 KiB; a stranger on its port might never stop."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Status and body of an answer."""
+
+    status: int
+    body: bytes
+
+
+class _Received:
+    """Bytes in the place of the socket that http.client wants to read from."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+
+    def makefile(self, mode: str) -> io.BytesIO:
+        return io.BytesIO(self._raw)
+
+
+async def ask(target: Target, method: str, path: str, body: dict[str, Any] | None, limit: float) -> Answer:
+    """Send a request and read its answer, within `limit` seconds.
+
+    Raises TimeoutError, OSError, or HTTPException where the answer is no HTTP.
+    """
+    async with asyncio.timeout(limit):
+        reader, writer = await asyncio.open_connection(target.connect_address, target.port, limit=LARGEST_ANSWER)
+        try:
+            writer.write(_request(target, method, path, body))
+            return parse(await _read(reader), method)
+        finally:
+            # At once: what the engine still wants to say to a request that was given up is of no interest.
+            writer.transport.abort()
+
+
+def _request(target: Target, method: str, path: str, body: dict[str, Any] | None) -> bytes:
+    data = b"" if body is None else json.dumps(body).encode()
+    fields = {**headers(target), "Host": str(target), "Connection": "close", "Content-Length": str(len(data))}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items()), "", ""]
+    return "\r\n".join(lines).encode() + data
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    """Everything up to the end of the connection. Raises HTTPException where that is too much."""
+    received = bytearray()
+    while chunk := await reader.read(65536):
+        received += chunk
+        if len(received) > LARGEST_ANSWER:
+            raise http.client.HTTPException(f"answers more than {LARGEST_ANSWER} bytes")
+    return bytes(received)
+
+
+def parse(raw: bytes, method: str) -> Answer:
+    """Take an answer apart. Raises ConnectionError where there is none, HTTPException where it is no HTTP."""
+    if not raw:
+        raise ConnectionResetError("closed the connection without an answer")
+    response = http.client.HTTPResponse(_Received(raw), method=method)  # type: ignore[arg-type]
+    try:
+        response.begin()
+        return Answer(response.status, response.read())
+    except ValueError as error:
+        raise http.client.HTTPException(f"no HTTP: {error}") from error

@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From what probes saw to a verdict. Private to the collection; pure.
+
+A verdict that takes an engine out of service needs evidence. What cannot be told is `unknown`, and condemns nobody.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from . import metrics
+from .liveness import Observation, Seen
+from .wait import judge
+
+HEALTHY = "healthy"
+"""It has just made a token."""
+
+BUSY = "busy"
+"""No token in time, but it works, or its queue is full."""
+
+STARTING = "starting"
+"""It loads, within its time."""
+
+STOPPED = "stopped"
+"""It is stopped on purpose, or about to be; it is not probed."""
+
+HUNG = "hung"
+"""It takes requests and does nothing."""
+
+DEAD = "dead"
+"""Nobody listens although it should, or its starts fail."""
+
+WRONG = "wrong"
+"""It answers what does not count: another model, an error, or another process on its port."""
+
+UNKNOWN = "unknown"
+"""Cannot be told: the key is refused, the counters cannot be read, or too little has been seen yet."""
+
+VERDICTS = (HEALTHY, BUSY, STARTING, STOPPED, HUNG, DEAD, WRONG, UNKNOWN)
+
+SERVING = frozenset({HEALTHY, BUSY})
+
+CONDEMNED = frozenset({HUNG, DEAD, WRONG})
+"""Only evidence to the contrary, or a new start, takes such a verdict back: one that is unknown would send requests to
+an engine that hangs."""
+
+HANG_TIMEOUTS = 2
+"""Probes in a row without a token and without progress. A lone prefill whose single step takes longer than both
+together looks the same: --long-prefill-token-threshold, or a smaller --max-num-batched-tokens, makes steps short."""
+
+HANG_SILENCES = 3
+"""Probes in a row to which nothing answered, /metrics neither: about 40 s. An API server that is merely busy took
+2.3 s; one that is paused or stopped leaves no counters that could tell a hang."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict and why. `pending` says that the next probe may turn it into a hang."""
+
+    verdict: str
+    detail: str
+    latency_ms: int | None = None
+    pending: bool = False
+
+
+class History:
+    """What the probes of one process say together."""
+
+    def __init__(self, verdict: str = UNKNOWN) -> None:
+        self.verdict = verdict
+        self._last: metrics.Sample | None = None
+        self._timeouts = 0
+        self._silences = 0
+
+    def judge(self, observation: Observation) -> Finding:
+        """The verdict after one more probe."""
+        finding = self._judge(observation)
+        if finding.verdict == UNKNOWN and self.verdict in CONDEMNED:
+            finding = replace(finding, verdict=self.verdict, detail=f"still: {finding.detail}", pending=False)
+        self.verdict = finding.verdict
+        return finding
+
+    def _judge(self, observation: Observation) -> Finding:
+        if observation.seen is Seen.NOTHING:
+            return self._no_answer(observation)
+        self._last, self._timeouts, self._silences = None, 0, 0
+        verdict = {Seen.TOKEN: HEALTHY, Seen.FULL: BUSY, Seen.WRONG: WRONG, Seen.REFUSED: DEAD, Seen.UNCLEAR: UNKNOWN}
+        return Finding(verdict[observation.seen], observation.detail, observation.latency_ms)
+
+    def _no_answer(self, observation: Observation) -> Finding:
+        moved = self._progress(observation.samples)
+        if observation.silent:
+            return self._silence(observation.detail)
+        self._silences = 0
+        if moved:
+            self._timeouts = 0
+            return Finding(BUSY, f"{observation.detail}, but it works on other requests")
+        if moved is None:
+            return Finding(UNKNOWN, f"{observation.detail}, and its counters cannot be compared")
+        self._timeouts += 1
+        if self._timeouts >= HANG_TIMEOUTS:
+            return Finding(HUNG, f"{observation.detail}, {self._timeouts} times in a row, and no counter moved")
+        return Finding(UNKNOWN, f"{observation.detail}, and no counter moved: once more, and it hangs", pending=True)
+
+    def _silence(self, detail: str) -> Finding:
+        self._silences += 1
+        if self._silences >= HANG_SILENCES:
+            return Finding(HUNG, f"{detail}, {self._silences} times in a row, and /metrics does not answer either")
+        return Finding(UNKNOWN, f"{detail}, and /metrics does not answer either", pending=True)
+
+    def _progress(self, samples: tuple[metrics.Sample, ...]) -> bool | None:
+        """Whether the engine has worked since the counters were first read; None where that cannot be told."""
+        seen = [*([self._last] if self._last else []), *samples]
+        if samples:
+            self._last = samples[-1]
+        steps = [metrics.progress(earlier, later) for earlier, later in pairwise(seen)]
+        if True in steps:
+            return True
+        return None if not steps or None in steps else False
+
+
+def of_unit(properties: dict[str, str] | None, attempt: int) -> Finding | None:
+    """What systemd says of an instance that needs no probe; None where it should serve, or systemd does not say.
+
+    `properties` as systemd.show() gives them (wait.PROPERTIES), `attempt` the number of starts without success.
+    """
+    if properties is None or properties["ActiveState"] in ("active", "reloading", "refreshing"):
+        return None
+    state, text = judge(properties, attempt)
+    if properties["ActiveState"] in ("inactive", "deactivating") and properties.get("Job", "0") in ("", "0"):
+        return Finding(STOPPED, text)
+    return Finding(STARTING if state == "loading" else DEAD, text)

@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan for people. Private to the collection."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from .changes import NOTHING, START
+
+VERDICTS = {True: "fits", False: "does not fit", None: "cannot be told whether it fits"}
+
+_WIDTH = 10
+"""Of the column of headings."""
+
+
+def render(plans: Sequence[Mapping[str, Any]]) -> str:
+    """All plans, one below the other."""
+    return "\n\n".join("\n".join(_lines(one)) for one in plans)
+
+
+def of_node(
+    plans: Sequence[Mapping[str, Any]],
+    problems: Sequence[Mapping[str, Any]],
+    warned: Sequence[str],
+    orphans: Sequence[str],
+) -> str:
+    """All plans of a node, and what is no single plan's."""
+    lines = [line for problem in problems for line in _problem(problem)]
+    lines += [_row("warning", text) for text in warned]
+    lines += [_row("orphan", f"{name} is on the node, but not in the inventory") for name in orphans]
+    shown = render(plans) if plans else "no instance that can be planned"
+    return "\n".join([shown, "", "this node:", *lines]) if lines else shown
+
+
+def _lines(plan: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{plan['instance'] or plan['model']}: {VERDICTS[plan['ok']]}"
+    yield _row("model", f"{plan['model']}, revision {plan['revision'] or 'not known yet'}")
+    yield _row("runs on", _hardware(plan))
+    if plan["argv"]:
+        yield _row("command", shlex.join(plan["argv"]))
+    yield from (_row(heading, text) for heading, text in _estimate(plan["estimate"]))
+    if plan["change"]:
+        yield _row("change", _change(plan["change"]))
+        yield from (_row("", line) for line in plan["change"]["differences"])
+    for problem in plan["problems"]:
+        yield from _problem(problem)
+    yield from (_row("unknown", text) for text in plan["unknown"])
+    yield from (_row("note", text) for text in plan["notes"])
+
+
+def _problem(problem: Mapping[str, Any]) -> Iterator[str]:
+    value = "" if problem["value"] is None else f" {problem['value']!r}:"
+    yield _row("PROBLEM", f"{problem['key']}:{value} {problem['message']}")
+    if problem["fits"]:
+        yield _row("", f"would fit: {'; or '.join(map(_settings, problem['fits']))}")
+
+
+def _row(heading: str, text: str) -> str:
+    return f"  {heading:{_WIDTH}}{text}".rstrip()
+
+
+def _hardware(plan: Mapping[str, Any]) -> str:
+    names = [(len([*same]), name) for name, same in groupby(device["name"] for device in plan["devices"])]
+    devices = " and ".join(f"{count} x {name}" if count > 1 else name for count, name in names) or "no GPU"
+    return f"{devices} (GPU {', '.join(plan['gpus'])})" if plan["gpus"] else devices
+
+
+def _estimate(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What is known of it. GiB are those of the GPU that has the most to hold."""
+    names = {"weights": "weights_gib", "overhead": "overhead_gib", "KV cache": "kv_cache_gib", "spare": "spare_gib"}
+    sizes = [f"{name} {estimate[key]:.2f} GiB" for name, key in names.items() if estimate[key] is not None]
+    if sizes:
+        yield "estimate", ", ".join(sizes)
+    if estimate["max_concurrency"] is not None:
+        yield "at once", f"{estimate['max_concurrency']:g} requests of {estimate['max_model_len']} tokens"
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}: {value}" for key, value in settings.items())
+
+
+def _change(change: Mapping[str, Any]) -> str:
+    active, desired = change["active"], change["desired"]
+    wanted = "a new release" if desired is None else f"release {desired}"
+    if change["action"] == NOTHING:
+        return f"nothing: release {active} runs"
+    if change["action"] == START:
+        before = "" if active in (None, desired) else f", in place of release {active}"
+        return f"does not run: site.yml starts {wanted}{before}"
+    return f"release {active} runs, {wanted} is pending: update-model.yml rolls it out"

@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The probing of one instance, from its release and its unit to a finding. Private to the collection."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ..paths import Paths, unit_name
+from ..release import Release
+from . import attempts, environment, health, releases, systemd, wait
+from .docker_api import Docker
+from .health import Finding, History
+from .identity import PROC
+from .liveness import LIMIT, Observation, Seen, observe
+from .port_owner import PortOwner
+from .probe import Target
+
+DOCKER_TIMEOUT = 5.0
+"""Seconds. Docker is asked once after each start of an engine; without its answer, the probe goes on."""
+
+SYSTEMD_TIMEOUT = 10.0
+"""Seconds. A systemd that does not answer leaves open what the unit does; the probe goes on."""
+
+OWNER_INTERVAL = 60.0
+"""Seconds between two looks at who listens on the port of an engine that serves: the kernel walks through all of its
+connections for each."""
+
+Show = Callable[[list[str], tuple[str, ...]], Mapping[str, dict[str, str]]]
+
+
+def _show(units: list[str], properties: tuple[str, ...]) -> Mapping[str, dict[str, str]]:
+    return systemd.show(units, properties)
+
+
+async def _nobody() -> str:
+    return ""
+
+
+class Prober:
+    """Probes an instance, and remembers of one start what the next probe needs."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        name: str,
+        docker: Docker,
+        *,
+        limit: float = LIMIT,
+        show: Show = _show,
+        proc: Path = PROC,
+        known: tuple[str, str] = ("", health.UNKNOWN),
+    ) -> None:
+        """`known` is the start that was probed last, by systemd's id, and its verdict."""
+        self.invocation, verdict = known
+        self._paths = paths
+        self._name = name
+        self._limit = limit
+        self._show = show
+        self._owner = PortOwner(docker, proc)
+        self._history = History(verdict)
+        self._serves = False
+        self._owner_due = 0.0
+
+    async def round(self) -> Finding:
+        """One probe, or what systemd says where there is nothing to probe. Takes up to 40 s, where all is stuck.
+
+        Raises nothing but what cancels it.
+        """
+        # Of an engine that has just made a token, its unit needs no question: a process less every ten seconds.
+        if not self._serves and (finding := await self._of_unit()):
+            return finding
+        look = not self._serves or time.monotonic() >= self._owner_due
+        self._serves = False
+        try:
+            release = self._release()
+            target = self._target(release)
+        except (releases.ReleaseError, OSError, ValueError) as error:
+            return Finding(health.UNKNOWN, str(error))
+        observation, stranger = await asyncio.gather(
+            observe(target, self._limit), self._stranger(target, release) if look else _nobody()
+        )
+        # Perhaps it has been stopped meanwhile, or has died and loads again.
+        if observation.seen is not Seen.TOKEN and (finding := await self._of_unit()):
+            return finding
+        if stranger:
+            observation = Observation(Seen.WRONG, f"port {target.port} is taken by {stranger}: stop it")
+        finding = self._history.judge(self._masked(observation))
+        self._serves = finding.verdict in health.SERVING
+        return finding
+
+    def _release(self) -> Release:
+        number = releases.active_number(self._paths, self._name)
+        if number is None:
+            raise ValueError(f"{self._paths.active(self._name)} does not tell which release runs: run site.yml")
+        return releases.load(self._paths, self._name, number)
+
+    def _target(self, release: Release) -> Target:
+        key = environment.read(self._paths, self._name).get(environment.API_KEY, "")
+        return Target(release.address, release.port, release.served_names, key)
+
+    async def _of_unit(self) -> Finding | None:
+        """What systemd says; a new start begins a new history."""
+        unit = unit_name(self._name)
+        try:
+            async with asyncio.timeout(SYSTEMD_TIMEOUT):
+                shown = await asyncio.to_thread(self._show, [unit], (*wait.PROPERTIES, "InvocationID"))
+        except (systemd.SystemdError, TimeoutError):
+            return None
+        invocation = shown[unit].get("InvocationID", "")
+        if invocation != self.invocation:
+            self.invocation = invocation
+            self._history = History()
+        return health.of_unit(shown[unit], attempts.count(self._paths, self._name))
+
+    async def _stranger(self, target: Target, release: Release) -> str:
+        self._owner_due = time.monotonic() + OWNER_INTERVAL
+        try:
+            async with asyncio.timeout(self._limit):
+                return await asyncio.to_thread(self._owner.stranger, target, release.container)
+        except OSError:
+            # /proc could not be read in time: then nobody is accused.
+            return ""
+
+    def _masked(self, observation: Observation) -> Observation:
+        """Everybody may read the state: no key that an answer repeats gets there."""
+        secrets = environment.secrets(environment.read(self._paths, self._name))
+        return replace(observation, detail=environment.mask(observation.detail, secrets))

@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What leaves a node for other eyes: without secrets, and without what people have asked an engine. Private to the
+collection; pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from . import environment
+
+LEFT_OUT = "(left out)"
+
+PROMPT_KEY = r"(?:system[-_])?prompts?(?:_token_ids)?|messages|content"
+"""How an engine that logs requests, and the model registry, call what somebody has written. Source:
+vllm/entrypoints/logger.py, RequestLogger; OpenAI's API."""
+
+PROMPT = re.compile(rf"(?i)((?:{PROMPT_KEY})['\"]?\s*[:=]).*")
+
+_PROMPT_KEY = re.compile(rf"(?i)(?:{PROMPT_KEY})")
+
+SECRET_KEY = r"(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|auth)[-_]?key|credentials?|(?<![A-Za-z])token)"
+"""What a value is called that nobody else shall know. `token` only as a word's end: `max_tokens` and `tokenizer` tell
+what is needed to help."""
+
+_SECRET_KEY = re.compile(rf"(?i).*{SECRET_KEY}")
+
+_VALUE = r"(?:\"(?:[^\"\\\n]|\\.)*\"?|'[^'\n]*'?|[^\s'\",;&\]}]+)"
+"""What follows such a name, in quotes or not. A quote that is not closed ends with its line."""
+
+PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(?i)((?:authorization|cookie)['\"]?\s*[:=]\s*['\"]?)[^'\"\r\n]+"), r"\1***"),
+    # A password in an address, and an address that is a password as a whole.
+    (re.compile(r"(://)[^/\s:@'\"]*:[^/\s@'\"]*@"), r"\1***@"),
+    (re.compile(r"(?i)(https?://hooks\.[^/\s'\"]+/)[^\s'\"]+"), r"\1***"),
+    (re.compile(r"(?i)([?&](?:[a-z0-9-]+[-_])?(?:token|key|sig|signature|secret|password)=)[^&\s'\"]+"), r"\1***"),
+    (re.compile(rf"(?i)({SECRET_KEY}['\"]?\s*[:=]\s*\[?\s*){_VALUE}"), r"\1***"),
+    (re.compile(rf"(?i)(--(?:[a-z0-9-]+-)?(?:password|secret|token|api-key)\s+){_VALUE}"), r"\1***"),
+    # What shows by itself what it is: tokens of GitHub, Slack, AWS, OpenAI and those that copy it, JSON Web Tokens.
+    (re.compile(r"\b(?:gh[pousr]_|github_pat_|xox[abprs]-|AKIA|sk-)[A-Za-z0-9_-]{16,}"), "***"),
+    (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), "***"),
+    (re.compile(r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"), r"\1 ***"),
+)
+
+
+def text(given: str, secrets: Sequence[str]) -> str:
+    """A text without secrets, those given and those that can be told by their looks, and without prompts."""
+    given = "\n".join(PROMPT.sub(rf"\1 {LEFT_OUT}", line) for line in given.splitlines())
+    given = environment.mask(given, secrets)
+    for pattern, masked in PATTERNS:
+        given = pattern.sub(masked, given)
+    return given + "\n" if given else ""
+
+
+def document(given: str, secrets: Sequence[str]) -> str:
+    """The same of a JSON document, which stays one. One that is damaged is a text."""
+    try:
+        value = json.loads(given)
+    except ValueError:
+        return text(given, secrets)
+    return json.dumps(_value(value, secrets), indent=2) + "\n"
+
+
+def variables(given: str) -> str:
+    """An environment file with the names of its variables alone."""
+    lines = (line.partition("=") for line in given.splitlines())
+    return "".join(f"{name}{equals}{'***' if equals else ''}\n" for name, equals, _rest in lines)
+
+
+def _value(value: Any, secrets: Sequence[str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _entry(key, one, secrets) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_value(one, secrets) for one in value]
+    return text(value, secrets).removesuffix("\n") if isinstance(value, str) else value
+
+
+def _entry(key: str, value: Any, secrets: Sequence[str]) -> Any:
+    if value and isinstance(value, str | list) and _PROMPT_KEY.fullmatch(key):
+        return LEFT_OUT
+    if value and isinstance(value, str) and _SECRET_KEY.fullmatch(key):
+        return "***"
+    # As Docker shows the environment of a container.
+    if key == "Env" and isinstance(value, list):
+        return [f"{str(one).partition('=')[0]}=***" for one in value]
+    return _value(value, secrets)

@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The agent's findings as metrics for node_exporter's textfile collector. Private to the collection; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .health import VERDICTS
+
+
+@dataclass(frozen=True)
+class InstanceMetrics:
+    """What is told of an instance. Times in seconds since 1970; None where there is none yet."""
+
+    name: str
+    verdict: str
+    stale: bool
+    drained: bool
+    since: float | None = None
+    checked: float | None = None
+    latency: float | None = None
+    """Seconds until the token."""
+
+
+_HELP = {
+    "inference_agent_timestamp_seconds": "When the agent last wrote this.",
+    "inference_probe_verdict": "1 for the verdict of the instance's last probe.",
+    "inference_probe_stale": "1 where the last verdict is too old to count: the instance is told to be up.",
+    "inference_probe_since_timestamp_seconds": "When the verdict became this one.",
+    "inference_probe_timestamp_seconds": "When the last probe ended.",
+    "inference_probe_latency_seconds": "Time until the one token of the last probe that was answered.",
+    "inference_drained": "1 where a drain intent is in force.",
+}
+
+
+def render(instances: Iterable[InstanceMetrics], now: float) -> str:
+    """The text of the metrics file. Source of the form: Prometheus' text format 0.0.4."""
+    samples: dict[str, list[str]] = {metric: [] for metric in _HELP}
+    samples["inference_agent_timestamp_seconds"].append(f" {now:.0f}")
+    for one in instances:
+        name = labelled(one.name)
+        for verdict in VERDICTS:
+            samples["inference_probe_verdict"].append(f'{{{name},verdict="{verdict}"}} {int(verdict == one.verdict)}')
+        numbers = {
+            "inference_probe_stale": int(one.stale),
+            "inference_probe_since_timestamp_seconds": one.since,
+            "inference_probe_timestamp_seconds": one.checked,
+            "inference_probe_latency_seconds": one.latency,
+            "inference_drained": int(one.drained),
+        }
+        for metric, value in numbers.items():
+            if value is not None:
+                samples[metric].append(f"{{{name}}} {value:.3f}".removesuffix(".000"))
+    lines = []
+    for metric, text in _HELP.items():
+        if samples[metric]:
+            lines += [f"# HELP {metric} {text}", f"# TYPE {metric} gauge", *(metric + each for each in samples[metric])]
+    return "\n".join(lines) + "\n"
+
+
+def labelled(name: str) -> str:
+    """The label of an instance."""
+    return f'name="{_escaped(name)}"'
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
