@@ -13,8 +13,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from ansible.module_utils import basic
-from ansible.module_utils.common.text.converters import to_bytes
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, restic
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
@@ -79,18 +77,10 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Systemd:
 
 
 @pytest.fixture
-def call(places: Places, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    # ansible-core 2.20 and later want to be told how the arguments are written.
-    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-
+def call(places: Places, monkeypatch: pytest.MonkeyPatch, run_module: Call) -> Call:
     def run(module: ModuleType, check: bool = False, **arguments: Any) -> dict[str, Any]:
         monkeypatch.setattr(module, "Places", lambda: places)
-        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}})
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(encoded))
-        with pytest.raises(SystemExit):
-            module.main()
-        result: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return result
+        return run_module(module, check, **arguments)
 
     return run
 

@@ -4,16 +4,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible.module_utils import basic
-from ansible.module_utils.common.text.converters import to_bytes
 
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases, swaps, systemd, wait
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
@@ -22,6 +20,8 @@ from ansible_collections.baremetal.inference.plugins.modules import engine_relea
 MAIN, TARGET = "vllm@main.service", "inference.target"
 
 STEPS = ("release", "started", "ready")
+
+RunModule = Callable[..., dict[str, Any]]
 
 
 class Systemd:
@@ -66,12 +66,11 @@ class Systemd:
 class Node:
     """A node below a temporary root, and the calls of site.yml."""
 
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, root: Path, run_module: RunModule) -> None:
         self.paths = Paths(root)
         self.systemd = Systemd(self.paths)
         self.warnings: list[str] = []
-        self._monkeypatch = monkeypatch
-        self._capsys = capsys
+        self._run = run_module
         self.entry: dict[str, Any] = {"model": "/srv/tiny-a", "dtype": "float32"}
         self.models: dict[str, Any] = {"tiny-a": self.entry}
         self.model = "tiny-a"
@@ -89,11 +88,7 @@ class Node:
             "settings": {"cache_path": str(self.paths.root / "cache")},
         }
         arguments = given if step == "release" else {"names": ["main"], "state": step}
-        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}})
-        self._monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(encoded))
-        with pytest.raises(SystemExit):
-            module.main()
-        result: dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        result = self._run(module, check, **arguments)
         assert not result.get("failed"), result["msg"]
         return result
 
@@ -115,8 +110,8 @@ class Node:
 
 
 @pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Node:
-    node = Node(tmp_path, monkeypatch, capsys)
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> Node:
+    node = Node(tmp_path, run_module)
     for module in (engine_release, engine_service):
         monkeypatch.setattr(module, "Paths", lambda: node.paths)
     monkeypatch.setattr(systemd, "show", node.systemd.show)
@@ -124,8 +119,6 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.setattr(wait, "last_words", lambda paths, name, retrying: "")
     # Ansible collects them for the whole process, and writes them in another way in each version.
     monkeypatch.setattr(basic.AnsibleModule, "warn", lambda module, warning: node.warnings.append(warning))
-    # ansible-core 2.20 and later want to be told how the arguments are written.
-    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
     return node
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from ansible.module_utils import basic
-from ansible.module_utils.common.text.converters import to_bytes
 
 from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import from_config
 from ansible_collections.baremetal.inference.plugins.module_utils.node import plans, releases, systemd
@@ -30,11 +29,13 @@ GPU = {
     "memory_total_mib": 23034,
 }
 
+RunModule = Callable[..., dict[str, Any]]
+
 
 class Node:
     """A node with two L4 and a store, and the calls of the two modules."""
 
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, root: Path, run_module: RunModule) -> None:
         self.paths = Paths(root)
         self.store = root / "store"
         self.gpus: list[dict[str, Any]] = [{**GPU, "index": index, "uuid": f"GPU-{index}"} for index in range(2)]
@@ -42,8 +43,7 @@ class Node:
         self.instances: list[Any] = [{"name": "main", "model": "llama", "port": 15005}]
         self.environment: dict[str, str] = {}
         self.running: set[str] = set()
-        self._monkeypatch = monkeypatch
-        self._capsys = capsys
+        self._run = run_module
 
     def publish(self, revision: str, config: dict[str, Any], write: Callable[..., None]) -> Path:
         """A model in the store, whose weights are one tensor of 4 GiB: only its header is read."""
@@ -67,13 +67,8 @@ class Node:
             "settings": {"store_path": str(self.store), "cache_path": str(self.paths.root / "cache")},
             **more,
         }
-        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": {**given, "_ansible_check_mode": check}})
-        self._monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(encoded))
-        with pytest.raises(SystemExit):
-            module.main()
-        printed = self._capsys.readouterr().out
-        assert "s3cret-value" not in printed
-        result: dict[str, Any] = json.loads(printed)
+        result = self._run(module, check, **given)
+        assert "s3cret-value" not in json.dumps(result)
         assert not result.get("failed"), result["msg"]
         return result
 
@@ -82,15 +77,13 @@ class Node:
 
 
 @pytest.fixture
-def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Node:
-    node = Node(tmp_path, monkeypatch, capsys)
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> Node:
+    node = Node(tmp_path, run_module)
     for module in (engine_estimate, engine_release):
         monkeypatch.setattr(module, "Paths", lambda: node.paths)
     monkeypatch.setattr(plans.gpu_facts, "gather", lambda *arguments: {"gpus": node.gpus})
     monkeypatch.setattr(systemd, "active_state", lambda unit: "active" if unit in node.running else "inactive")
     monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: None)
-    # ansible-core 2.20 and later want to be told how the arguments are written.
-    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
     return node
 
 

@@ -4,14 +4,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible.module_utils import basic
-from ansible.module_utils.common.text.converters import to_bytes
 
 from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
@@ -32,15 +30,13 @@ SETTINGS = {
 
 
 @pytest.fixture
-def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Plan:
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: Callable[..., dict[str, Any]]) -> Plan:
     """Call the module on a node without Docker; returns its result and its warnings."""
     monkeypatch.setattr(engine_plan, "Paths", lambda: Paths(tmp_path))
     monkeypatch.setattr(engine_plan, "running_instances", lambda paths: {})
     monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: None)
     warnings: list[str] = []
     monkeypatch.setattr(basic.AnsibleModule, "warn", lambda module, warning: warnings.append(warning))
-    # ansible-core 2.20 and later want to be told how the arguments are written.
-    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
 
     def call(models: dict[str, Any], **changes: Any) -> tuple[dict[str, Any], list[str]]:
         given = {
@@ -53,10 +49,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
             "settings": SETTINGS,
             **changes,
         }
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(json.dumps({"ANSIBLE_MODULE_ARGS": given})))
-        with pytest.raises(SystemExit):
-            engine_plan.main()
-        return json.loads(capsys.readouterr().out), warnings
+        return run_module(engine_plan, **given), warnings
 
     return call
 

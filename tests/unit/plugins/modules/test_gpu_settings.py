@@ -9,13 +9,12 @@ import runpy
 import sys
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils import basic
-from ansible.module_utils.common.text.converters import to_bytes
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gpu_settings.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.node import cli
@@ -37,23 +36,13 @@ def limits(root: Path) -> list[float]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunModule:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> RunModule:
     """Call the module on a machine below tmp_path, which has two GPUs."""
     (tmp_path / "nvidia-smi").write_text(f"#!{sys.executable}\n{FAKE.read_text()}")
     (tmp_path / "nvidia-smi").chmod(0o755)
     plug(tmp_path)
     monkeypatch.setattr(module, "ROOT", tmp_path)
-    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-
-    def call(check: bool = False, **arguments: Any) -> dict[str, Any]:
-        given = {"nvidia_smi": str(tmp_path / "nvidia-smi"), **arguments, "_ansible_check_mode": check}
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(json.dumps({"ANSIBLE_MODULE_ARGS": given})))
-        with pytest.raises(SystemExit):
-            module.main()
-        result: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return result
-
-    return call
+    return partial(run_module, module, nvidia_smi=str(tmp_path / "nvidia-smi"))
 
 
 def test_set_kept_and_brought_back_at_boot(run: RunModule, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from ansible.module_utils import basic
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.baremetal.inference.plugins.module_utils import variant_store
 from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore, Room
@@ -27,12 +26,14 @@ from ansible_collections.baremetal.inference.plugins.modules import model_clean
 
 DAY = 86400
 
+RunModule = Callable[..., dict[str, Any]]
+
 
 class Bed:
     """A store with four revisions of model m, the oldest first, each published a day after the one before."""
 
-    def __init__(self, root: Path, write_model: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
+    def __init__(self, root: Path, write_model: Callable[..., Path], run_module: RunModule) -> None:
+        self._run = run_module
         self._write_model = write_model
         self.root = root
         self.paths = Paths(root / "node")
@@ -74,20 +75,18 @@ class Bed:
         return [number for number, path in enumerate(self.revisions) if path.is_dir()]
 
     def run(self, check: bool = False, **arguments: Any) -> dict[str, Any]:
-        given = {"store": str(self.store), "keep": 1, "_ansible_check_mode": check, **arguments}
-        with patch_module_args(given), pytest.raises(SystemExit):
-            model_clean.main()
-        return dict(json.loads(self._capsys.readouterr().out))
+        given = {"store": str(self.store), "keep": 1, **arguments}
+        return self._run(model_clean, check, **given)
 
 
 @pytest.fixture
 def bed(
     tmp_path: Path,
     write_model: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
+    run_module: RunModule,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Bed:
-    bed = Bed(tmp_path, write_model, capsys)
+    bed = Bed(tmp_path, write_model, run_module)
     monkeypatch.setattr(model_clean, "Paths", lambda: bed.paths)
     monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: "/usr/bin/docker")
     monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda module, argv: bed.docker)

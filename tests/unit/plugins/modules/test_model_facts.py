@@ -4,32 +4,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import ModelFacts
 from ansible_collections.baremetal.inference.plugins.modules import model_facts
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(**arguments: Any) -> dict[str, Any]:
-        with patch_module_args(arguments), pytest.raises(SystemExit):
-            model_facts.main()
-        return json.loads(capsys.readouterr().out)
-
-    return call
+def run(run_module: Any) -> Any:
+    return partial(run_module, model_facts)
 
 
 def test_tells_of_whole_and_broken_models(run: Any, tmp_path: Path, write_model: Callable[..., Path]) -> None:
     whole = write_model(tmp_path / "whole")
-    result = run(directories={"whole": str(whole), "gone": str(tmp_path / "gone")}, _ansible_check_mode=True)
+    result = run(directories={"whole": str(whole), "gone": str(tmp_path / "gone")}, check=True)
     found = result["ansible_facts"]["model_facts"]
     assert not result["changed"]
     assert found["whole"]["problems"] == []

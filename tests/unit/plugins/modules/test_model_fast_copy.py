@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from ansible.module_utils import basic
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.baremetal.inference.plugins.module_utils import fast_store, model_store
 from ansible_collections.baremetal.inference.plugins.module_utils.manifest import MANIFEST, HashCache, build
@@ -24,12 +23,14 @@ from ansible_collections.baremetal.inference.plugins.modules import model_fast_c
 
 SHARD = "model-00001-of-00002.safetensors"
 
+RunModule = Callable[..., dict[str, Any]]
+
 
 class Bed:
     """A store with models a, b and c of one size, a fast disk, and what a kept release and Docker say."""
 
-    def __init__(self, root: Path, write_model: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
+    def __init__(self, root: Path, write_model: Callable[..., Path], run_module: RunModule) -> None:
+        self._run = run_module
         self.paths = Paths(root / "node")
         self.store, self.fast = root / "store", root / "fast"
         self.catalog: dict[str, dict[str, str]] = {}
@@ -75,22 +76,19 @@ class Bed:
             "fast_path": str(self.fast),
             "catalog": {name: self.catalog[name] for name in names},
             "cache": str(self.paths.state / "manifests.json"),
-            "_ansible_check_mode": check,
             **arguments,
         }
-        with patch_module_args(given), pytest.raises(SystemExit):
-            model_fast_copy.main()
-        return dict(json.loads(self._capsys.readouterr().out))
+        return self._run(model_fast_copy, check, **given)
 
 
 @pytest.fixture
 def bed(
     tmp_path: Path,
     write_model: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
+    run_module: RunModule,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Bed:
-    bed = Bed(tmp_path, write_model, capsys)
+    bed = Bed(tmp_path, write_model, run_module)
     monkeypatch.setattr(model_fast_copy, "Paths", lambda: bed.paths)
     monkeypatch.setattr(model_fast_copy, "same_file_system", lambda path, other: False)
     monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: "/usr/bin/docker")

@@ -4,25 +4,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.baremetal.inference.plugins.modules import model_manifest
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(**arguments: Any) -> dict[str, Any]:
-        with patch_module_args(arguments), pytest.raises(SystemExit):
-            model_manifest.main()
-        return json.loads(capsys.readouterr().out)
-
-    return call
+def run(run_module: Any) -> Any:
+    return partial(run_module, model_manifest)
 
 
 def test_describes_the_models_of_one_side(run: Any, tmp_path: Path, write_model: Callable[..., Path]) -> None:
@@ -57,7 +51,7 @@ def test_reports_all_problems_of_all_models(run: Any, tmp_path: Path, write_mode
 def test_writes_its_cache_but_not_in_check_mode(run: Any, tmp_path: Path, write_model: Callable[..., Path]) -> None:
     models = {"m": {"model": str(write_model(tmp_path / "m"))}}
     cache = tmp_path / "cache" / "manifests.json"
-    run(models=models, cache=str(cache), _ansible_check_mode=True)
+    run(models=models, cache=str(cache), check=True)
     assert not cache.parent.exists()
     run(models=models, cache=str(cache))
     assert cache.exists()

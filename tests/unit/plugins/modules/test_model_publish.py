@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, build
 from ansible_collections.baremetal.inference.plugins.modules import model_publish
 
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
+RunModule = Callable[..., dict[str, Any]]
+
 
 class Bed:
     """Two models, one on the controller and one on the node, and a store."""
 
-    def __init__(self, root: Path, write_model: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
+    def __init__(self, root: Path, write_model: Callable[..., Path], run_module: RunModule) -> None:
+        self._run = run_module
         self.store = root / "store"
         self.far, self.near = write_model(root / "far"), write_model(root / "near", fill=9)
         self.models = {"far": {"model": f"controller:{self.far}"}, "near": {"model": str(self.near)}}
@@ -39,9 +40,7 @@ class Bed:
             "cache": str(self.store.parent / "state" / "manifests.json"),
             **arguments,
         }
-        with patch_module_args(given), pytest.raises(SystemExit):
-            model_publish.main()
-        return json.loads(self.capsys.readouterr().out)
+        return self._run(model_publish, **given)
 
     def bring(self) -> None:
         for item in self.run(state="planned")["copies"]:
@@ -49,12 +48,12 @@ class Bed:
 
 
 @pytest.fixture
-def bed(tmp_path: Path, write_model: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> Bed:
-    return Bed(tmp_path, write_model, capsys)
+def bed(tmp_path: Path, write_model: Callable[..., Path], run_module: RunModule) -> Bed:
+    return Bed(tmp_path, write_model, run_module)
 
 
 def test_plans_without_touching_anything(bed: Bed) -> None:
-    result = bed.run(state="planned", _ansible_check_mode=True)
+    result = bed.run(state="planned", check=True)
     assert not result["changed"]
     assert [(item["name"], item["origin"], item["files"]) for item in result["transfers"]] == [
         ("far", "controller", 5),
@@ -72,7 +71,7 @@ def test_plans_without_touching_anything(bed: Bed) -> None:
 
 def test_publishes_and_then_changes_nothing(bed: Bed) -> None:
     bed.bring()
-    predicted = bed.run(_ansible_check_mode=True)
+    predicted = bed.run(check=True)
     result = bed.run()
     assert predicted["changed"]
     assert result["changed"]

@@ -15,7 +15,6 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.baremetal.inference.plugins.module_utils import plan_cache
 from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import gather
@@ -109,7 +108,7 @@ Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(tmp_path: Path, hub: Hub, run_module: Run) -> Run:
     def call(models: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
         given = {
             "models": models or {"tiny": {"model": "acme/tiny", "revision": COMMIT}},
@@ -117,9 +116,7 @@ def run(tmp_path: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> Run:
             "cache": str(tmp_path / "plans"),
             **more,
         }
-        with patch_module_args(given), pytest.raises(SystemExit):
-            model_remote_facts.main()
-        return dict(json.loads(capsys.readouterr().out))
+        return run_module(model_remote_facts, **given)
 
     return call
 

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import errno
 import io
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible.module_utils import basic
-from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.baremetal.inference.plugins.module_utils import variant_store
 from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore, Room
@@ -26,12 +24,14 @@ from ansible_collections.baremetal.inference.plugins.modules import model_varian
 
 TEMPLATE = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
 
+RunModule = Callable[..., dict[str, Any]]
+
 
 class Bed:
     """A source, a store with it, and Docker of which the engine's image is there or not."""
 
-    def __init__(self, root: Path, write_model: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
+    def __init__(self, root: Path, write_model: Callable[..., Path], run_module: RunModule) -> None:
+        self._run = run_module
         self.paths = Paths(root)
         (self.paths.library / "system_prompt").mkdir(parents=True)
         self.store = root / "store"
@@ -62,26 +62,24 @@ class Bed:
         return 0, stdout.getvalue(), ""
 
     def run(self, module: Any = model_variants, check: bool = False, **arguments: Any) -> dict[str, Any]:
-        given = {"instances": self.instances, "models": self.models, "_ansible_check_mode": check, **arguments}
+        given = {"instances": self.instances, "models": self.models, **arguments}
         if module is model_variants:
             given |= {
                 "store": str(self.store),
                 "catalog": {"base": {"path": str(self.base), "revision": self.base.name}},
                 "image": "registry.example.com/vllm@sha256:00",
             }
-        with patch_module_args(given), pytest.raises(SystemExit):
-            module.main()
-        return dict(json.loads(self._capsys.readouterr().out))
+        return self._run(module, check, **given)
 
 
 @pytest.fixture
 def bed(
     tmp_path: Path,
     write_model: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
+    run_module: RunModule,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Bed:
-    bed = Bed(tmp_path, write_model, capsys)
+    bed = Bed(tmp_path, write_model, run_module)
     monkeypatch.setattr(model_variants, "Paths", lambda: bed.paths)
     monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: "/usr/bin/docker")
     monkeypatch.setattr(basic.AnsibleModule, "run_command", bed.docker)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
@@ -13,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import basic
-from ansible.module_utils.common.text.converters import to_bytes
 
 from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import AGENT_UNIT, Paths
@@ -75,21 +72,12 @@ def paths(tmp_path: Path) -> Paths:
 
 
 @pytest.fixture
-def run(
-    paths: Paths, port: int, fake: Systemd, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> RunModule:
+def run(paths: Paths, port: int, fake: Systemd, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> RunModule:
     monkeypatch.setattr(node_agent, "Paths", lambda: paths)
-    # ansible-core 2.20 and later want to be told how the arguments are written.
-    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
 
     def call(check: bool = False, **arguments: Any) -> dict[str, Any]:
-        given = {"port": port, **arguments, "_ansible_check_mode": check}
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(json.dumps({"ANSIBLE_MODULE_ARGS": given})))
         fake.calls.clear()
-        with pytest.raises(SystemExit):
-            node_agent.main()
-        result: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return result
+        return run_module(node_agent, check, **{"port": port, **arguments})
 
     return call
 

@@ -12,8 +12,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from ansible.module_utils import basic
-from ansible.module_utils.common.text.converters import to_bytes
 
 from ansible_collections.baremetal.inference.plugins.module_utils import recovery_units
 from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
@@ -62,18 +60,10 @@ def paths(tmp_path: Path) -> Paths:
 
 
 @pytest.fixture
-def call(paths: Paths, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    # ansible-core 2.20 and later want to be told how the arguments are written.
-    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-
+def call(paths: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Call) -> Call:
     def run(module: ModuleType, check: bool = False, **arguments: Any) -> dict[str, Any]:
         monkeypatch.setattr(module, "Paths", lambda: paths)
-        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}})
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(encoded))
-        with pytest.raises(SystemExit):
-            module.main()
-        result: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return result
+        return run_module(module, check, **arguments)
 
     return run
 

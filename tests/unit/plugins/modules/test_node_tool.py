@@ -5,17 +5,15 @@
 from __future__ import annotations
 
 import ast
-import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from ansible.module_utils import basic
-from ansible.module_utils.common.text.converters import to_bytes
 
 from ansible_collections.baremetal.inference.plugins.module_utils import node_library
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
@@ -28,21 +26,10 @@ RunModule = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunModule:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> RunModule:
     """Call the module with files below tmp_path."""
     monkeypatch.setattr(node_tool.paths, "Paths", lambda: Paths(tmp_path))
-    # ansible-core 2.20 and later want to be told how the arguments are written.
-    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-
-    def call(check: bool = False, **arguments: Any) -> dict[str, Any]:
-        encoded = json.dumps({"ANSIBLE_MODULE_ARGS": {**arguments, "_ansible_check_mode": check}})
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(encoded))
-        with pytest.raises(SystemExit):
-            node_tool.main()
-        result: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return result
-
-    return call
+    return partial(run_module, node_tool)
 
 
 def test_what_is_installed_runs_on_its_own(run: RunModule, tmp_path: Path) -> None:

@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import basic
-from ansible.module_utils.common.text.converters import to_bytes
 
 from ansible_collections.baremetal.inference.plugins.modules import toml_values
 
@@ -19,16 +16,9 @@ Call = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    # ansible-core 2.20 and later want to be told how the arguments are written.
-    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
-
+def call(run_module: Call) -> Call:
     def run(path: Path, values: Any, check: bool = False) -> dict[str, Any]:
-        arguments = {"path": str(path), "values": values, "_ansible_check_mode": check}
-        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", to_bytes(json.dumps({"ANSIBLE_MODULE_ARGS": arguments})))
-        with pytest.raises(SystemExit):
-            toml_values.main()
-        return dict(json.loads(capsys.readouterr().out))
+        return run_module(toml_values, check, path=str(path), values=values)
 
     return run
 
