@@ -27,13 +27,13 @@ options:
     description:
       - V(held) takes the lock, or renews it.
       - V(released) gives it back. A lock of another run is left alone.
+      - V(free) takes nothing, and fails while any run has it in force.
     type: str
-    choices: [held, released]
+    choices: [held, released, free]
     default: held
   run_id:
-    description: What tells this run from others.
+    description: What tells this run from others. Required for V(held) and V(released).
     type: str
-    required: true
   playbook:
     description: The playbook's name. Required for V(held).
     type: str
@@ -66,6 +66,10 @@ EXAMPLES = r"""
     playbook: update-model.yml
     user: mira
     host: admin1
+
+- name: Refuse while another run changes what serves here
+  baremetal.inference.node_lock:
+    state: free
 """
 
 RETURN = r"""
@@ -92,8 +96,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.paths import P
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["held", "released"], "default": "held"},
-            "run_id": {"type": "str", "required": True},
+            "state": {"type": "str", "choices": ["held", "released", "free"], "default": "held"},
+            "run_id": {"type": "str"},
             "playbook": {"type": "str"},
             "user": {"type": "str", "default": "unknown"},
             "host": {"type": "str", "default": "unknown"},
@@ -101,14 +105,16 @@ def main() -> None:
             "seconds": {"type": "int", "default": 300},
             "take": {"type": "str", "default": ""},
         },
-        required_if=[("state", "held", ["playbook"])],
+        required_if=[("state", "held", ["run_id", "playbook"]), ("state", "released", ["run_id"])],
         supports_check_mode=True,
     )
     given = module.params
     now = datetime.now(UTC)
-    adopted = None
+    changed, adopted = False, None
     try:
-        if given["state"] == "released":
+        if given["state"] == "free":
+            lock.refuse_while_held(Paths(), now)
+        elif given["state"] == "released":
             changed = lock.release(Paths(), given["run_id"], check=module.check_mode)
         else:
             wanted = lock.Lock(

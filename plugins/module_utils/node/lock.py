@@ -79,6 +79,13 @@ def held(paths: Paths, now: datetime) -> Lock | None:
     return None if lock is None or lock.stale(now) else lock
 
 
+def refuse_while_held(paths: Paths, now: datetime) -> None:
+    """For a run that takes no lock. Raises Locked, ValueError where the file is damaged, OSError."""
+    found = read(paths)
+    if found and not found.stale(now):
+        raise Locked(f"this node is locked by {found}. {_patience(found)}.", found)
+
+
 def take(
     paths: Paths, wanted: Lock, now: datetime, take_over: str = "", *, check: bool = False
 ) -> tuple[bool, Lock | None]:
@@ -107,16 +114,20 @@ def _take(paths: Paths, wanted: Lock, now: datetime, take_over: str, check: bool
 
 def _refusal(found: Lock, wanted: Lock, now: datetime) -> str:
     if not found.stale(now):
-        advice = (
-            f"Wait for it. If it was killed: run {found.playbook} again, which goes on from where it stopped, with"
-            f" -e take_lock={found.run_id}"
-        )
+        advice = _patience(found)
     else:
         advice = (
             f"It gave no sign of life since. Run {found.playbook} again, which goes on from where it stopped; or, if"
             f" you know better, {wanted.playbook} with -e take_lock={found.run_id}"
         )
     return f"this node is locked by {found}. {advice}."
+
+
+def _patience(found: Lock) -> str:
+    return (
+        f"Wait for it. If it was killed: run {found.playbook} again, which goes on from where it stopped, with"
+        f" -e take_lock={found.run_id}"
+    )
 
 
 def release(paths: Paths, run_id: str, *, check: bool = False) -> bool:

@@ -61,6 +61,14 @@ def test_a_stale_lock_is_for_the_same_playbook(paths: Paths) -> None:
     assert changed and adopted is not None and adopted.run_id == "a"
 
 
+def test_who_takes_no_lock_waits_for_one_in_force(paths: Paths) -> None:
+    lock.refuse_while_held(paths, NOW)
+    lock.take(paths, wish("a"), NOW)
+    with pytest.raises(lock.Locked, match=r"run a of update-model.yml .*run update-model.yml again"):
+        lock.refuse_while_held(paths, NOW)
+    lock.refuse_while_held(paths, NOW + timedelta(seconds=301))
+
+
 def test_a_lock_is_taken_by_its_name(paths: Paths) -> None:
     lock.take(paths, wish("a"), NOW)
     changed, adopted = lock.take(paths, wish("b", "maintenance.yml"), NOW, "a")
