@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from faults import healed, load_seconds, more_steps, put, recorded, serves, started_anew, steps, untouched
@@ -93,25 +96,80 @@ def test_a_stranger_on_the_port_is_named(deb12: Node) -> None:
     assert told < 180
 
 
-def test_full_disks_keep_no_engine_down(deb12: Node) -> None:
-    """The state directory and the node's shared memory take nothing any more, and the engine's core dies."""
-    state, copy = "/var/lib/inference", "/root/state"
-    deb12.run(f"mkdir -p {copy}; mount -t tmpfs -o size=64m tmpfs {copy}; cp -a {state}/. {copy}")
-    deb12.run(f"mount --bind {copy} {state}")
-    deb12.run("systemctl restart inference-agent; mount -o remount,size=1m /dev/shm")
+@contextmanager
+def full(node: Node, directory: str, megabytes: int = 64) -> Iterator[None]:
+    """The directory lies on a disk of its own, on which nothing is left."""
+    copy = f"/root/full{directory}"
+    node.run(f"mkdir -p {copy} && mount -t tmpfs -o size={megabytes}m tmpfs {copy} && cp -a {directory}/. {copy}")
+    node.run(f"mount --bind {copy} {directory}")
+    # The end fails, as it should.
+    node.run(f"dd if=/dev/zero of={directory}/fill bs=4k", check=False)
     try:
-        wait_for("it serves", lambda: serves(deb12))
-        deb12.run(f"dd if=/dev/zero of={state}/fill bs=4k; dd if=/dev/zero of=/dev/shm/fill bs=4k", check=False)
-        began, answered = time.time(), started_anew(deb12)
-        deb12.run(KILL_CORE)
-        wait_for("systemd starts it anew", answered, 60)
-        reacted = time.time() - began
-        wait_for("it serves", lambda: deb12.ask() == "I am tiny-a.")
-        assert reacted < 15
+        yield
     finally:
-        deb12.run(f"rm -f {state}/fill /dev/shm/fill; mount -o remount,size=2g /dev/shm")
-    healed(deb12, "state directory and /dev/shm full, core killed", lambda: True, began=began)
-    deb12.run(f"umount --lazy {state} {copy}; systemctl restart inference-agent")
+        node.run(f"rm -f {directory}/fill; umount --lazy {directory} {copy}")
+
+
+@pytest.mark.parametrize("directory", ["/var/lib/inference", "/mnt/nvme/workspace/vllm_cache", "/var/log/journal"])
+def test_a_full_disk_keeps_no_engine_down(deb12: Node, directory: str) -> None:
+    """State, cache or log takes nothing any more, nor does the node's shared memory, and the engine's core dies."""
+    with full(deb12, directory):
+        deb12.run("systemctl restart inference-agent systemd-journald; mount -o remount,size=1m /dev/shm")
+        deb12.run("dd if=/dev/zero of=/dev/shm/fill bs=4k", check=False)
+        try:
+            began, answered = time.time(), started_anew(deb12)
+            deb12.run(KILL_CORE)
+            wait_for("systemd starts it anew", answered, 60)
+            reacted = time.time() - began
+            wait_for("it serves", lambda: deb12.ask() == "I am tiny-a.")
+            assert reacted < 15
+        finally:
+            deb12.run("rm -f /dev/shm/fill; mount -o remount,size=2g /dev/shm")
+        deb12.run(f"rm {directory}/fill")
+        healed(deb12, f"{directory} and /dev/shm full, core killed", lambda: True, began=began)
+    deb12.run("systemctl restart inference-agent systemd-journald")
+
+
+SLOW = """
+import os, signal, sys, time
+core, share = int(sys.argv[1]), float(sys.argv[2])
+while True:
+    os.kill(core, signal.SIGCONT)
+    time.sleep(share)
+    os.kill(core, signal.SIGSTOP)
+    time.sleep(1 - share)
+"""
+"""Lets a process run for a share of each second, and its API server as it likes."""
+
+
+def test_one_long_prefill_alone_is_let_alone(deb12: Node) -> None:
+    """No token comes for more than a minute, neither for its client nor for the probe that waits behind it."""
+
+    def prefill(first: int) -> float:
+        """Seconds for a prompt that begins unlike any other, for nothing of it shall be cached."""
+        began = time.monotonic()
+        body = {"model": "main", "prompt": [first] * 4000, "max_tokens": 1}
+        assert deb12.request("/v1/completions", body)[0] == 200
+        return time.monotonic() - began
+
+    prefill(7)
+    share = min(0.9, prefill(8) / 90)
+    invocation, began, verdicts = deb12.unit("InvocationID"), time.time(), set()
+    put(deb12, "/root/slow.py", SLOW)
+    core = deb12.run("pgrep -f VLLM::EngineCor[e]")
+    deb12.run(f"systemd-run --collect --unit=slow python3 /root/slow.py {core} {share}")
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(prefill, 9)
+            while not waiting.done():
+                verdicts.add(recorded(deb12, "probe/main.json").get("verdict"))
+                time.sleep(2)
+            took = waiting.result()
+    finally:
+        deb12.run(f"systemctl stop slow; kill -CONT {core}")
+    untouched(deb12, f"a prefill alone that takes {took:.0f} s", began)
+    assert took > 60 and "busy" in verdicts and "hung" not in verdicts
+    assert deb12.unit("InvocationID") == invocation and steps(deb12) == []
 
 
 @pytest.mark.parametrize(("signal", "limit"), [("KILL", 20), ("STOP", 75)])
