@@ -31,6 +31,8 @@ class Fleet:
     nodes: tuple[Node, ...]
     key: str
     clients: int = 3
+    pause_seconds: float = 1.0
+    """Between an answer and the client's next request."""
 
     @property
     def limit(self) -> str:
@@ -45,7 +47,15 @@ class Fleet:
         url = f"http://{self.gateway.address}:8000"
         # Made to go on behind its own end, a model says something else each time; how it begins is its name.
         shown = len("I am tiny-a")
-        return Load(url, ("main",), clients or self.clients, self.key, SHAPES, text_shown=shown, pause_seconds=1.0)
+        return Load(
+            url,
+            ("main",),
+            clients or self.clients,
+            self.key,
+            SHAPES,
+            text_shown=shown,
+            pause_seconds=self.pause_seconds,
+        )
 
     def update(self, *options: str, check: bool = True, name: str = UPDATE, **extra: Any) -> str:
         """Run an update over all nodes; returns what it printed."""
