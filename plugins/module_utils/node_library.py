@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
@@ -33,13 +33,13 @@ raise SystemExit(main())
 """
 
 
-def sources(start: str) -> dict[str, str]:
-    """The sources of a module of the library and of all that it imports of it, by name; packages are among them.
+def sources(*starts: str) -> dict[str, str]:
+    """The sources of modules of the library and of all that they import of it, by name; packages are among them.
 
     Raises ImportError where one is nowhere.
     """
     found: dict[str, str] = {}
-    waiting = [start]
+    waiting = list(starts)
     while waiting:
         name = waiting.pop()
         if name in found or not name.startswith(BASE):
@@ -122,18 +122,21 @@ class Plan:
             shutil.rmtree(self.library)
 
 
-def plan(start: str, library: Path, command: Path, present: bool = True) -> Plan:
-    """What is to be done for `command` to call main() of the module `start`. Raises ImportError, OSError."""
+def plan(start: str, library: Path, command: Path, present: bool = True, also: Iterable[str] = ()) -> Plan:
+    """What is to be done for `command` to call main() of the module `start`, and for the modules `also` to be there.
+
+    Raises ImportError, OSError.
+    """
     before = {
         path: _digest(path.read_text(encoding="utf-8", errors="replace"), path.stat().st_mode & 0o7777)
         for path in _present_files(library, command)
     }
-    return Plan(library, _wanted_files(start, library, command) if present else {}, before)
+    return Plan(library, _wanted_files(start, also, library, command) if present else {}, before)
 
 
-def _wanted_files(start: str, library: Path, command: Path) -> dict[Path, tuple[str, int]]:
+def _wanted_files(start: str, also: Iterable[str], library: Path, command: Path) -> dict[Path, tuple[str, int]]:
     wanted = {library / "__init__.py": ("", 0o644)}
-    for name, text in sources(start).items():
+    for name, text in sources(start, *also).items():
         place = name.removeprefix(BASE).replace(".", "/")
         wanted[library / (f"{place}/__init__.py" if is_package(name) else f"{place}.py")] = (text, 0o644)
     launcher = LAUNCHER.format(directory=str(library.parent), package=library.name, entry=start.removeprefix(BASE))

@@ -60,6 +60,10 @@ from ansible.module_utils.basic import AnsibleModule
 # Ansible sends along what is imported here, and all that this imports.
 from ansible_collections.baremetal.inference.plugins.module_utils import node_library, paths
 from ansible_collections.baremetal.inference.plugins.module_utils.node import cli
+from ansible_collections.baremetal.inference.plugins.module_utils.system_prompt import command
+
+ALSO = (command.__name__,)
+"""What containers of the engine's image run out of the library."""
 
 
 def main() -> None:
@@ -71,7 +75,8 @@ def main() -> None:
     )
     where = paths.Paths()
     try:
-        plan = node_library.plan(cli.__name__, where.library, where.command, module.params["state"] == "present")
+        present = module.params["state"] == "present"
+        plan = node_library.plan(cli.__name__, where.library, where.command, present, ALSO)
         if not module.check_mode:
             plan.apply()
     except (OSError, ImportError) as error:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,10 +18,12 @@ import yaml
 
 from ansible_collections.baremetal.inference.plugins.module_utils import node_library
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.modules import node_tool
+from ansible_collections.baremetal.inference.plugins.modules import model_variants, node_tool
 
 ROOT = Path(__file__).resolve().parents[4]
 LIBRARY = ROOT / "plugins/module_utils"
+
+TEMPLATE = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
 
 RunModule = Callable[..., dict[str, Any]]
 
@@ -54,6 +57,15 @@ def test_all_that_the_command_imports_is_installed_unchanged(run: RunModule, tmp
         assert len(there & installed) > 3, package
     for path in installed:
         assert (library / path).read_text() == (LIBRARY / path).read_text(), path
+
+
+def test_the_engines_image_finds_there_what_renders_prompts(run: RunModule, tmp_path: Path) -> None:
+    run()
+    code = model_variants.CODE.format(seconds=60, directory=str(tmp_path / "usr/local/lib"), package="inference")
+    asked = {"texts": {"chat_template.jinja": TEMPLATE}, "prompt": "Be kind.", "policy": "always", "where": "models.a"}
+    command = [sys.executable, "-c", code]
+    answer = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert "Be kind." in json.loads(answer.stdout)["files"]["chat_template.jinja"]
 
 
 def test_the_version_is_the_collections() -> None:
@@ -101,7 +113,7 @@ def test_absent_leaves_nothing(run: RunModule, tmp_path: Path) -> None:
 
 def test_parts_import_relatively() -> None:
     """On a node the package has another name."""
-    for name, text in node_library.sources(node_tool.cli.__name__).items():
+    for name, text in node_library.sources(node_tool.cli.__name__, *node_tool.ALSO).items():
         imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
         absolute = [node.module for node in imports if node.level == 0 and str(node.module).startswith("ansible")]
         assert not absolute, name
