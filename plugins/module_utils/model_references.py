@@ -11,9 +11,10 @@ counts as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 
-from .manifest import REVISION_DIGITS
+from .manifest import REVISION_DIGITS, base_of
 from .paths import Paths
 from .problems import InputError, Problem
 
@@ -45,6 +46,16 @@ def of_node(paths: Paths, containers_text: str) -> dict[Revision, str]:
         for revision in set().union(*map(named, texts)):
             needed.setdefault(revision, why)
     return needed
+
+
+def with_bases(needed: Mapping[Revision, str], store: Path) -> dict[Revision, str]:
+    """The same, and the bases of those that are variants: links into them."""
+    found = dict(needed)
+    for revision in needed:
+        base = base_of(store.joinpath(*revision))
+        if base:
+            found.setdefault((base.parent.name, base.name), f"the base of {'/'.join(revision)}")
+    return found
 
 
 def _releases(paths: Paths) -> Iterator[tuple[str, Iterable[str]]]:

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from .block_devices import Mount
 from .fast_store import COPIES, FastStore
-from .manifest import MANIFEST, REVISION, base_of
-from .model_references import Revision
+from .manifest import MANIFEST, REVISION
+from .model_references import Revision, with_bases
 from .model_store import BROKEN, INCOMING, make_directory
 from .problems import InputError, Problem
 
@@ -79,10 +79,7 @@ class Cleaning:
         for name, revisions in published.items():
             for revision in revisions[:keep]:
                 reasons.setdefault((name, revision), "the newest" if keep == 1 else f"one of the {keep} newest")
-        for one in list(reasons):
-            base = base_of(self.store.joinpath(*one))
-            if base:
-                reasons.setdefault((base.parent.name, base.name), f"the base of {'/'.join(one)}")
+        reasons = with_bases(reasons, self.store)
         for name, revisions in published.items():
             for newer, revision in enumerate(revisions):
                 path, why = self.store / name / revision, reasons.get((name, revision))

@@ -161,7 +161,7 @@ class Copier:
             return {}
         try:
             text = model_references.containers(self._module.run_command, self._module.get_bin_path("docker"))
-            return model_references.of_node(Paths(), text)
+            return model_references.with_bases(model_references.of_node(Paths(), text), self._store)
         except (InputError, OSError) as error:
             notes.append(f"no fast copy is dropped, for nobody can tell which are needed: {error}")
             return None

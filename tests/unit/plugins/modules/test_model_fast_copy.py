@@ -15,7 +15,7 @@ import pytest
 from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils import fast_store, model_store
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import MANIFEST, HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.manifest import INFO, MANIFEST, HashCache, build
 from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import gather
 from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB, Store
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
@@ -205,6 +205,19 @@ def test_what_a_rollback_or_a_container_needs_is_never_dropped(bed: Bed) -> None
     assert "0 bytes of model_store_fast_limit_gib" in result["notes"][0]
     assert [bed.copied(name) for name in "abc"] == [True, True, False]
     bed.docker = (0, "", "")
+    assert bed.run("c", limit_gib=limit(bed, 2))["dropped"] == [str(bed.link("b"))]
+    assert [bed.copied(name) for name in "abc"] == [True, False, True]
+
+
+def test_what_a_variants_release_needs_is_its_base(bed: Bed) -> None:
+    bed.run("a", "b")
+    bed.age("a", "b")
+    base = {"name": "a", "revision": bed.catalog["a"]["revision"]}
+    bed.catalog["bot"] = {"path": str(bed.store / "bot/0123456789ab"), "revision": "0123456789ab"}
+    variant = Path(bed.catalog["bot"]["path"])
+    variant.mkdir(parents=True)
+    (variant / INFO).write_text(json.dumps({"base": base}))
+    bed.release("bot")
     assert bed.run("c", limit_gib=limit(bed, 2))["dropped"] == [str(bed.link("b"))]
     assert [bed.copied(name) for name in "abc"] == [True, False, True]
 
