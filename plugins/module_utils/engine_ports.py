@@ -12,7 +12,7 @@ import socket
 from .node import identity, releases, systemd
 from .paths import Paths, unit_name
 from .problems import Problem
-from .registry.instances import Instance
+from .registry.instances import Instance, bridge_name
 
 
 def address_problems(address: str) -> list[Problem]:
@@ -46,12 +46,18 @@ def port_problems(instances: list[Instance], address: str, running: dict[str, in
     """Ports of instances that would be started, which somebody has already."""
     problems = []
     declared = {instance.name for instance in instances}
-    for instance in instances:
-        if instance.name in running:
+    wanted = [(instance.name, instance, "port", instance.port) for instance in instances]
+    wanted += [
+        (bridge_name(instance.name), instance, "bridge_port", instance.bridge_port)
+        for instance in instances
+        if instance.bridge_port
+    ]
+    for engine, instance, key, port in wanted:
+        if engine in running:
             # It is not started now: its port changes when its pending release is rolled out.
             continue
-        holders = [name for name, port in running.items() if port == instance.port]
-        owners = identity.ownership(instance.port, address, init_pid=None)
+        holders = [name for name, held in running.items() if held == port]
+        owners = identity.ownership(port, address, init_pid=None)
         if holders:
             gone = "" if holders[0] in declared else ", which the inventory no longer declares"
             message = f"is held by instance {holders[0]}{gone}: stop that one, or take another port"
@@ -60,5 +66,5 @@ def port_problems(instances: list[Instance], address: str, running: dict[str, in
             message = f"is taken by {who}: stop that, or give the instance another port"
         else:
             continue
-        problems.append(Problem(f"instance {instance.name}", message, "port", instance.port))
+        problems.append(Problem(f"instance {instance.name}", message, key, port))
     return problems

@@ -70,6 +70,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway import
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONTROL_SOCKET, LOCAL_SOCKET
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import SET
 from ansible_collections.baremetal.inference.plugins.module_utils.node.local_http import LocalConnection
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
 
 POLL_SECONDS = 1.0
 
@@ -92,9 +93,11 @@ def ask(name: str, seconds: float) -> str:
     return "" if answer.status == 200 else f"{answer.status}: {text[:500]}"
 
 
-def on_purpose(states: Mapping[str, str]) -> bool:
-    """Whether all servers of a backend were taken out by somebody."""
-    return bool(states) and all(status.startswith(ON_PURPOSE) for status in states.values())
+def on_purpose(name: str, states: Mapping[str, str]) -> bool:
+    """Whether all engines of a replica set were taken out by somebody; a bridge is down in any case."""
+    bridge = f"{bridge_name(name)}."
+    statuses = [status for server, status in states.items() if not server.startswith(bridge)]
+    return bool(statuses) and all(status.startswith(ON_PURPOSE) for status in statuses)
 
 
 def main() -> None:
@@ -117,7 +120,7 @@ def main() -> None:
             states = {}
             silent = dict.fromkeys(silent, f"{CONTROL_SOCKET}: {error}")
         for name in list(silent):
-            if on_purpose(states.get(SET + name, {})):
+            if on_purpose(name, states.get(SET + name, {})):
                 drained.append(name)
                 del silent[name]
                 continue

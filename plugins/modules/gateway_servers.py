@@ -78,8 +78,14 @@ known:
   description: Whether the gateway has a server for the instance of O(host).
   returned: success
   type: bool
+bridge_known:
+  description: Whether the gateway has a server for the engine that may stand in for the instance of O(host).
+  returned: success
+  type: bool
 up:
-  description: The hosts of the replica set that the gateway sends requests to.
+  description:
+    - The hosts of the replica set that the gateway sends requests to. An engine that stands in for another during an
+      update is there by its own name, C(NAME_bridge.HOST).
   returned: success
   type: list
   elements: str
@@ -111,6 +117,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime, servers
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONTROL_SOCKET
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
 
 POLL_SECONDS = 1.5
 """Longer than the interval in which the gateway asks the node's agent."""
@@ -135,6 +142,7 @@ class Seen:
     now: list[servers.Server] = field(default_factory=list)
     up: list[str] = field(default_factory=list)
     set_requests: int = 0
+    bridge: bool = False
 
 
 def look(given: dict[str, Any]) -> Seen:
@@ -153,7 +161,13 @@ def look(given: dict[str, Any]) -> Seen:
         missing = servers.not_drained(now, workers, before)
     elif given["state"] == "serving":
         missing = servers.not_serving(now)
-    return Seen(missing, now, servers.up_hosts(stat, given["name"]), servers.set_requests(stat, given["name"]))
+    return Seen(
+        missing,
+        now,
+        servers.up_hosts(stat, given["name"]),
+        servers.set_requests(stat, given["name"]),
+        bool(servers.servers(stat, given["host"] or "", bridge_name(given["name"]))),
+    )
 
 
 def main() -> None:
@@ -194,6 +208,7 @@ def main() -> None:
         msg=f"{given['name']} on {given['host']}: {seen.missing}" if seen.missing else "",
         gateway=given["gateway"],
         known=bool(seen.now),
+        bridge_known=seen.bridge,
         up=seen.up,
         hold_seconds=held,
         requests=sum(server.requests for server in seen.now),

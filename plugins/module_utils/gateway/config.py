@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from . import errors
 from .errors import ApiError
-from .fleet import SET, Backend, Fleet
+from .fleet import SET, Backend, Fleet, Replica
 from .keys import ANONYMOUS, NO_LIMIT
 from .settings import MODELS_PATH, Settings
 
@@ -325,10 +325,8 @@ def _weight(settings: Settings) -> str:
 
 def _own_servers(backend: Backend, settings: Settings) -> list[str]:
     """The engines, and how it is known that they serve: /health tells of one that is gone, the agent of all else."""
-    agent = ""
-    if settings.agent_port:
-        name = backend.replicas[0].name
-        agent = f' agent-check agent-port {settings.agent_port} agent-inter 1s agent-send "{name}\\n"'
+    check = f" agent-check agent-port {settings.agent_port} agent-inter 1s" if settings.agent_port else ""
+    agent = f"{check}{_asking_for(backend.replicas[0], settings)}"
     return [
         "option httpchk GET /health",
         "http-check expect status 200",
@@ -336,15 +334,31 @@ def _own_servers(backend: Backend, settings: Settings) -> list[str]:
         f"default-server {_weight(settings)} observe layer4 error-limit 1 on-error mark-down"
         f" check inter 2s fastinter 500ms downinter 1s fall 2 rise 2{agent}",
         *(f"server {replica.host} {replica.endpoint}" for replica in backend.replicas),
+        # Down but for the time of an update. A server that is added at run time would be lost by a reload.
+        *(f"server {bridge.alias} {bridge.endpoint}{_asking_for(bridge, settings)}" for bridge in _bridges(backend)),
     ]
+
+
+def _asking_for(replica: Replica, settings: Settings) -> str:
+    """By which name the node's agent knows an engine."""
+    return f' agent-send "{replica.name}\\n"' if settings.agent_port else ""
+
+
+def _bridges(backend: Backend) -> list[Replica]:
+    return [replica.bridge for replica in backend.replicas if replica.bridge]
 
 
 def _borrowed_servers(backend: Backend, settings: Settings) -> list[str]:
     return [
         f"default-server {_weight(settings)}",
         *(
-            f"server {replica.name}.{replica.host} {replica.endpoint} track {SET}{replica.name}/{replica.host}"
+            f"server {replica.alias} {replica.endpoint} track {SET}{replica.name}/{replica.host}"
             for replica in backend.replicas
+        ),
+        *(
+            f"server {replica.bridge.alias} {replica.bridge.endpoint} track {SET}{replica.name}/{replica.bridge.alias}"
+            for replica in backend.replicas
+            if replica.bridge
         ),
     ]
 

@@ -13,12 +13,12 @@ import ipaddress
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..addresses import AddressError, host_addresses, resolve
 from ..problems import Problem
-from ..registry.instances import present_instances
+from ..registry.instances import bridge_name, present_instances
 
 SET, MODEL = "set_", "model_"
 """What a backend's name begins with. No instance has an underscore in its name, so that no two are alike."""
@@ -42,10 +42,24 @@ class Replica:
     port: int
     engine_key: str = ""
     """What the engine wants as a bearer; empty for nothing."""
+    bridge_port: int | None = None
+    """Where the engine would listen that stands in for this one while an update swaps it."""
 
     @property
     def endpoint(self) -> str:
         return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+
+    @property
+    def bridge(self) -> Replica | None:
+        """The engine that may stand in for this one."""
+        if self.bridge_port is None:
+            return None
+        return replace(self, name=bridge_name(self.name), port=self.bridge_port, bridge_port=None)
+
+    @property
+    def alias(self) -> str:
+        """The name of its server wherever its host's alone would not tell which engine it is."""
+        return f"{self.name}.{self.host}"
 
 
 @dataclass(frozen=True)
@@ -99,6 +113,7 @@ def replicas_of(
                 model=str(item.get("model", "")),
                 port=item.get("port", 0),
                 engine_key=str(variables.get("vllm_api_key") or ""),
+                bridge_port=item.get("bridge_port"),
             )
             for item in instances
         ]

@@ -42,7 +42,14 @@ STATES = ("present", "absent")
 MAX_GPUS = 64
 """More than any machine has, MIG instances counted: 8 GPUs of 7 each are 56."""
 
-INSTANCE_KEYS = frozenset({"name", "model", "port", "gpus", "accelerator", "state"})
+INSTANCE_KEYS = frozenset({"name", "model", "port", "bridge_port", "gpus", "accelerator", "state"})
+
+_BRIDGE = "_bridge"
+"""What a bridge's name ends with. No instance has an underscore in its name, so that none is taken for a bridge."""
+
+
+_UNIQUE: Mapping[str, str] = {"name": "name", "port": "port", "bridge_port": "port"}
+"""Keys whose values no two instances may share, by what they are: a bridge's port is a port as any other."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,18 @@ class Instance:
     gpus: tuple[str, ...] = ()
     accelerator: str = "nvidia"
     state: str = "present"
+    bridge_port: int | None = None
+    """Where a second engine may listen that serves while an update swaps this one; None: there shall be none."""
+
+
+def bridge_name(instance: str) -> str:
+    """The bridge of an instance: a second engine that serves in its place while an update swaps it."""
+    return f"{instance}{_BRIDGE}"
+
+
+def bridged_instance(name: str) -> str:
+    """The instance that a bridge stands in for; empty where this is no bridge."""
+    return name.removesuffix(_BRIDGE) if name.endswith(_BRIDGE) else ""
 
 
 def present_instances(instances: Sequence[Any]) -> list[Any]:
@@ -109,8 +128,8 @@ def load_instances(
             continue
         where = f"{where} ({raw.get('name', 'without a name')})"
         problems += _check_instance(where, raw, registry)
-        for key, users in seen.items():
-            value = raw.get(key)
+        for key, kind in _UNIQUE.items():
+            value, users = raw.get(key), seen[kind]
             if not isinstance(value, (str, int)):
                 continue
             if value in users:
@@ -166,10 +185,9 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
     if raw.get("state") != "absent" and (not isinstance(model, str) or model not in registry.names):
         message = f"is not in the registry: {nearest(str(model), registry.names)}"
         problems.append(Problem(where, message, "model", model))
-    if isinstance(port, bool) or not isinstance(port, int) or not 1024 <= port <= 65535:
-        problems.append(Problem(where, "must be a number from 1024 to 65535 (the first engine has 5005)", "port", port))
-    elif port in RESERVED_PORTS:
-        problems.append(Problem(where, f"belongs to {RESERVED_PORTS[port]}: take another one", "port", port))
+    problems += _check_port(where, "port", port)
+    if raw.get("bridge_port") is not None:
+        problems += _check_port(where, "bridge_port", raw["bridge_port"])
     for key, allowed in (("accelerator", ACCELERATORS), ("state", STATES)):
         if raw.get(key, allowed[0]) not in allowed:
             problems.append(Problem(where, f"must be one of {', '.join(allowed)}", key, raw[key]))
@@ -181,6 +199,14 @@ def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> l
             Problem(where, f"must be a count, or a list of indexes and UUIDs; {MAX_GPUS} at most", "gpus", gpus)
         )
     return problems
+
+
+def _check_port(where: str, key: str, port: Any) -> list[Problem]:
+    if isinstance(port, bool) or not isinstance(port, int) or not 1024 <= port <= 65535:
+        return [Problem(where, "must be a number from 1024 to 65535 (the first engine has 5005)", key, port)]
+    if port in RESERVED_PORTS:
+        return [Problem(where, f"belongs to {RESERVED_PORTS[port]}: take another one", key, port)]
+    return []
 
 
 def _with_gpus(
@@ -213,6 +239,7 @@ def _with_gpus(
             gpus=gpus,
             accelerator=raw.get("accelerator", ACCELERATORS[0]),
             state=raw.get("state", STATES[0]),
+            bridge_port=raw.get("bridge_port"),
         )
         for (_where, raw), gpus in zip(drafts, assigned, strict=True)
     ]

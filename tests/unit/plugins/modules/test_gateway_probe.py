@@ -67,4 +67,4 @@ def test_a_gateway_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_what_somebody_took_out_is_not_a_failure(states: dict[str, str], wanted: bool) -> None:
-    assert module.on_purpose(states) is wanted
+    assert module.on_purpose("main", states) is wanted

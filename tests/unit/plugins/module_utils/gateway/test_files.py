@@ -47,6 +47,17 @@ def test_servers_are_checked_once_and_followed_where_they_are_borrowed(
     assert "server gpu3 [2001:db8::3]:5005" in section(config, "backend set_code")
 
 
+def test_a_bridge_is_a_server_that_asks_for_itself(settings: dict[str, Any], replicas: list[Replica]) -> None:
+    replicas = [replace(replicas[0], bridge_port=5105), *replicas[1:]]
+    config = made(settings, replicas).config
+    assert 'server chat_bridge.gpu1 192.0.2.11:5105 agent-send "chat_bridge\\n"' in section(config, "backend set_chat")
+    borrowed = section(config, "backend model_large")
+    assert "server chat_bridge.gpu1 192.0.2.11:5105 track set_chat/chat_bridge.gpu1" in borrowed
+    assert config.count("_bridge.") == 3
+    assert "agent-send" not in made(settings, replicas, agent_port=0).config
+    assert made(settings, replicas).backends["chat"] == ["gpu1", "gpu2"]
+
+
 def test_no_secret_is_in_the_configuration(settings: dict[str, Any], replicas: list[Replica]) -> None:
     found = made(settings, replicas)
     assert found.maps["engines.map"] == "".join(
