@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 _TOTAL = re.compile(r"MemTotal:\s+(\d+) kB")
+_AVAILABLE = re.compile(r"MemAvailable:\s+(\d+) kB")
 
 
 def smallest_numa_node(root: Path) -> int | None:
@@ -20,9 +21,18 @@ def smallest_numa_node(root: Path) -> int | None:
     return min(filter(None, nodes), default=None) or _total(root / "proc/meminfo")
 
 
+def available(root: Path) -> int | None:
+    """MiB that programs can still take without swapping. None if unknown. Source: proc_meminfo(5), MemAvailable."""
+    return _read(root / "proc/meminfo", _AVAILABLE)
+
+
 def _total(path: Path) -> int | None:
+    return _read(path, _TOTAL)
+
+
+def _read(path: Path, pattern: re.Pattern[str]) -> int | None:
     try:
-        found = _TOTAL.search(path.read_text(encoding="ascii", errors="replace"))
+        found = pattern.search(path.read_text(encoding="ascii", errors="replace"))
     except OSError:
         return None
     return int(found[1]) >> 10 if found else None

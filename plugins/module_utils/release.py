@@ -16,7 +16,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 
 from .paths import Paths, container_name, journal_tag, unit_name
 from .problems import InputError, Problem
-from .registry.instances import Instance
+from .registry.instances import Instance, bridge_name
 
 SCHEMA = 1
 
@@ -241,6 +241,49 @@ def render(
         gpus=list(instance.gpus),
     )
     return Rendered(release, unit, environment)
+
+
+def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str], number: int = 0) -> Rendered:
+    """What serves in the place of a release while its instance is swapped: the same, on a port and GPUs of its own.
+
+    Made from the release itself, for an inventory that has changed since, or is broken, must not matter. It shares the
+    compile cache: what it compiles, the instance finds there.
+    """
+    name = bridge_name(release.instance)
+    engine_argv = list(release.engine_argv)
+    engine_argv[engine_argv.index("--port") + 1] = str(port)
+    own = {
+        "--name=": container_name(name),
+        f"--label={LABEL}=": str(number),
+        "--env-file=": str(Paths().env(name)),
+        "--log-opt=tag=": journal_tag(name),
+    }
+    request = "runtime" if "--runtime=nvidia" in release.container_argv else "cdi"
+    devices = _gpu_argv(release.gpus, request)
+    options = []
+    for argument in release.container_argv[: -len(release.engine_argv)]:
+        if argument in devices:
+            # Where the first stood; the others go.
+            options += _gpu_argv(gpus, request) if argument == devices[0] else []
+            continue
+        key = next((key for key in own if argument.startswith(key)), "")
+        options.append(f"{key}{own[key]}" if key else argument)
+    container_argv = [*options, *engine_argv]
+    settings = Settings(start_timeout=release.start_timeout, drain_timeout=release.drain_timeout)
+    unit = _unit(Instance(name, release.model, port), container_argv, settings, number)
+    made = replace(
+        release,
+        instance=name,
+        number=number,
+        id=hashlib.sha256("\0".join([release.id, str(port), *gpus]).encode()).hexdigest(),
+        port=port,
+        container=container_name(name),
+        unit=unit_name(name),
+        engine_argv=engine_argv,
+        container_argv=container_argv,
+        gpus=list(gpus),
+    )
+    return Rendered(made, unit, environment)
 
 
 def engine_path(path: str, settings: Settings) -> str:

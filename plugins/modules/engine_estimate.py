@@ -226,7 +226,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fit.misfit imp
 from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
 from ansible_collections.baremetal.inference.plugins.module_utils.flags.check import arguments
 from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import ModelFacts
-from ansible_collections.baremetal.inference.plugins.module_utils.node import changes, plan_text, plans, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    bridges,
+    changes,
+    plan_text,
+    plans,
+    releases,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.node.systemd import SystemdError
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
@@ -337,7 +343,7 @@ def main() -> None:
         made = []
     except (SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
-    orphans = sorted(set(releases.names(paths)) - {raw.get("name") for raw in wanted})
+    orphans = sorted(set(bridges.instances(paths)) - {raw.get("name") for raw in wanted})
     warned = [str(warning) for warning in [*filter(None, [flags.note]), *registry.warnings]]
     found = [misfit(problem) for problem in problems]
     module.exit_json(

@@ -99,11 +99,17 @@ orphans:
   returned: success
   type: list
   elements: str
+bridges:
+  description: Engines that stood in for an instance during an update that was cut off.
+  returned: success
+  type: list
+  elements: str
 """
 
 import os
 import pwd
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +119,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils import engine_
 from ansible_collections.baremetal.inference.plugins.module_utils.engine_settings import ARGUMENTS, read_settings
 from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
 from ansible_collections.baremetal.inference.plugins.module_utils.flags.check import arguments
-from ansible_collections.baremetal.inference.plugins.module_utils.node import changes, files, pins, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    bridges,
+    changes,
+    files,
+    pins,
+    releases,
+    systemd,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem, nearest
 from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
@@ -192,6 +205,7 @@ class Stage:
             "name": instance.name,
             "model": instance.model,
             "port": instance.port,
+            "bridge_port": instance.bridge_port,
             "gpus": list(instance.gpus),
             "accelerator": instance.accelerator,
             "release": number,
@@ -285,12 +299,13 @@ def main() -> None:
             stage.write(paths.registry, desired)
     except (InputError, releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
-    orphans = sorted(set(releases.names(paths)) - {instance.name for instance in present})
+    orphans = sorted(set(bridges.instances(paths)) - {instance.name for instance in present})
     diff = {"before": "\n".join(stage.before) + "\n", "after": "\n".join(stage.after) + "\n"}
     module.exit_json(
         changed=stage.changed,
         releases=result,
         orphans=orphans,
+        bridges=bridges.unattended(paths, datetime.now(UTC)),
         diff=diff if stage.after else {"before": "", "after": ""},
     )
 

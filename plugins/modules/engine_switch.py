@@ -94,21 +94,19 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node import (
     loading,
     pins,
     releases,
+    running,
     swaps,
     systemd,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 
 
 def switch(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]:
     """Have the release run. Raises ReleaseError, SystemdError, OSError."""
     name, number = given["name"], given["release"]
     active = releases.active_number(paths, name)
-    unit = unit_name(name)
-    runs = (
-        active == number and systemd.active_state(unit) in systemd.RUNNING and releases.installed(paths, name, number)
-    )
+    runs = running.runs(paths, name, number)
     begun = swaps.read(paths, name)
     # A run that was cut off had begun at what really ran: that is what is gone back to.
     origin = begun.origin if begun else active
@@ -118,14 +116,7 @@ def switch(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any
             paths, name, swaps.Swap(origin, number, given["run_id"], format_time(datetime.now(UTC)), given["back"])
         )
     if not runs and not check:
-        # The text is read before anything ends: a damaged release must not cost the one that serves.
-        releases.verify(paths, name, number)
-        systemd.systemctl("stop", unit)
-        releases.activate(paths, name, number)
-        systemd.systemctl("daemon-reload")
-        systemd.systemctl("reset-failed", unit)
-        systemd.systemctl("enable", unit)
-        systemd.systemctl("start", "--no-block", unit)
+        running.run(paths, name, number)
     return {"changed": not runs, "origin": origin}
 
 

@@ -95,6 +95,29 @@ instances:
     runs:
       description: What the target runs, by model, revision and image; the same on all nodes where it is the same.
       type: str
+    bridge:
+      description: The engine that could serve in its place while it is swapped.
+      type: dict
+      contains:
+        name:
+          description: By which name other modules know it.
+          type: str
+        port:
+          description: Where it would listen; none where the inventory declares no C(bridge_port).
+          type: int
+        gpus:
+          description: The GPUs that it would get.
+          type: list
+          elements: str
+        left:
+          description: Whether there is one, or what remains of one, that an update has left.
+          type: bool
+        certain:
+          description: Whether that it fits is known, which in check mode it is not for a release that is not staged.
+          type: bool
+        problem:
+          description: Why there can be none; empty where there can.
+          type: str
     problems:
       description: Why it cannot run the target.
       type: list
@@ -108,6 +131,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils import commands, engine_config
 from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    beside,
+    bridges,
     drains,
     environment,
     health,
@@ -126,6 +151,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_ap
     DockerUnavailable,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
 
 
 class Facts:
@@ -164,7 +190,31 @@ class Facts:
             "load_seconds": (known and known.load_seconds) or loading.seconds(name),
             "drained_by": drain.owner if drain else "",
             "drained_until": (drain.until or "") if drain else "",
+            "bridge": self.bridge(name, origin, target if due and not problems else None),
             "problems": problems,
+        }
+
+    def bridge(self, name: str, origin: int | None, target: int | None) -> dict[str, Any]:
+        """The engine that could serve meanwhile; whether it fits is only worked out for a swap that is due.
+
+        Raises ReleaseError, OSError, and ValueError where the instance's state is damaged.
+        """
+        port, left = bridges.declared_port(self.paths, name), bridges.left(self.paths, name)
+        place = beside.Place(problem="it has no bridge_port" if port is None else "it is not due")
+        staged = target in releases.numbers(self.paths, name)
+        if port is not None and origin is not None and target is not None:
+            try:
+                # In check mode, what would be staged may fit.
+                place = bridges.place(self.paths, name, origin, target, port) if staged else beside.Place()
+            except releases.ReleaseError as error:
+                place = beside.Place(problem=str(error))
+        return {
+            "name": bridge_name(name),
+            "port": port,
+            "gpus": list(place.gpus),
+            "left": left,
+            "certain": staged,
+            "problem": place.problem,
         }
 
     def target(self, name: str, active: int | None) -> int | None:

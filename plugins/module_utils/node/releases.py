@@ -150,6 +150,12 @@ def activate(paths: Paths, name: str, number: int) -> bool:
     return linked or any(written)
 
 
+def text_of(paths: Paths, name: str, number: int) -> Rendered:
+    """A release with its two files. Raises ReleaseError."""
+    texts = _managed(paths, name, number)
+    return Rendered(load(paths, name, number), texts[paths.unit(name)][0], texts[paths.env(name)][0])
+
+
 def _managed(paths: Paths, name: str, number: int) -> dict[Path, tuple[str, int]]:
     """Text and mode of the files that a release installs. Raises ReleaseError."""
     directory = paths.release(name, number)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..paths import Paths, unit_name
+from ..registry.instances import bridged_instance
 from ..release import Release
 from . import drains, files, health, pins, probe_state, releases, systemd, table
 from .drains import Drain
@@ -211,7 +212,9 @@ def _notes(status: Status) -> list[str]:
         notes.append(f"systemd gave up ({status.result}): systemctl reset-failed {unit}; systemctl start {unit}")
     if status.desired and status.state not in ("serving", "loading"):
         notes.append(f"does not serve: journalctl -t vllm@{status.name} -u {unit_name(status.name)}")
-    if not status.desired:
+    if instance := bridged_instance(status.name):
+        notes.append(f"stands in for {instance} during an update: update-model.yml removes it, also the next time")
+    elif not status.desired:
         notes.append("is not in the inventory")
     numbers = status.release
     if status.pending and numbers["active"] is not None:

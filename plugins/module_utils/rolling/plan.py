@@ -33,8 +33,9 @@ class Choice:
 class Plan:
     """Batches, every problem, and words for those who watch.
 
-    An item of a batch is {host, name, alone, drain_seconds}: whether its set has nobody else, and how long its requests
-    may be waited for then, so that those that are held meanwhile do not wait in vain; None where nobody is held.
+    An item of a batch is {host, name, swap, alone, bridge, drain_seconds}: whether it is swapped, or only its bridge
+    removed; whether its set has nobody else; whether a bridge stands in for it then; and if not, how long its requests
+    may be waited for, so that those that are held meanwhile do not wait in vain; None where nobody is held.
     """
 
     batches: list[list[dict[str, Any]]] = field(default_factory=list)
@@ -48,7 +49,7 @@ def plan(
     """The plan for all hosts of a run.
 
     Each host has `instances`, as the module engine_update_facts returns them, and `gateways`: what gateway_servers saw
-    of each of them at each gateway, with `name`, `up` and `hold_seconds`.
+    of each of them at each gateway, with `name`, `up`, `known`, `bridge_known` and `hold_seconds`.
     """
     made = Plan()
     known = {host: {item["name"]: item for item in facts["instances"]} for host, facts in hosts.items()}
@@ -60,7 +61,7 @@ def plan(
         if item["target"] is not None or item["problems"]
         if (not choice.instances or name in choice.instances) and choice.model in ("", item["model"])
     }
-    due = {key: item for key, item in chosen.items() if item["due"] or item["problems"]}
+    due = {key: item for key, item in chosen.items() if item["due"] or item["problems"] or item["bridge"]["left"]}
     seen = [gateway for facts in hosts.values() for gateway in facts["gateways"]]
     made.problems += [f"{key.host}: {problem}" for key, item in due.items() for problem in item["problems"]]
     made.problems += _left_behind(known, chosen)
@@ -75,12 +76,15 @@ def plan(
     for number, batch in enumerate(wanted, 1):
         items = []
         for key in batch.items:
-            held = key in batch.alone and not allow_downtime
+            swap, alone = due[key]["due"], key in batch.alone
+            unbridged = _unbridged(key, due[key], hosts) if swap and alone else ""
+            bridge = swap and alone and not unbridged
+            held = swap and alone and not bridge and not allow_downtime
             left = _seconds_left(key, due[key], seen) if held else None
             if held and (left is None or left < 0):
-                made.problems.append(_too_long(key, due[key], seen))
-            items.append({**asdict(key), "alone": key in batch.alone, "drain_seconds": left})
-            made.lines.append(f"batch {number}: {_line(key, due[key])}")
+                made.problems.append(_too_long(key, due[key], seen, unbridged))
+            items.append({**asdict(key), "swap": swap, "alone": alone, "bridge": bridge, "drain_seconds": left})
+            made.lines.append(f"batch {number}: {_line(key, due[key], _meanwhile(due[key], bridge, held, unbridged))}")
         made.batches.append(items)
     made.lines += [f"not due: {key.name} on {key.host}" for key in chosen if key not in due]
     return made
@@ -109,11 +113,33 @@ def _healthy(known: Mapping[str, Mapping[str, Any]], seen: Sequence[Mapping[str,
     return healthy | asked
 
 
-def _line(key: Due, item: Mapping[str, Any]) -> str:
+def _unbridged(key: Due, item: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> str:
+    """Why no second engine can serve while the only one of its set is swapped; empty where one can."""
+    if item["bridge"]["problem"]:
+        return str(item["bridge"]["problem"])
+    gateways = [gateway for gateway in hosts[key.host]["gateways"] if gateway["name"] == key.name]
+    strangers = [gateway["gateway"] for gateway in gateways if not gateway["bridge_known"]]
+    if strangers:
+        return f"its bridge is not known to {', '.join(strangers)}: run site.yml, which tells gateways"
+    return "" if gateways else "there is no gateway"
+
+
+def _meanwhile(item: Mapping[str, Any], bridge: bool, held: bool, unbridged: str) -> str:
+    """What becomes of the requests of the only one of its set."""
+    if bridge:
+        gpus = f" and GPU {', '.join(item['bridge']['gpus'])}" if item["bridge"]["gpus"] else ""
+        certain = "" if item["bridge"]["certain"] else ", if both fit"
+        return f"; side by side{certain}: a second engine serves meanwhile, on port {item['bridge']['port']}{gpus}"
+    return f"; requests are held meanwhile, for {unbridged}" if held else ""
+
+
+def _line(key: Due, item: Mapping[str, Any], meanwhile: str) -> str:
+    if not item["due"]:
+        return f"{key.name} on {key.host}: the bridge that an update has left is removed"
     origin = f"from release {item['origin']}" if item["origin"] is not None else "for the first time"
     again = ", finishing a swap that was cut off" if item["interrupted"] else ""
     held = f"; stays drained by {item['drained_by']}" if item["drained_by"] not in ("", "update") else ""
-    return f"{key.name} on {key.host} {origin} to {item['target']} ({item['model']}){again}{held}"
+    return f"{key.name} on {key.host} {origin} to {item['target']} ({item['model']}){again}{held}{meanwhile}"
 
 
 def _left_behind(known: Mapping[str, Mapping[str, Any]], chosen: Collection[Due]) -> list[str]:
@@ -122,7 +148,7 @@ def _left_behind(known: Mapping[str, Mapping[str, Any]], chosen: Collection[Due]
         f"{name} on {host}: a swap was cut off, and this run leaves it out: finish it first, without choosing others"
         for host, items in known.items()
         for name, item in items.items()
-        if item["interrupted"] and Due(host, name) not in chosen
+        if (item["interrupted"] or item["bridge"]["left"]) and Due(host, name) not in chosen
     ]
 
 
@@ -161,13 +187,14 @@ def _seconds_left(key: Due, item: Mapping[str, Any], seen: Sequence[Mapping[str,
     return min(holds) - _needed(item) if holds and item["load_seconds"] is not None else None
 
 
-def _too_long(key: Due, item: Mapping[str, Any], seen: Sequence[Mapping[str, Any]]) -> str:
+def _too_long(key: Due, item: Mapping[str, Any], seen: Sequence[Mapping[str, Any]], unbridged: str) -> str:
     """Why clients would see that the only replica is away."""
     way = "set allow_downtime=true to have it nevertheless, or add a replica"
     holds = [gateway["hold_seconds"] for gateway in seen if gateway["name"] == key.name]
     where = f"{key.name} on {key.host} is the only replica that serves"
     if not holds:
         return f"{where}, and there is no gateway that would hold requests meanwhile: {way}"
+    way += f"; no second engine can serve meanwhile: {unbridged}"
     if item["load_seconds"] is None:
         return f"{where}, and nobody knows how long its release loads: {way}"
     return f"{where}; its swap takes about {_needed(item)} s, gateway_hold_seconds is {min(holds)}: raise that, {way}"

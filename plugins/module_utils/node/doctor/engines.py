@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ...paths import AGENT_UNIT, unit_name
-from .. import drains, health, probe_state, releases, systemd
+from .. import bridges, drains, health, probe_state, releases, systemd
 from ..recovery import managed, models, state
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import Host
@@ -98,11 +98,20 @@ def units(host: Host) -> Finding:
     return Finding(OK, "as systemd knows them")
 
 
+def stand_ins(host: Host) -> Finding:
+    """No engine of an update that was cut off stands in for an instance."""
+    found = bridges.unattended(host.paths, datetime.now(UTC))
+    if found:
+        return Finding(WARN, f"left by an update that was cut off: {', '.join(found)}", "update-model.yml removes them")
+    return Finding(OK, "none")
+
+
 CHECKS = (
     Check("engine-verdicts", verdicts),
     Check("engine-agent", agent),
     Check("engine-files", files),
     Check("engine-models", weights),
     Check("engine-drains", drained),
+    Check("engine-bridges", stand_ins),
     Check("engine-units", units),
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible_collections.baremetal.inference.plugins.module_utils.host_memory import smallest_numa_node
+from ansible_collections.baremetal.inference.plugins.module_utils.host_memory import available, smallest_numa_node
 
 
 def test_the_smallest_node_that_has_memory(tmp_path: Path) -> None:
@@ -20,3 +20,10 @@ def test_the_smallest_node_that_has_memory(tmp_path: Path) -> None:
         directory.mkdir(parents=True)
         (directory / "meminfo").write_text(f"Node {number} MemTotal:        {size} kB\nNode {number} MemFree: 5 kB\n")
     assert smallest_numa_node(tmp_path) == 4000
+
+
+def test_what_can_still_be_taken(tmp_path: Path) -> None:
+    assert available(tmp_path) is None
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal:       16384000 kB\nMemAvailable:    2048000 kB\n")
+    assert available(tmp_path) == 2000

@@ -20,6 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.release import
     Rendered,
     Settings,
     StoredModel,
+    bridge_of,
     render,
     systemd_quote,
 )
@@ -173,3 +174,36 @@ def test_a_newer_version_may_have_added_a_field() -> None:
 )
 def test_systemd_quote(argument: str, expected: str) -> None:
     assert systemd_quote(argument) == expected
+
+
+def test_a_bridge_is_the_same_release_elsewhere() -> None:
+    original = rendered(arguments=["--dtype", "float32"], number=7)
+    bridge = bridge_of(original.release, original.environment, 5105, (), 1)
+    assert bridge.environment == original.environment
+    prepare, create = exec_lines(bridge.unit, "ExecStartPre")
+    assert prepare == ["/usr/local/bin/inferctl", "prepare", "main_bridge", "--release", "1"]
+    assert create == ["/usr/bin/docker", *bridge.release.container_argv]
+    pairs = zip(original.release.container_argv, bridge.release.container_argv, strict=True)
+    assert [after for before, after in pairs if before != after] == [
+        "--name=vllm-main_bridge",
+        "--label=inference.release=1",
+        "--env-file=/etc/inference/env/main_bridge.env",
+        "--log-opt=tag=vllm@main_bridge",
+        "5105",
+    ]
+    assert bridge.release.served_names == ["main", "tiny-a"] and bridge.release.unit == "vllm@main_bridge.service"
+    assert Release.from_json(bridge.release.to_json()) == bridge.release
+
+
+@pytest.mark.parametrize("request_", ["cdi", "runtime"])
+def test_a_bridge_has_its_own_gpus(request_: str) -> None:
+    instance = dataclasses.replace(INSTANCE, accelerator="nvidia", gpus=("0", "1"))
+    original = rendered(instance, settings=dataclasses.replace(SETTINGS, gpu_request=request_))
+    bridge = bridge_of(original.release, original.environment, 5105, ("2", "3"))
+    there = dataclasses.replace(instance, gpus=("2", "3"))
+    wanted = rendered(there, settings=dataclasses.replace(SETTINGS, gpu_request=request_))
+    own = [argument for argument in bridge.release.container_argv if "nvidia" in argument.lower()]
+    assert own == [argument for argument in wanted.release.container_argv if "nvidia" in argument.lower()]
+    assert bridge.release.gpus == ["2", "3"]
+    same = bridge_of(original.release, original.environment, 5105, ("0", "1"))
+    assert same.release.id != bridge.release.id

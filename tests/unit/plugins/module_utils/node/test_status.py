@@ -216,3 +216,12 @@ def test_root_is_needed(output: Output, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert cli.main(["status"]) == 2
     assert "sudo inferctl status" in output()[1]
+
+
+def test_a_bridge_is_told_from_an_instance(paths: Paths, units: Units, output: Output) -> None:
+    stage(paths, "main_bridge", 5105, "float32")
+    units["vllm@main_bridge.service"] = dict(ABSENT)
+    cli.main(["status", "main_bridge"], paths)
+    said = output()[0]
+    assert "main_bridge: stands in for main during an update: update-model.yml removes it" in said
+    assert "is not in the inventory" not in said

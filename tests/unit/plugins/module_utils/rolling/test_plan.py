@@ -6,7 +6,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ansible_collections.baremetal.inference.plugins.module_utils.rolling.plan import Choice, Plan, plan
+
+NO_BRIDGE: dict[str, Any] = {
+    "name": "main_bridge",
+    "port": None,
+    "gpus": [],
+    "left": False,
+    "certain": True,
+    "problem": "it has no bridge_port",
+}
+BRIDGE = {**NO_BRIDGE, "port": 5105, "problem": ""}
 
 
 def instance(**more: Any) -> dict[str, Any]:
@@ -23,12 +35,13 @@ def instance(**more: Any) -> dict[str, Any]:
         "drained_until": "",
         "runs": "new r1 image",
         "problems": [],
+        "bridge": NO_BRIDGE,
         **more,
     }
 
 
 def host(*instances: dict[str, Any], up: list[str] | None = None, hold: int = 120) -> dict[str, Any]:
-    gateway = {"gateway": "gw", "known": True, "up": up, "hold_seconds": hold}
+    gateway = {"gateway": "gw", "known": True, "bridge_known": True, "up": up, "hold_seconds": hold}
     seen = [] if up is None else [{**gateway, "name": item["name"]} for item in instances]
     return {"instances": list(instances), "gateways": seen}
 
@@ -139,3 +152,69 @@ def test_a_number_that_means_different_things() -> None:
     (problem,) = made(hosts, Choice(release=3)).problems
     assert "release 3 of main is not the same on all nodes" in problem
     assert made(hosts).problems == []
+
+
+@pytest.mark.parametrize(
+    ("bridge", "gateway", "bridged", "said"),
+    [
+        ({}, {}, True, "side by side: a second engine serves meanwhile, on port 5105"),
+        ({"certain": False}, {}, True, "side by side, if both fit: a second engine"),
+        ({"gpus": ["2", "3"]}, {}, True, "on port 5105 and GPU 2, 3"),
+        ({"problem": "the node has 1.0 GiB left"}, {}, False, "are held meanwhile, for the node has 1.0 GiB left"),
+        ({}, {"bridge_known": False}, False, "held meanwhile, for its bridge is not known to gw: run site.yml"),
+    ],
+)
+def test_the_only_replica_has_a_bridge_where_that_fits(
+    bridge: dict[str, Any], gateway: dict[str, Any], bridged: bool, said: str
+) -> None:
+    hosts = {"a": host(instance(bridge={**BRIDGE, **bridge}), up=["a"])}
+    hosts["a"]["gateways"][0] |= gateway
+    found = made(hosts)
+    (item,) = found.batches[0]
+    assert found.problems == [] and said in found.lines[0]
+    assert (item["swap"], item["alone"], item["bridge"]) == (True, True, bridged)
+    # With a bridge, nobody is held, and requests have all the time to end.
+    assert item["drain_seconds"] == (None if bridged else 46)
+
+
+def test_with_a_bridge_a_load_may_take_any_time() -> None:
+    hosts = {"a": host(instance(bridge=BRIDGE, load_seconds=None), up=["a"], hold=10)}
+    assert made(hosts).problems == []
+    hosts = {"a": host(instance(bridge={**BRIDGE, "problem": "no GPU is free"}, load_seconds=400.0), up=["a"])}
+    (problem,) = made(hosts).problems
+    assert "its swap takes about 470 s" in problem
+    assert problem.endswith("; no second engine can serve meanwhile: no GPU is free")
+
+
+def test_who_has_fellows_needs_no_bridge() -> None:
+    found = made({"a": host(instance(bridge=BRIDGE), up=["a", "b"])})
+    assert not found.batches[0][0]["bridge"] and "side by side" not in found.lines[0]
+    assert found.lines == ["batch 1: main on a from release 1 to 2 (new)"]
+
+
+def test_without_a_gateway_a_bridge_would_serve_nobody() -> None:
+    (problem,) = made({"a": host(instance(bridge=BRIDGE))}).problems
+    assert "there is no gateway that would hold requests meanwhile" in problem
+
+
+def test_a_bridge_that_was_left_and_serves_is_a_fellow() -> None:
+    """Its run was killed while the instance itself was away."""
+    left = instance(bridge={**BRIDGE, "left": True}, interrupted=True, serving=False)
+    found = made({"a": host(left, up=["main_bridge.a"])})
+    (item,) = found.batches[0]
+    assert found.problems == [] and (item["swap"], item["alone"], item["bridge"]) == (True, False, False)
+
+
+def test_a_bridge_that_is_all_that_was_left_is_removed() -> None:
+    left = instance(due=False, target=1, bridge={**BRIDGE, "left": True})
+    found = made({"a": host(left, up=["a"], hold=0)})
+    (item,) = found.batches[0]
+    assert found.problems == [] and (item["swap"], item["bridge"]) == (False, False)
+    assert found.lines == ["batch 1: main on a: the bridge that an update has left is removed"]
+
+
+def test_a_bridge_that_was_left_is_not_passed_over() -> None:
+    left = instance(due=False, bridge={**BRIDGE, "left": True})
+    hosts = {"a": host(left, instance(name="side"), up=["a", "b"])}
+    (problem,) = made(hosts, Choice(("side",))).problems
+    assert problem.startswith("main on a: a swap was cut off, and this run leaves it out")

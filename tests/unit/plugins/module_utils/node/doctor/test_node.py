@@ -167,6 +167,13 @@ def test_systemd_that_does_not_answer_is_unknown(tmp_path: Path, monkeypatch: py
             check(host(tmp_path))
 
 
+def test_what_an_update_has_left_in_place_of_an_instance(tmp_path: Path) -> None:
+    assert engines.stand_ins(host(tmp_path)).status == OK
+    Paths(tmp_path).releases("main_bridge").mkdir(parents=True)
+    found = engines.stand_ins(host(tmp_path))
+    assert found.status == WARN and "main_bridge" in found.message
+
+
 def test_a_drain_is_a_warning(tmp_path: Path) -> None:
     paths = serve(tmp_path)
     assert engines.drained(host(tmp_path)).status == OK
