@@ -23,6 +23,7 @@ ANSWER = {
     "load_seconds": 21.0,
     "tokens_per_second": 33.0,
     "instances": [{"name": "main", "serving": False}],
+    "release": 1,
 }
 
 

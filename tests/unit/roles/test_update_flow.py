@@ -21,6 +21,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 MODULES = (
+    "engine_bridge",
     "engine_drain",
     "engine_probe",
     "engine_service",
@@ -30,8 +31,17 @@ MODULES = (
     "gateway_servers",
     "node_lock",
 )
-ITEM = {"name": "main", "origin": 1, "target": 2, "interrupted": False, "drained_by": "", "model": "tiny-b"}
-TURN = {"name": "main", "alone": False, "drain_seconds": None}
+BRIDGE = {"name": "main_bridge", "port": 5105, "gpus": [], "left": False, "problem": ""}
+ITEM = {
+    "name": "main",
+    "origin": 1,
+    "target": 2,
+    "interrupted": False,
+    "drained_by": "",
+    "model": "tiny-b",
+    "bridge": BRIDGE,
+}
+TURN = {"name": "main", "swap": True, "alone": False, "bridge": False, "drain_seconds": None}
 
 Call = dict[str, Any]
 
@@ -102,18 +112,21 @@ class Update:
         return [call for call in calls if {"module": module, "on": on, **values}.items() <= call.items()]
 
     def steps(self, on: str) -> list[str]:
-        """What was done to a node's engine, in short."""
+        """What was done to a node's engine, and to its bridge, in short."""
         said = []
         for line in (self.home / "calls").read_text().splitlines():
             call = json.loads(line)
             if call["on"] != on:
                 continue
+            whose = "bridge " if call.get("name") == "main_bridge" else ""
             if call["module"] == "engine_drain":
-                said.append(call.get("state", "drained"))
+                said.append(whose + call.get("state", "drained"))
             elif call["module"] == "engine_switch":
                 said.append(f"{call.get('state', 'to')} {call['release']}")
             elif call["module"] == "engine_probe":
-                said.append("probed")
+                said.append(f"{whose}probed")
+            elif call["module"] == "engine_bridge":
+                said.append(f"bridge {call.get('state', 'started')}")
         return said
 
     def locks_are_back(self) -> bool:
@@ -244,3 +257,62 @@ def test_two_instances_of_a_node_do_not_meet(update: Update) -> None:
         *[step.replace("1", "5") for step in BACK],
     ]
     assert "main on a serves release 2" in output
+
+
+ALONE = {"host": "a", **TURN, "alone": True, "bridge": True}
+BRIDGED = ["bridge started", "bridge probed", "bridge undrained"]
+UNBRIDGED = ["bridge drained", "bridge idle", "bridge absent"]
+ONLY_BRIDGE = ({"module": "gateway_servers", "name": "main"}, {"up": ["main_bridge.a"]})
+
+
+def test_the_only_one_is_swapped_while_a_bridge_serves(update: Update) -> None:
+    succeeded, output = update.run(__vllm_batches=[[ALONE]])
+    assert succeeded, output
+    assert update.steps("a") == [*BRIDGED, *THERE, *UNBRIDGED]
+    (started,) = update.calls("engine_bridge", "a", port=5105)
+    assert started["release"] == 2 and started["name"] == "main"
+    assert update.calls("gateway_servers", "a", name="main_bridge", state="serving")
+    assert update.calls("engine_watch", "a", name="main_bridge")
+    assert "main on a serves release 2" in output and update.locks_are_back()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("module", ["engine_probe", "engine_service", "engine_watch"])
+def test_a_bridge_that_fails_costs_nothing(update: Update, module: str) -> None:
+    failing = {"names": ["main_bridge"]} if module == "engine_service" else {"name": "main_bridge"}
+    succeeded, output = update.run({"module": module, **failing}, __vllm_batches=[[ALONE]])
+    assert not succeeded and f"{module} was told to fail" in output
+    assert update.calls("engine_switch", "a") == [] and update.calls("engine_drain", "a", name="main") == []
+    assert update.steps("a")[-3:] == UNBRIDGED and update.locks_are_back()
+
+
+@pytest.mark.full
+def test_what_fails_behind_its_bridge_goes_back_before_that_ends(update: Update) -> None:
+    succeeded, output = update.run({"module": "engine_probe", "name": "main", "release": 2}, __vllm_batches=[[ALONE]])
+    assert not succeeded and "main went back to the release that served before" in output
+    assert update.steps("a") == [*BRIDGED, "drained", "idle", "to 2", "probed", *BACK, *UNBRIDGED]
+
+
+@pytest.mark.full
+def test_a_bridge_stays_where_nobody_else_serves(update: Update) -> None:
+    succeeded, output = update.run({"module": "engine_switch"}, seen=[ONLY_BRIDGE], __vllm_batches=[[ALONE]])
+    assert not succeeded and "main: could not be put back and stays drained" in output
+    assert "main_bridge, which stood in for another, could not be removed" in output
+    assert "bridge absent" not in update.steps("a") and "bridge drained" not in update.steps("a")
+    assert "it failed on a" in output and "Swap | Switch the release" in output
+
+
+@pytest.mark.full
+def test_the_bridge_of_a_run_that_was_cut_off_serves_until_its_swap_is_finished(update: Update) -> None:
+    facts = {"instances": [{**ITEM, "interrupted": True, "bridge": {**BRIDGE, "left": True}}]}
+    succeeded, output = update.run(__vllm_facts=facts, __vllm_batches=[[{"host": "a", **TURN}]])
+    assert succeeded, output
+    assert update.steps("a") == [*THERE, *UNBRIDGED]
+
+
+@pytest.mark.full
+def test_a_bridge_that_is_all_that_was_left_is_removed(update: Update) -> None:
+    facts = {"instances": [{**ITEM, "target": 1, "bridge": {**BRIDGE, "left": True}}]}
+    succeeded, output = update.run(__vllm_facts=facts, __vllm_batches=[[{"host": "a", **TURN, "swap": False}]])
+    assert succeeded, output
+    assert update.steps("a") == UNBRIDGED

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One replica alone, with room for a second engine beside it: its clients do not even wait."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fleet import Fleet, unharmed
+from node import Node, wait_for
+
+pytestmark = pytest.mark.full
+
+PORT = 5105
+
+
+def instances(model: str) -> list[dict[str, Any]]:
+    return [{"name": "main", "model": model, "port": 5005, "bridge_port": PORT, "accelerator": "cpu"}]
+
+
+@pytest.fixture(scope="module")
+def lone(fleet: Fleet) -> Iterator[Fleet]:
+    """The first node alone."""
+    first, *others = fleet.nodes
+    for node in others:
+        node.run("systemctl stop vllm@main")
+    first.site(instances=instances("tiny-a"))
+    wait_for("only the first is up", lambda: fleet.up() == [first.name], 60)
+    yield fleet.only(first)
+    for node in others:
+        node.run("systemctl start --no-block vllm@main")
+        node.wait_ready()
+
+
+def bridge_state(fleet: Fleet) -> str:
+    """What the gateway thinks of the bridge."""
+    (node,) = fleet.nodes
+    stat = fleet.gateway.run("echo 'show stat' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
+    rows = [line.split(",") for line in stat.splitlines()]
+    (state,) = [row[17] for row in rows if row[:2] == ["set_main", f"main_bridge.{node.name}"]]
+    return state
+
+
+def nothing_is_left(fleet: Fleet) -> None:
+    (node,) = fleet.nodes
+    assert bridge_state(fleet).startswith("DOWN")
+    assert node.run("docker ps --all --format '{{.Names}}'") == "vllm-main"
+    assert node.run("ls /var/lib/inference/releases /var/lib/inference/drain") == (
+        "/var/lib/inference/drain:\n\n/var/lib/inference/releases:\nmain"
+    )
+    assert node.run(f"ss --no-header --listening --tcp --numeric 'sport = :{PORT}'") == ""
+    assert node.run("systemctl list-units --all --plain --no-legend 'vllm@*' | cut -d' ' -f1") == "vllm@main.service"
+    assert [one["name"] for one in json.loads(node.run("inferctl status --json"))["instances"]] == ["main"]
+
+
+def test_the_clients_of_the_only_replica_do_not_wait(lone: Fleet) -> None:
+    said: list[str] = []
+    report = lone.load().during(lambda: said.append(lone.update(instances=instances("tiny-b"))))
+    unharmed(report)
+    assert f"side by side: a second engine serves meanwhile, on port {PORT}" in said[0]
+    assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
+    assert lone.answers() == ["I am tiny-b."] and lone.up() == [lone.nodes[0].name]
+    nothing_is_left(lone)
+    loaded = re.search(r"of which it loaded for (\d+) s", said[0])
+    assert loaded
+    # Held, one of them would have waited for all of it.
+    print(f"longest answer: {max(report.latencies):.1f} s; loaded for {loaded[1]} s")
+    assert max(report.latencies) < int(loaded[1]) / 2
+
+
+def test_a_release_that_does_not_pass_touches_nothing(lone: Fleet) -> None:
+    (node,) = lone.nodes
+    before = node.engine_pid()
+    report = lone.load().during(lambda: lone.update(check=False, instances=instances("tiny-broken")))
+    unharmed(report)
+    assert set(report.texts) == {"I am tiny-b"} and node.engine_pid() == before
+    nothing_is_left(lone)
+
+
+def test_what_a_killed_update_leaves_serves_until_the_next_one(lone: Fleet) -> None:
+    (node,) = lone.nodes
+    before = node.engine_pid()
+
+    def update() -> None:
+        started = lone.start_update(instances=instances("tiny-a"))
+        wait_for("the instance is away", lambda: gone(node, before), 600)
+        started.kill()
+        assert bridge_state(lone) == "UP", started.said()[-3000:]
+        assert "main_bridge: stands in for main during an update" in node.run("inferctl status", check=False)
+        said = lone.update(instances=instances("tiny-a"))
+        assert "finishing a swap that was cut off" in said
+
+    report = lone.load().during(update)
+    unharmed(report)
+    assert lone.answers() == ["I am tiny-a."] and lone.up() == [node.name]
+    nothing_is_left(lone)
+
+
+def gone(node: Node, pid: int) -> bool:
+    return node.run("docker inspect --format '{{.State.Pid}}' vllm-main", check=False) != str(pid)
