@@ -13,12 +13,12 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.baremetal.inference.plugins.module_utils import addresses
 
 
-def host_addresses(hosts: Iterable[str], hostvars: Mapping[str, Any]) -> list[str]:
+def host_addresses(hosts: Iterable[str], hostvars: Mapping[str, Any], required: bool = True) -> list[str]:
     """The addresses of hosts. Raises AnsibleFilterError."""
     if isinstance(hosts, str):
         raise AnsibleFilterError(f"host_addresses: wants a list of host names, found {hosts!r}")
     try:
-        return addresses.host_addresses(hosts, hostvars)
+        return addresses.host_addresses(hosts, hostvars, required=required)
     except addresses.AddressError as error:
         raise AnsibleFilterError(f"host_addresses: {error}") from error
 

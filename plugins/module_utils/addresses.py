@@ -46,12 +46,16 @@ def _one(host: str, variables: Mapping[str, Any], resolver: Callable[[str], list
 
 
 def host_addresses(
-    hosts: Iterable[str], hostvars: Mapping[str, Any], resolver: Callable[[str], list[str]] = resolve
+    hosts: Iterable[str],
+    hostvars: Mapping[str, Any],
+    resolver: Callable[[str], list[str]] = resolve,
+    *,
+    required: bool = True,
 ) -> list[str]:
-    """The addresses of hosts, each once, in the hosts' order. Raises AddressError."""
+    """The addresses of hosts, each once, in the hosts' order. Raises AddressError where one has none, if `required`."""
     found = {host: _one(host, hostvars.get(host, {}), resolver) for host in hosts}
     without = [host for host, addresses in found.items() if not addresses]
-    if without:
+    if without and required:
         raise AddressError(
             f"no address for {', '.join(without)}: set inference_address or ansible_host to an address that other"
             " machines use, or make the name known to the controller's DNS"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import http
 import http.client
 import os
 import shutil
@@ -14,12 +13,10 @@ import tarfile
 import time
 from pathlib import Path, PurePosixPath
 
-from .transfer import Progress, TransferError, ask
+from .transfer import CHUNK, Progress, TransferError, append, ask
 
 PAUSE = 2.0
 """Seconds before a broken connection is tried again."""
-
-CHUNK = 1 << 20
 
 
 def size(url: str) -> int:
@@ -48,7 +45,7 @@ def fetch(url: str, target: Path, total: int, seconds: float) -> Progress:
     reason = ""
     while (have := _size(target)) < total and time.monotonic() - started < seconds:
         try:
-            _append(url, target, have, started + seconds)
+            append(url, target, have, started + seconds)
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = str(error) or type(error).__name__
         if _size(target) <= have:
@@ -57,16 +54,6 @@ def fetch(url: str, target: Path, total: int, seconds: float) -> Progress:
     if gained <= 0 and have < total:
         raise TransferError(f"{url}: nothing came in {seconds:.0f} s ({reason or 'no answer'}); run again to go on")
     return Progress(have, total, gained, time.monotonic() - started, done=have >= total)
-
-
-def _append(url: str, target: Path, have: int, deadline: float) -> None:
-    with ask(url, {"Range": f"bytes={have}-"} if have else {}) as answer:
-        resumed = answer.status == http.HTTPStatus.PARTIAL_CONTENT
-        # What cannot be resumed is not interrupted: it would begin anew each time.
-        resumable = resumed or answer.headers.get("Accept-Ranges") == "bytes"
-        with target.open("ab" if resumed else "wb") as file:
-            while (time.monotonic() < deadline or not resumable) and (chunk := answer.read(CHUNK)):
-                file.write(chunk)
 
 
 def verify(path: Path, sha256: str) -> None:

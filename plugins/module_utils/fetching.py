@@ -12,13 +12,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from . import archive_source, hub_source
+from . import archive_source, hub_source, peer_source
 from .hub_source import Hub
-from .manifest import build
+from .manifest import Manifest, build
 from .model_store import INCOMING, Store, make_directory
+from .peer_source import Peer
 from .problems import InputError, Problem
 from .remote_source import ARCHIVE, Remote, remember
-from .transfer import TransferError
+from .transfer import Progress, TransferError
 
 ARCHIVE_FILE = "archive"
 MODEL = "model"
@@ -66,11 +67,29 @@ def publish(store: Store, name: str, remote: Remote, work: Path) -> str:
             # It was read just now, under another name.
             store.cache.keep(plan.incoming / relative, file.sha256)
         store.publish(plan)
-    remember(store.root / name, remote, manifest.revision)
-    # With what transfers from other sources have left.
-    for done in work.parent.glob(f"{name}.{'[0-9a-f]' * len(remote.key)}"):
-        shutil.rmtree(done)
+    _settle(store, name, remote, manifest)
     return manifest.revision
+
+
+def take(store: Store, name: str, remote: Remote, peer: Peer, seconds: float) -> Progress:
+    """Bring more of a model from another node, and publish it when it is complete.
+
+    Raises TransferError where it gives nothing, and InputError where what it gave is wrong, which is removed.
+    """
+    plan = store.plan(name, peer.manifest)
+    progress = peer_source.fetch(plan, peer, seconds)
+    if progress.done:
+        if not plan.published:
+            store.publish(plan)
+        _settle(store, name, remote, peer.manifest)
+    return progress
+
+
+def _settle(store: Store, name: str, remote: Remote, manifest: Manifest) -> None:
+    """Note where a model came from, and leave nothing of transfers from other sources."""
+    remember(store.root / name, remote, manifest.revision)
+    for done in (store.root / INCOMING).glob(f"{name}.{'[0-9a-f]' * len(remote.key)}"):
+        shutil.rmtree(done)
 
 
 def check_complete(files: dict[str, int], directory: Path) -> None:

@@ -108,6 +108,11 @@ def excluded(files: Mapping[str, int]) -> list[str]:
     return [*LEFT_OUT, *([PICKLED] if any(file.endswith(".safetensors") for file in files) else [])]
 
 
+def container(remote: Remote) -> str:
+    """The name of the container that fetches a repository."""
+    return f"inference-fetch-{remote.key}"
+
+
 class Download:
     """The client's container for one repository."""
 
@@ -120,7 +125,7 @@ class Download:
         self._target = target
         self.token_file: Path | None = None
         """A file of mode 0600."""
-        self.name = f"inference-fetch-{remote.key}"
+        self.name = container(remote)
 
     def fetch(self, files: Mapping[str, int], seconds: float) -> Progress:
         """Let the client go on, until everything is there or the time is over; one that failed is started again.

@@ -101,6 +101,11 @@ class Paths:
         return self.root / "run/inference" / f"hub-token-{key}"
 
     @property
+    def share(self) -> Path:
+        """What this node gives other nodes of the site while a playbook runs: the server, and who may ask it."""
+        return self.root / "run/inference/share"
+
+    @property
     def drains(self) -> Path:
         return self.state / "drain"
 

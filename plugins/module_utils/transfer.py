@@ -5,15 +5,20 @@
 
 from __future__ import annotations
 
+import http
+import time
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from .manifest import human
 
 TIMEOUT = 30
 """Seconds without a byte, after which a connection is given up."""
+
+CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,40 @@ def _time(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
 
 
-def ask(url: str, headers: Mapping[str, str], method: str = "GET") -> Any:
-    """An answer, to be used as a context; by the proxies of the environment. Raises OSError and ValueError."""
+def ask(url: str, headers: Mapping[str, str], method: str = "GET", *, direct: bool = False) -> Any:
+    """An answer, to be used as a context; by the proxies of the environment unless `direct`.
+
+    Raises OSError and ValueError.
+    """
     request = urllib.request.Request(url, headers={"User-Agent": "baremetal.inference", **headers}, method=method)
-    return urllib.request.build_opener(_Redirects()).open(request, timeout=TIMEOUT)
+    handlers = [_Redirects(), *([urllib.request.ProxyHandler({})] if direct else [])]
+    return urllib.request.build_opener(*handlers).open(request, timeout=TIMEOUT)
+
+
+def append(
+    url: str,
+    target: Path,
+    have: int,
+    deadline: float,
+    *,
+    headers: Mapping[str, str] | None = None,
+    size: int | None = None,
+    direct: bool = False,
+) -> None:
+    """Bring what is missing of a file behind the `have` bytes that are there, until it ends or the time is over.
+
+    No more than `size` bytes are ever written. Raises OSError, http.client.HTTPException and ValueError.
+    """
+    with ask(url, {**(headers or {}), **({"Range": f"bytes={have}-"} if have else {})}, direct=direct) as answer:
+        resumed = answer.status == http.HTTPStatus.PARTIAL_CONTENT
+        # What cannot be resumed is not interrupted: it would begin anew each time.
+        resumable = resumed or answer.headers.get("Accept-Ranges") == "bytes"
+        with target.open("ab" if resumed else "wb") as file:
+            while time.monotonic() < deadline or not resumable:
+                chunk = answer.read(CHUNK if size is None else min(CHUNK, size - file.tell()))
+                if not chunk:
+                    break
+                file.write(chunk)
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):

@@ -15,6 +15,8 @@ description:
   - Brings as much as comes in O(seconds), and says how far it is. Call it again until RV(done). What has arrived stays,
     so that a transfer that was cut off goes on where it stopped; a connection that breaks is tried again meanwhile.
   - Nothing has a name in the store before it is complete and its checksums are right.
+  - With O(peer) it takes the model from another node that shares it by M(baremetal.inference.model_share). What goes
+    wrong there is no failure, but the return value RV(problem), for there are other sources.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
@@ -50,6 +52,27 @@ options:
   cache:
     description: A file that keeps checksums, as of M(baremetal.inference.model_publish).
     type: path
+  peer:
+    description: Another node to take the model from.
+    type: dict
+    suboptions:
+      host:
+        description: Its name, for people.
+        type: str
+        required: true
+      url:
+        description: Where it shares; empty where it does not.
+        type: str
+        required: true
+      token:
+        description: What it wants to be shown.
+        type: str
+        required: true
+      manifest:
+        description:
+          - The manifest of what it has, by which everything is verified. It comes from the controller, not from there.
+        type: dict
+        required: true
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -59,6 +82,7 @@ attributes:
     support: none
 seealso:
   - module: baremetal.inference.model_publish
+  - module: baremetal.inference.model_share
 """
 
 EXAMPLES = r"""
@@ -94,6 +118,10 @@ revision:
   description: The revision that was published; null before.
   returned: success
   type: str
+problem:
+  description: Why O(peer) is of no use for this model; empty where it is. What it gave and was wrong has been removed.
+  returned: success
+  type: str
 """
 
 from pathlib import Path
@@ -102,12 +130,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils import archive_source, fetching, hub_source
 from ansible_collections.baremetal.inference.plugins.module_utils.hub_source import Download, Hub
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import hash_cache
+from ansible_collections.baremetal.inference.plugins.module_utils.manifest import Manifest, hash_cache
 from ansible_collections.baremetal.inference.plugins.module_utils.model_store import Store, make_directory
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files as node_files
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.peer_source import Peer
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.remote_source import ARCHIVE, Remote, parse
+from ansible_collections.baremetal.inference.plugins.module_utils.remote_source import ARCHIVE, HUB, Remote, parse
 from ansible_collections.baremetal.inference.plugins.module_utils.transfer import Progress, TransferError
 
 
@@ -141,6 +170,22 @@ def from_hub(module: AnsibleModule, remote: Remote, work: Path) -> Progress:
     return progress
 
 
+def from_peer(module: AnsibleModule, remote: Remote, store: Store) -> tuple[Progress, str]:
+    """Bring more of what another node has, and publish it when it is complete. Returns what is wrong with that node."""
+    given = module.params["peer"]
+    docker = module.get_bin_path("docker")
+    if remote.kind == HUB and docker:
+        # A download that an earlier run has begun would go on beside this one.
+        module.run_command([docker, "rm", "--force", hub_source.container(remote)])
+    try:
+        if not given["url"]:
+            raise TransferError(f"{given['host']} shares nothing")
+        peer = Peer(given["host"], given["url"], given["token"], Manifest.from_dict(given["manifest"]))
+        return fetching.take(store, module.params["name"], remote, peer, module.params["seconds"]), ""
+    except (TransferError, InputError, ValueError) as error:
+        return Progress(0, 0, 0, 0, done=False), str(error)
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -152,36 +197,51 @@ def main() -> None:
             "hub_endpoint": {"type": "str", "default": "https://huggingface.co"},
             "hub_token": {"type": "str", "default": "", "no_log": True},
             "cache": {"type": "path"},
+            "peer": {
+                "type": "dict",
+                "options": {
+                    "host": {"type": "str", "required": True},
+                    "url": {"type": "str", "required": True},
+                    "token": {"type": "str", "required": True, "no_log": True},
+                    "manifest": {"type": "dict", "required": True},
+                },
+            },
         },
         supports_check_mode=True,
     )
     values, name = module.params, module.params["name"]
     if module.check_mode:
-        module.exit_json(changed=True, done=True, text=f"{name}: would be fetched", have=0, total=0, revision=None)
+        text = f"{name}: would be fetched"
+        module.exit_json(changed=True, done=True, text=text, have=0, total=0, revision=None, problem="")
     root = Path(values["store"])
-    revision = None
+    revision, problem = None, ""
     try:
         remote = parse(values["entry"])
         if remote is None:
             raise ValueError("comes from no network: its model is neither a URL nor a hub's ORGANISATION/NAME")
-        work = fetching.workplace(root, name, remote)
-        make_directory(work)
-        bring = from_archive if remote.kind == ARCHIVE else from_hub
-        progress = bring(module, remote, work)
-        if progress.done:
-            with hash_cache(Path(values["cache"]) if values["cache"] else None) as cache:
-                revision = fetching.publish(Store(root, cache), name, remote, work)
+        with hash_cache(Path(values["cache"]) if values["cache"] else None) as cache:
+            store = Store(root, cache)
+            if values["peer"]:
+                progress, problem = from_peer(module, remote, store)
+                revision = values["peer"]["manifest"]["revision"] if progress.done else None
+            else:
+                work = fetching.workplace(root, name, remote)
+                make_directory(work)
+                progress = (from_archive if remote.kind == ARCHIVE else from_hub)(module, remote, work)
+                revision = fetching.publish(store, name, remote, work) if progress.done else None
     except InputError as error:
         module.fail_json(msg=str(error))
     except (TransferError, OSError, ValueError) as error:
         module.fail_json(msg=f"models.{name}: {error}")
+    origin = f" from {values['peer']['host']}" if values["peer"] else ""
     module.exit_json(
         changed=True,
         done=progress.done,
-        text=f"{name}: {progress}",
+        text=f"{name}{origin}: {problem or progress}",
         have=progress.have,
         total=progress.total,
         revision=revision,
+        problem=problem,
     )
 
 

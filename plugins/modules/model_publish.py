@@ -163,6 +163,17 @@ fetches:
     summary:
       description: The same for people, with the bytes that are needed.
       type: str
+remotes:
+  description: The models that come from the network, by name.
+  returned: success
+  type: dict
+  contains:
+    key:
+      description: Names the content, wherever it is fetched from.
+      type: str
+    revision:
+      description: The revision that is published and intact; empty where none is.
+      type: str
 problems:
   description: Everything that stands in the way, each with what was found and what to do.
   returned: success
@@ -220,6 +231,8 @@ class Publisher:
         self.sources: dict[str, Source] = {}
         self.fetches: list[dict[str, Any]] = []
         """The models to fetch from the network: items of the return value `fetches`."""
+        self.remotes: dict[str, dict[str, str]] = {}
+        """The return value `remotes`."""
 
     def plan(self) -> tuple[list[Plan], list[Problem]]:
         """What is there and what is to come, and all problems of all models."""
@@ -233,7 +246,9 @@ class Publisher:
             if source.remote:
                 manifest = fetched(self.root / name, source.remote)
                 plan = self.store.plan(name, manifest) if manifest else None
-                if plan and plan.published:
+                held = plan.manifest.revision if plan and plan.published else ""
+                self.remotes[name] = {"key": source.remote.key, "revision": held}
+                if plan and held:
                     there.append(plan)
                     continue
                 try:
@@ -354,6 +369,7 @@ def main() -> None:
         catalog=catalog(plans, publisher.root, publisher.fetches),
         transfers=transfers,
         fetches=publisher.fetches,
+        remotes=publisher.remotes,
         copies=[item for item in transfers if item["origin"] == CONTROLLER and item["files"]],
         problems=[str(problem) for problem in problems],
         rsync=module.get_bin_path("rsync") or "",

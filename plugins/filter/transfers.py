@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters of the role model_store: which node takes which model from where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.peers import (
+    NETWORK,
+    Limits,
+    Node,
+    Turn,
+    deal,
+    foresee,
+)
+
+
+def model_turns(
+    hosts: Iterable[str],
+    hostvars: Mapping[str, Any],
+    active: Collection[str],
+    network: int,
+    source: int,
+    peers: bool = True,
+) -> dict[str, dict[str, str]]:
+    """The next turn of each host that has one: the model's name, the source, a host or empty for the network, and the
+    revision that it has."""
+    nodes = [_node(host, hostvars[host], active) for host in hosts]
+    turns = deal(nodes, Limits(network, source, peers))
+    return {
+        host: {"name": _name(turn), "source": turn.source, "revision": _revision(hostvars, turn)}
+        for host, turn in turns.items()
+    }
+
+
+def model_origins(
+    hosts: Iterable[str],
+    hostvars: Mapping[str, Any],
+    active: Collection[str],
+    network: int,
+    source: int,
+    peers: bool = True,
+) -> dict[str, list[str]]:
+    """For people: from where each host would get what."""
+    nodes = [_node(host, hostvars[host], active) for host in hosts]
+    return {
+        host: [_words(hostvars[host], turn) for turn in turns]
+        for host, turns in foresee(nodes, Limits(network, source, peers)).items()
+    }
+
+
+def _node(host: str, variables: Mapping[str, Any], active: Collection[str]) -> Node:
+    """How far a host is, by what the role keeps as its facts."""
+    # An item is a name and what lies there: the same content under another name is published elsewhere.
+    remotes = {
+        f"{name}.{each['key']}": each["revision"]
+        for name, each in variables.get("__model_store_plan", {}).get("remotes", {}).items()
+    }
+    fetched, turn = variables.get("__model_store_fetched", {}), variables.get("__model_store_turns", {}).get(host)
+    failed = [item for item in remotes if turn and fetched.get("failed") and item.rpartition(".")[0] == turn["name"]]
+    return Node(
+        host,
+        [item for item, revision in remotes.items() if not revision],
+        {item for item, revision in remotes.items() if revision},
+        set(variables.get("__model_store_refused", [])),
+        set(failed),
+        host in active,
+    )
+
+
+def _name(turn: Turn) -> str:
+    return turn.model.rpartition(".")[0]
+
+
+def _revision(hostvars: Mapping[str, Any], turn: Turn) -> str:
+    if turn.source == NETWORK:
+        return ""
+    return str(hostvars[turn.source]["__model_store_plan"]["remotes"][_name(turn)]["revision"])
+
+
+def _words(variables: Mapping[str, Any], turn: Turn) -> str:
+    name = _name(turn)
+    if turn.source != NETWORK:
+        return f"{name} from {turn.source}, or another node that has it by then"
+    return next(each["summary"] for each in variables["__model_store_plan"]["fetches"] if each["name"] == name)
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"model_turns": model_turns, "model_origins": model_origins}

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which node of a play takes which model from where, in turns. Private to the collection; pure.
+
+A turn is a slice of some seconds. The turns are dealt anew after each, so that a node that has a model by then feeds
+others from then on: with a limit of 4 for each source, 1, 5, 25, 125 nodes have it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+NETWORK = ""
+"""In the place of a node's name: the model's own source."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """How far a node is. Models are named by what they are, wherever they come from."""
+
+    name: str
+    wants: Sequence[str] = ()
+    """What it has still to get, in this order."""
+    has: Collection[str] = frozenset()
+    """What is complete in its store, and verified."""
+    refuses: Collection[str] = frozenset()
+    """Nodes that gave it something wrong, or nothing."""
+    failed: Collection[str] = frozenset()
+    """What it could not fetch from the network."""
+    active: bool = True
+    """Whether it still takes part in the play."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How many nodes fetch from the network, and take from one node, at a time."""
+
+    network: int
+    source: int
+    peers: bool = True
+    """Whether nodes take from each other at all."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a node brings now: `source` is a node, or NETWORK."""
+
+    model: str
+    source: str
+
+
+@dataclass
+class _Table:
+    """Who has been dealt what so far."""
+
+    feeds: Counter[str] = field(default_factory=Counter)
+    fetchers: Counter[str] = field(default_factory=Counter)
+
+
+def deal(nodes: Sequence[Node], limits: Limits) -> dict[str, Turn]:
+    """The next turn of each node that has one. There is at least one as long as an active node wants something.
+
+    One node alone fetches from the network what nobody has yet, the first that wants it; all may, where that has failed
+    for one of them: whether it was the node or the network is then no longer known.
+    """
+    table = _Table()
+    turns: dict[str, Turn] = {}
+    for node in nodes:
+        for model in node.wants if node.active else ():
+            source = _source(node, model, nodes, limits, table)
+            if source is None:
+                continue
+            turns[node.name] = Turn(model, source)
+            if source == NETWORK:
+                table.fetchers[model] += 1
+            else:
+                table.feeds[source] += 1
+            break
+    return turns
+
+
+def foresee(nodes: Sequence[Node], limits: Limits) -> dict[str, list[Turn]]:
+    """From where each node will get all that it wants, if each takes one turn for it and nothing fails."""
+    found: dict[str, list[Turn]] = {node.name: [] for node in nodes}
+    while turns := deal(nodes, limits):
+        for name, turn in turns.items():
+            found[name].append(turn)
+        nodes = [_after(node, turns) for node in nodes]
+    return found
+
+
+def _source(node: Node, model: str, nodes: Sequence[Node], limits: Limits, table: _Table) -> str | None:
+    """From where a node may bring a model now; None where it has to wait."""
+    holders = [each.name for each in nodes if limits.peers and each.active and model in each.has]
+    usable = [name for name in holders if name not in node.refuses]
+    if usable:
+        source = min(usable, key=lambda name: table.feeds[name])
+        return source if table.feeds[source] < limits.source else None
+    alone = limits.peers and not holders and not any(model in each.failed for each in nodes)
+    if table.fetchers.total() >= limits.network or (alone and table.fetchers[model]):
+        return None
+    return NETWORK
+
+
+def _after(node: Node, turns: Mapping[str, Turn]) -> Node:
+    turn = turns.get(node.name)
+    if turn is None:
+        return node
+    left = [model for model in node.wants if model != turn.model]
+    return replace(node, wants=left, has={*node.has, turn.model})
