@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A web server with resume, and a small hub: what the test's models are fetched from. Runs on the node.
 
-remote_models.py PORT DIRECTORY LOG: every file below DIRECTORY lies at its path; DIRECTORY/hub is the repository
+remote_models.py PORT DIRECTORY LOG [ADDRESS]: every file below DIRECTORY lies at its path; DIRECTORY/hub is the repository
 acme/tiny at COMMIT, which wants TOKEN. The file DIRECTORY/slow, where it is there, holds the bytes after which an
 answer of more than SMALL bytes breaks off, and takes a second. LOG gets a line of each request: method, path, range,
 status.
@@ -100,7 +100,8 @@ class Handler(BaseHTTPRequestHandler):
 
 def main() -> None:
     Handler.root, Handler.log = Path(sys.argv[2]), Path(sys.argv[3])
-    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+    address = sys.argv[4] if len(sys.argv) > 4 else "127.0.0.1"
+    ThreadingHTTPServer((address, int(sys.argv[1])), Handler).serve_forever()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,7 @@ class Sharing:
     def __init__(self, run: Run, paths: Paths) -> None:
         self._run = run
         self._directory = paths.share
+        self._given = paths.share / "given.json"
 
     def start(self, store: Path, models: Mapping[str, str], address: str, port: int, seconds: int) -> Share:
         """Share these revisions by the model's name, and end by itself after some time, come what may.
@@ -82,38 +84,43 @@ class Sharing:
         # Whatever the umask is: the server has no rights.
         make_directory(library / "node")
         node_library.plan(share_server.__name__, library, command).apply()
-        credential = self._directory / "credential.json"
-        node_files.write(
-            credential,
-            node_files.to_json({"address": address, "port": port, "token": token, "files": files}),
-            0o600,
-        )
         # Of the store it sees what it shares, and nothing else.
         shown = [store / name / revision for name, revision in models.items()]
         view = [f"TemporaryFileSystem={store}:ro", *(f"BindReadOnlyPaths={path}" for path in shown)]
         properties = [
-            *("Type=notify", f"RuntimeMaxSec={seconds}", f"LoadCredential={share_server.CREDENTIAL}:{credential}"),
+            *("Type=notify", f"RuntimeMaxSec={seconds}", f"StandardInput=file:{self._given}"),
             *(*SANDBOX, *view),
         ]
-        code, output, errors = self._run(
-            [
-                *("systemd-run", "--quiet", "--collect", f"--unit={UNIT}"),
-                "--description=Give other nodes models of the store while a playbook runs",
-                *(f"--property={each}" for each in properties),
-                *(PYTHON, "-I", str(command)),
-            ]
-        )
+        given = {"address": address, "port": port, "token": token, "files": files}
+        try:
+            node_files.write(self._given, node_files.to_json(given), 0o600)
+            code, _output, _errors = self._run(
+                [
+                    *("systemd-run", "--quiet", "--collect", f"--unit={UNIT}"),
+                    "--description=Give other nodes models of the store while a playbook runs",
+                    *(f"--property={each}" for each in properties),
+                    *(PYTHON, "-I", str(command)),
+                ]
+            )
+        finally:
+            # Its reader has it open; nobody else needs it.
+            self._given.unlink(missing_ok=True)
         if code:
-            raise ShareError(f"the server does not start: {(errors or output).strip()} (journalctl -u {UNIT})")
+            raise ShareError(f"the server does not start at {address}, port {port}: {self._last_words()}")
         host = f"[{address}]" if ":" in address else address
         return Share(f"http://{host}:{port}", token, manifests)
 
     def stop(self) -> bool:
-        """End it, and forget the token. Returns whether there was one. Raises OSError."""
+        """End it, and leave nothing of it. Returns whether there was one."""
         code, _output, _errors = self._run(["systemctl", "is-active", "--quiet", UNIT])
         self._run(["systemctl", "stop", "--quiet", UNIT])
-        (self._directory / "credential.json").unlink(missing_ok=True)
+        shutil.rmtree(self._directory, ignore_errors=True)
         return code == 0
+
+    def _last_words(self) -> str:
+        _code, output, _errors = self._run(["journalctl", "--quiet", f"--unit={UNIT}", "--lines=10", "--output=cat"])
+        told = [line for line in output.splitlines() if "Error" in line]
+        return told[-1] if told else f"see journalctl --unit={UNIT}"
 
 
 def _manifest(revision: Path) -> Manifest:

@@ -61,7 +61,7 @@ options:
         type: str
         required: true
       url:
-        description: Where it shares; empty where it does not.
+        description: Where it shares, as M(baremetal.inference.model_share) returns it; empty where it does not.
         type: str
         required: true
       token:
@@ -180,8 +180,9 @@ def from_peer(module: AnsibleModule, remote: Remote, store: Store) -> tuple[Prog
     try:
         if not given["url"]:
             raise TransferError(f"{given['host']} shares nothing")
-        peer = Peer(given["host"], given["url"], given["token"], Manifest.from_dict(given["manifest"]))
-        return fetching.take(store, module.params["name"], remote, peer, module.params["seconds"]), ""
+        name, manifest = module.params["name"], Manifest.from_dict(given["manifest"])
+        peer = Peer(given["host"], f"{given['url']}/{name}/{manifest.revision}", given["token"], manifest)
+        return fetching.take(store, name, remote, peer, module.params["seconds"]), ""
     except (TransferError, InputError, ValueError) as error:
         return Progress(0, 0, 0, 0, done=False), str(error)
 

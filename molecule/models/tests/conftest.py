@@ -12,13 +12,13 @@ import pytest
 
 sys.path.insert(0, str(Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "molecule/shared"))
 
-from fixtures import deb13
+from fixtures import deb12, deb13
 from node import Node
 
-__all__ = ["deb13", "node"]
+__all__ = ["deb12", "deb13", "node"]
 
 
 @pytest.fixture
 def node(deb13: Node) -> Node:
-    """The one node of this scenario."""
+    """The node that this scenario sets up."""
     return deb13

@@ -15,6 +15,7 @@ import json
 import os
 import re
 import socket
+import sys
 from collections.abc import Mapping
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,9 +24,6 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from .systemd import Notifier
-
-CREDENTIAL = "share"
-"""The name under which systemd hands over what is shared, and the token (systemd.exec(5), LoadCredential=)."""
 
 TIMEOUT = 30
 """Seconds in which a client has to take some bytes."""
@@ -94,8 +92,8 @@ class Server(ThreadingHTTPServer):
 
 def main() -> int:
     """Serve until systemd ends it. Raises OSError where the address is not this node's."""
-    text = Path(os.environ["CREDENTIALS_DIRECTORY"], CREDENTIAL).read_text(encoding="utf-8")
-    with Server(**json.loads(text)) as server:
+    # By no argument, environment or file: the token is in none of what others on the node may read.
+    with Server(**json.load(sys.stdin)) as server:
         Notifier().send(READY=1)
         server.serve_forever()
     return 0

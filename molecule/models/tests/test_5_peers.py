@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two nodes want one model from the network: one fetches it, the other takes it from there.
+
+The other node is bare, with the scenario's web server on it, and without a firewall.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node import EPHEMERAL, PROJECT, Node, changes, playbook, wait_for
+
+PORT = 8088
+ROOT, LOG = "/srv/web", "/srv/web.log"
+PEERS = str(PROJECT / "molecule/models/peers.yml")
+FETCH, SHARE = "baremetal.inference.model_fetch", "baremetal.inference.model_share"
+UNIT = "inference-share.service"
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module")
+def web(deb12: Node, deb13: Node) -> Iterator[dict[str, str]]:
+    """A registry entry that names an archive on the bare node; which other nodes reach, as the inventory tells."""
+    inventory = EPHEMERAL / "inventory/peers.yml"
+    known = {deb12.name: {"inference_address": deb12.address, "common_firewall_enabled": False}}
+    inventory.write_text(json.dumps({"all": {"hosts": known}}))
+    program = (Path(PROJECT) / "molecule/shared/remote_models.py").read_text()
+    subprocess.run(deb12.argv("sh", "-c", "cat > /srv/remote.py"), input=program, text=True, check=True)
+    pack = deb13.argv("sh", "-c", "cd /mnt/models/tiny-a/*/ && tar -c --exclude=manifest.json .")
+    tar = subprocess.run(pack, capture_output=True, check=True).stdout
+    subprocess.run(deb12.argv("sh", "-c", f"mkdir -p {ROOT} && cat > {ROOT}/tiny.tar"), input=tar, check=True)
+    url = f"http://{deb12.address}:{PORT}"
+    deb12.run(f"systemd-run --unit web python3 /srv/remote.py {PORT} {ROOT} {LOG} {deb12.address}")
+    wait_for("the web server", lambda: deb13.run(f"curl --silent {url}/x; echo $?", check=False)[-1:] == "0")
+    yield {"model": f"{url}/tiny.tar", "checksum": f"sha256:{deb12.run(f'sha256sum {ROOT}/tiny.tar').split()[0]}"}
+    deb12.run(f"systemctl kill --signal=KILL web; rm -rf {ROOT} {LOG} /srv/remote.py /mnt/models")
+    deb13.run("rm -rf /mnt/models/web /run/fast/web /run/fast/.copies/web")
+    inventory.unlink()
+
+
+@pytest.fixture
+def given(web: dict[str, str]) -> dict[str, Any]:
+    """What both nodes are to have."""
+    models = {"web": {**web, "dtype": "float32", "max-model-len": 512, "enforce-eager": True}}
+    instances = [{"name": "third", "model": "web", "port": 5007, "accelerator": "cpu"}]
+    return {"models": models, "instances": instances, "model_store_allow_unplanned": True}
+
+
+def fetches(node: Node) -> list[str]:
+    """How the archive was asked for."""
+    return [line for line in node.run(f"cat {LOG}").splitlines() if line.startswith("GET /tiny.tar")]
+
+
+def both(deb12: Node, deb13: Node) -> str:
+    return f"{deb12.name},{deb13.name}"
+
+
+def revision(node: Node) -> str:
+    return node.run("ls /mnt/models/web")
+
+
+def test_one_fetches_and_the_other_takes_it_from_there(deb12: Node, deb13: Node, given: dict[str, Any]) -> None:
+    check = " ".join(playbook(both(deb12, deb13), "--check", name=PEERS, **given).split())
+    assert "web from http://" in check
+    assert f"web from {deb12.name}, or another node that has it by then" in check
+    assert fetches(deb12) == []
+    output = playbook(both(deb12, deb13), name=PEERS, **given)
+    assert f"web from {deb12.name}: " in output
+    assert len(fetches(deb12)) == 1
+    assert revision(deb12) == revision(deb13) == deb13.run("ls /mnt/models/tiny-a")
+    for node in (deb12, deb13):
+        assert node.run(f"systemctl is-active {UNIT}", check=False) == "inactive"
+        assert node.run("ls /run/inference/share/given.json 2>/dev/null", check=False) == ""
+        assert node.run("ls -A /mnt/models/.incoming") == ""
+    assert changes(playbook(both(deb12, deb13), name=PEERS, **given)) == 0
+
+
+def test_who_lost_it_takes_it_from_who_has_it(deb12: Node, deb13: Node, given: dict[str, Any]) -> None:
+    """Through the firewall of the one that has it, which lets other nodes in, and them alone."""
+    assert f"ip saddr {{ {deb12.address} }} " in deb13.run("cat /etc/nftables.d/50-inference-site.nft")
+    deb12.run("rm -r /mnt/models/web")
+    output = playbook(both(deb12, deb13), name=PEERS, **given)
+    assert f"web from {deb13.name}: " in output
+    assert len(fetches(deb12)) == 1
+    assert revision(deb12) == revision(deb13)
+
+
+def test_each_fetches_for_itself_where_that_is_wanted(deb12: Node, deb13: Node, given: dict[str, Any]) -> None:
+    deb12.run("rm -r /mnt/models/web")
+    playbook(both(deb12, deb13), name=PEERS, model_store_peers=False, **given)
+    assert len(fetches(deb12)) == 2
+    # Opens the port again.
+    playbook(both(deb12, deb13), name=PEERS, **given)
+
+
+def test_what_a_node_gives_is_for_who_knows_the_token_and_ends_by_itself(
+    deb12: Node, deb13: Node, web: dict[str, str]
+) -> None:
+    """And what it gives is believed by nobody: a file that is altered there is named, and another source is taken."""
+    models = {"web": revision(deb13)}
+    shared = deb13.module(SHARE, store="/mnt/models", models=models, address=deb13.address, seconds=30)
+    assert shared["problem"] == ""
+    pid = deb13.run(f"systemctl show --value --property=MainPID {UNIT}")
+    assert int(deb13.run(f"stat --format %u /proc/{pid}")) >= 1000
+    seen = f"cat /proc/{pid}/cmdline /proc/{pid}/environ; systemctl cat {UNIT}; grep -r . /run/inference/share"
+    assert shared["token"] not in deb13.run(seen)
+    assert deb13.run(f"ls /proc/{pid}/root/mnt/models") == "web"
+    url = f"{shared['url']}/web/{models['web']}"
+
+    def status(path: str, token: str) -> str:
+        options = f"--silent --path-as-is --output /dev/null --write-out '%{{http_code}}' --header @- {url}{path}"
+        return deb12.run(f"echo 'Authorization: Bearer {token}' | curl {options}")
+
+    assert status("/config.json", "another") == "403"
+    assert status("/config.json", shared["token"]) == "200"
+    assert status("/../../../../etc/passwd", shared["token"]) == "404"
+
+    peer = {
+        "host": deb13.name,
+        "url": shared["url"],
+        "token": shared["token"],
+        "manifest": shared["manifests"]["web"],
+    }
+    deb12.run("rm -r /mnt/models/web")
+    weights = f"/mnt/models/web/{models['web']}/model.safetensors"
+    deb13.run(f"cp {weights} /srv/kept && printf X | dd of={weights} bs=1 seek=5000 conv=notrunc status=none")
+    result = deb12.module(FETCH, store="/mnt/models", name="web", entry=web, peer=peer)
+    assert not result["done"]
+    assert "model.safetensors arrived wrong and was removed" in result["problem"]
+    assert deb12.run("ls /mnt/models/web 2>/dev/null", check=False) == ""
+    deb13.run(f"mv /srv/kept {weights}")
+    assert deb12.module(FETCH, store="/mnt/models", name="web", entry=web, peer=peer)["done"]
+    wait_for("the end of it", lambda: deb13.run(f"systemctl is-active {UNIT}", check=False) == "inactive", seconds=60)
