@@ -85,7 +85,7 @@ class FastStore:
             plan = self.copies.plan(revision[0], Manifest.from_dict(record))
             if plan.published:
                 found.complete.append(revision)
-                self._turn(found, revision, self._copy(revision))
+                self._turn(found, revision, copy_target(revision))
             elif room.copies:
                 missing[revision] = plan
             else:
@@ -108,7 +108,7 @@ class FastStore:
             try:
                 self.copies.publish(plan, self.store.joinpath(*revision))
                 make_directory(self.place(revision).parent)
-                node_files.link(self.place(revision), self._copy(revision))
+                node_files.link(self.place(revision), copy_target(revision))
                 outlook.complete.append(revision)
             except (OSError, InputError) as error:
                 # What was copied takes space that others need.
@@ -206,11 +206,13 @@ class FastStore:
             raise InputError([Problem(str(place), message)]) from None
         found.links[place] = target
 
-    def _copy(self, revision: Revision) -> str:
-        return f"../{COPIES}/{revision[0]}/{revision[1]}"
-
     def _original(self, revision: Revision) -> str:
         return str(self.store.joinpath(*revision))
+
+
+def copy_target(revision: Revision) -> str:
+    """What the link of a revision holds that has a copy."""
+    return f"../{COPIES}/{revision[0]}/{revision[1]}"
 
 
 def _bytes(record: Path) -> int:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from node import PROJECT, Node, changes, playbook
+from faults import steps
+from node import PROJECT, Node, changes, playbook, wait_for
 
 FAST = "/run/fast"
 SMALL = "/srv/small"
@@ -49,6 +50,27 @@ def test_a_damaged_copy_is_made_anew_and_no_engine_notices(node: Node) -> None:
     assert "pending" not in output
     node.run(f"cmp {copy}/tokenizer.json /mnt/models/tiny-a/*/tokenizer.json")
     assert [node.engine_pid(name) for name in ("main", "office")] == pids
+
+
+@pytest.mark.full
+def test_an_engine_that_starts_from_a_damaged_copy_is_led_to_the_store(node: Node) -> None:
+    """By recovery alone, and the other engine, which has its weights loaded, serves on; site.yml leads it back."""
+    number = revision(node, "tiny-a")
+    copy, link = f"{FAST}/.copies/tiny-a/{number}", f"{FAST}/tiny-a/{number}"
+    other = node.engine_pid("office")
+    # Another file of that name: the one that engines have mapped stays whole.
+    node.run(f"head --bytes=1000 {copy}/model.safetensors > /root/cut && mv /root/cut {copy}/model.safetensors")
+    taken = len(steps(node))
+    node.run("docker kill vllm-main")
+    wait_for("a step is taken", lambda: len(steps(node)) > taken and steps(node)[-1]["outcome"], 120)
+    assert "the fast copy is damaged" in steps(node)[-1]["outcome"]
+    assert node.run(f"readlink {link}") == f"/mnt/models/tiny-a/{number}"
+    wait_for("it serves", lambda: node.ask("tiny-pirate") == "Arr, I am tiny-a.")
+    assert files_of_engine(node, "main") == f"/mnt/models/tiny-a/{number}/model.safetensors"
+    assert node.engine_pid("office") == other
+    assert "pending" not in node.site("--tags", "model_store,vllm_configure")
+    assert node.run(f"readlink {link}") == f"../.copies/tiny-a/{number}"
+    node.run(f"cmp {copy}/model.safetensors /mnt/models/tiny-a/{number}/model.safetensors")
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from ...paths import Paths, container_name, unit_name
 from .. import drains, journal, systemd
 from ..docker_api import Docker, DockerError, DockerUnavailable
 from ..drains import Drain, format_time
-from . import acts, alerts, evidence, managed, metrics, policy, state
+from . import acts, alerts, evidence, managed, metrics, models, policy, state
 from .look import Seen, look
 from .policy import Decision
 from .settings import Settings
@@ -140,7 +140,10 @@ class Ladder:
             return acts.restart_docker(self._docker)
         if decision.act == policy.GIVE_UP:
             return self._give_up(name, seen, decision, kept)
-        done = managed.repair(self._paths, name, seen.wrong, self._now()) if decision.repair else []
+        done = []
+        if decision.repair:
+            done += managed.repair(self._paths, name, seen.wrong, self._now())
+            done += models.lead_to_store(seen.damaged)
         for line in done:
             self._say(name, "repair", line, journal.WARNING)
         acts.stop(name, self._docker)

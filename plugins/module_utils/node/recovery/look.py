@@ -25,6 +25,7 @@ from ..drains import parse_time
 from . import acts, gpus, managed, models, policy, state
 from .gpus import Gpus
 from .managed import Wrong
+from .models import Damage
 from .policy import Situation
 
 Run = Callable[[Sequence[str], float], Outcome]
@@ -42,6 +43,7 @@ class Seen:
     situation: Situation
     release: Release | None
     wrong: list[Wrong]
+    damaged: list[Damage]
     gpus: list[Mapping[str, Any]]
 
 
@@ -51,6 +53,7 @@ def look(paths: Paths, name: str, now: datetime, docker: Docker, run: Run) -> Se
     probe = probe_state.read(paths, name)
     release, broken = _release(paths, name)
     wrong = managed.verify(paths, name)
+    damaged = models.damage(release) if release else []
     condemned = probe is not None and probe.verdict in health.CONDEMNED
     found = _gpus(paths.root, run) if condemned and release and release.accelerator == "nvidia" else []
     own = gpus.used_by(release, found) if release else []
@@ -72,12 +75,13 @@ def look(paths: Paths, name: str, now: datetime, docker: Docker, run: Run) -> Se
         docker_hold=_docker_hold(paths, name),
         wrong_files=tuple(str(one) for one in wrong if one.source),
         beyond_repair=(*broken, *(str(one) for one in wrong if one.source is None)),
-        damaged_models=tuple(str(one) for one in models.damage(release)) if release else (),
+        damaged_models=tuple(str(one) for one in damaged if one.way is None),
+        damaged_copies=tuple(str(one) for one in damaged if one.way),
         gpu_action=action,
         gpu_words=words,
         gpu_shared=_shared(paths, name, own, found),
     )
-    return Seen(situation, release, wrong, own)
+    return Seen(situation, release, wrong, damaged, own)
 
 
 def _detail(paths: Paths, probe: probe_state.ProbeState, unit: Mapping[str, str]) -> str:

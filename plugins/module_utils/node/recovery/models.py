@@ -1,27 +1,44 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the files of a model are as long as they were published. Private to the collection.
+"""Whether the files of a model are as long as they were published; from a damaged fast copy, the way back to the store.
+Private to the collection.
 
 Contents are not read: 140 GB take minutes that an engine which is down does not have.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...manifest import MANIFEST, Manifest
+from ...fast_store import copy_target
+from ...manifest import MANIFEST, Manifest, base_of
 from ...release import Release
+from .. import files
+
+_MOUNT = re.compile(r"--mount=type=bind,source=([^,]+),target=\1,readonly")
+"""How a release has the roots of the store and of the fast copies: at the same path, and not to be written."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """From a link of the fast path that leads to a damaged copy to the same revision in the store, which is whole."""
+
+    link: Path
+    store: Path
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A file of a model that an engine would stumble over."""
+    """A file of a model that an engine would stumble over; `way` where it need not."""
 
     path: Path
     why: str
+    way: Way | None = None
 
     def __str__(self) -> str:
         return f"{self.path} {self.why}"
@@ -31,13 +48,33 @@ def damage(release: Release) -> list[Damage]:
     """What is wrong with the files of a release's model. A model that the store did not publish has no manifest:
     then only its directory is looked for."""
     root = Path(release.model_path)
+    found = _compare(root)
+    ways = list(_ways(release, root)) if found else []
+    return [replace(one, way=_leads_by(one, ways)) for one in found]
+
+
+def lead_to_store(damaged: Sequence[Damage]) -> list[str]:
+    """Turn the links that lead to damaged copies. The copies stay for site.yml, which makes them whole. Returns what
+    was done. Raises OSError."""
+    done = []
+    for way in dict.fromkeys(one.way for one in damaged if one.way):
+        what = "; ".join(str(one) for one in damaged if one.way == way)
+        files.link(way.link, str(way.store))
+        done.append(
+            f"the fast copy is damaged ({what}): {way.link} leads to {way.store} until site.yml repairs the copy"
+        )
+    return done
+
+
+def _compare(root: Path) -> list[Damage]:
+    """What is wrong with a revision."""
     if not root.is_dir():
         return [Damage(root, "is not there: is its disk mounted?")]
     record = root / MANIFEST
     if not record.exists():
         return []
     try:
-        manifest = Manifest.from_dict(json.loads(record.read_text(encoding="utf-8")))
+        manifest = Manifest.from_dict(files.read_json(record))
     except (OSError, ValueError) as error:
         return [Damage(record, f"cannot be used: {error}")]
     found = []
@@ -50,3 +87,22 @@ def damage(release: Release) -> list[Damage]:
         if size != file.size:
             found.append(Damage(root / name, f"has {size} bytes instead of {file.size}"))
     return found
+
+
+def _ways(release: Release, root: Path) -> Iterator[Way]:
+    """The ways out of fast copies that a model consists of: its own, and where it is a variant its base's."""
+    mounted = [Path(match[1]) for each in release.container_argv if (match := _MOUNT.fullmatch(each))]
+    for link in (root, base_of(root)):
+        if link is None or not link.is_symlink():
+            continue
+        revision = (link.parent.name, link.name)
+        if os.readlink(link) != copy_target(revision):
+            continue
+        originals = (place.joinpath(*revision) for place in mounted if place != link.parent.parent)
+        yield from (Way(link, each) for each in originals if (each / MANIFEST).exists() and not _compare(each))
+
+
+def _leads_by(one: Damage, ways: Iterable[Way]) -> Way | None:
+    """The way around a damaged file: by the link through which it is found."""
+    real = Path(os.path.realpath(one.path))
+    return next((way for way in ways if real.is_relative_to(os.path.realpath(way.link))), None)

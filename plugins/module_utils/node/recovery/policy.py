@@ -53,16 +53,23 @@ class Situation:
     wrong_files: tuple[str, ...] = ()
     beyond_repair: tuple[str, ...] = ()
     damaged_models: tuple[str, ...] = ()
+    damaged_copies: tuple[str, ...] = ()
+    """Files of fast copies whose originals in the store are whole."""
     gpu_action: str = xid_actions.NONE
     """The worst that the XIDs of its GPUs ask for, since they were last reset."""
     gpu_words: str = ""
     gpu_shared: bool = False
     """Whether another instance computes on one of its GPUs."""
 
+    @property
+    def repairable(self) -> tuple[str, ...]:
+        """What is put right before the next start."""
+        return (*self.wrong_files, *self.damaged_copies)
+
 
 @dataclass(frozen=True)
 class Decision:
-    """The next step, and why. `repair` says that managed files are put right first, `futile` that no start succeeds."""
+    """The next step, and why. `repair` says what is put right first, `futile` that no start succeeds."""
 
     act: str
     reason: str
@@ -129,6 +136,8 @@ def _while_it_starts(now: Situation, settings: Settings, time: datetime, futile:
         return Decision(GIVE_UP, f"it serves and dies: {spent} faults within an hour, {now.deaths} of them deaths")
     if not now.docker_answers:
         return _docker(now, settings, time)
+    if now.damaged_copies:
+        return Decision(RESTART, "the fast copy of its model is damaged, and the store has it whole", now.repairable)
     if failed and now.wrong_files:
         return Decision(RESTART, "its starts fail, and managed files are wrong", now.wrong_files)
     return Decision(NOTHING, f"systemd starts it (attempt {max(now.attempt, 1)}): {now.detail}")
@@ -153,10 +162,10 @@ def _restart(now: Situation, settings: Settings, time: datetime) -> Decision:
         if now.state.recent(time, RESET):
             return Decision(GIVE_UP, f"its GPU was reset within the hour and fails again: {now.gpu_words}")
         if not now.gpu_shared:
-            return Decision(RESET, f"{reason}; {now.gpu_words}", now.wrong_files)
+            return Decision(RESET, f"{reason}; {now.gpu_words}", now.repairable)
         if now.state.recent(time, RESTART):
             return Decision(GIVE_UP, f"its GPU wants a reset, and another instance uses it: {now.gpu_words}")
-    return Decision(RESTART, reason, now.wrong_files)
+    return Decision(RESTART, reason, now.repairable)
 
 
 def _spent(now: Situation, time: datetime) -> int:

@@ -157,6 +157,16 @@ def test_what_no_start_cures_is_given_up_at_once(state: str) -> None:
     assert lost.act == GIVE_UP and "engine.env" in lost.reason
 
 
+def test_a_damaged_fast_copy_is_passed_by_at_once_unless_the_store_is_damaged_too() -> None:
+    copy = {"damaged_copies": ("/nvme/models/a/w has 7 bytes instead of 9",)}
+    loading = {"verdict": health.STARTING, "unit_state": "activating", "attempt": 1}
+    for seen in (loading, {"verdict": health.DEAD, "unit_state": "failed"}, {"verdict": health.HUNG}):
+        decision = decide(**seen, **copy)
+        assert (decision.act, decision.repair) == (RESTART, copy["damaged_copies"])
+    assert decide(**loading, **copy, damaged_models=("w",)).act == GIVE_UP
+    assert decide(verdict=health.HEALTHY, **copy).act == NOTHING
+
+
 def test_docker_is_restarted_only_where_it_does_not_answer_and_nobody_else_suffers() -> None:
     assert decide(docker_answers=False).act == DOCKER
     starting = {"verdict": health.STARTING, "unit_state": "activating", "attempt": 1}

@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A damaged copy on the fast disk: who starts from it is led to the store, as long as that has the model whole."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.manifest import INFO, File, HashCache, Manifest
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import models
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import Release, Settings, StoredModel, render
+
+WEIGHTS = b"weights"
+
+
+class Disks:
+    """A store and its fast copies, with a model in both."""
+
+    def __init__(self, root: Path) -> None:
+        self.store, self.fast = root / "models", root / "nvme/models"
+        self.manifest = Manifest({"w.safetensors": File(len(WEIGHTS), hashlib.sha256(WEIGHTS).hexdigest())}, 4)
+        self.revision = ("a", self.manifest.revision)
+        self.whole = self.store.joinpath(*self.revision)
+        self.whole.mkdir(parents=True)
+        (self.whole / "w.safetensors").write_bytes(WEIGHTS)
+        files.write_json(self.whole / "manifest.json", self.manifest.to_dict())
+        fast = FastStore(self.fast, self.store, HashCache())
+        self.fast.mkdir(parents=True)
+        fast.apply(fast.outlook([self.revision], None, Room(0, 0)))
+        self.link = self.fast.joinpath(*self.revision)
+        self.copy = Path(os.path.realpath(self.link))
+        assert self.copy.is_relative_to(self.fast / ".copies")
+
+    def release(self, *revision: str) -> Release:
+        instance = Instance(name="main", model="a", port=5005, accelerator="cpu")
+        settings = Settings(store_path=str(self.store), fast_path=str(self.fast))
+        stored = StoredModel(str(self.store.joinpath(*revision)), revision[-1])
+        return render(instance, [], stored, "image", settings).release
+
+    def variant(self) -> tuple[str, str]:
+        """A variant, whose weights are its base's by a link."""
+        linked = Manifest({"w.safetensors": File(len(WEIGHTS), "00")}, 4)
+        directory = self.fast / "v" / linked.revision
+        directory.mkdir(parents=True)
+        (directory / "w.safetensors").symlink_to(f"../../a/{self.revision[1]}/w.safetensors")
+        files.write_json(directory / INFO, {"base": {"name": "a", "revision": self.revision[1]}})
+        files.write_json(directory / "manifest.json", linked.to_dict())
+        return "v", linked.revision
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> Disks:
+    return Disks(tmp_path)
+
+
+def test_a_truncated_copy_is_passed_by(disks: Disks) -> None:
+    release = disks.release(*disks.revision)
+    assert release.model_path == str(disks.link)
+    assert models.damage(release) == []
+    os.truncate(disks.copy / "w.safetensors", 3)
+    (found,) = models.damage(release)
+    assert found.way == models.Way(disks.link, disks.whole)
+    (said,) = models.lead_to_store([found])
+    assert "w.safetensors has 3 bytes instead of 7" in said and str(disks.whole) in said
+    assert os.path.realpath(disks.link) == str(disks.whole)
+    assert models.damage(release) == []
+    # What is left of it is repaired by site.yml, which then turns the link back.
+    fast = FastStore(disks.fast, disks.store, HashCache())
+    fast.apply(fast.outlook([disks.revision], None, Room(0, 0)))
+    assert os.path.realpath(disks.link) == str(disks.copy)
+    assert models.damage(release) == []
+
+
+def test_so_is_one_whose_directory_is_gone(disks: Disks) -> None:
+    shutil.rmtree(disks.copy)
+    models.lead_to_store(models.damage(disks.release(*disks.revision)))
+    assert models.damage(disks.release(*disks.revision)) == []
+
+
+@pytest.mark.parametrize("harm", [lambda file: os.truncate(file, 3), Path.unlink])
+def test_a_variant_comes_by_its_bases_link(disks: Disks, harm: object) -> None:
+    release = disks.release(*disks.variant())
+    assert models.damage(release) == []
+    harm(disks.copy / "w.safetensors")  # type: ignore[operator]
+    (found,) = models.damage(release)
+    assert found.way == models.Way(disks.link, disks.whole)
+    models.lead_to_store([found])
+    assert models.damage(release) == []
+
+
+def test_two_files_of_one_copy_are_one_turn(disks: Disks) -> None:
+    way = models.Way(disks.link, disks.whole)
+    found = [models.Damage(disks.copy / name, "is cut", way) for name in ("x", "y")]
+    (said,) = models.lead_to_store(found)
+    assert "x is cut" in said and "y is cut" in said
+
+
+def test_a_store_that_is_damaged_as_well_is_no_way_out(disks: Disks) -> None:
+    os.truncate(disks.copy / "w.safetensors", 3)
+    os.truncate(disks.whole / "w.safetensors", 3)
+    (found,) = models.damage(disks.release(*disks.revision))
+    assert found.way is None
+    assert models.lead_to_store([found]) == []
+    assert os.path.realpath(disks.link) == str(disks.copy)
+
+
+def test_an_engine_that_has_the_store_itself_has_no_way_out(disks: Disks) -> None:
+    disks.link.unlink()
+    disks.link.symlink_to(disks.whole)
+    os.truncate(disks.whole / "w.safetensors", 3)
+    assert models.damage(disks.release(*disks.revision))[0].way is None
