@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A web server with resume, and a small hub: what the test's models are fetched from. Runs on the node.
 
-remote_models.py PORT DIRECTORY LOG [ADDRESS]: every file below DIRECTORY lies at its path; DIRECTORY/hub is the repository
-acme/tiny at COMMIT, which wants TOKEN. The file DIRECTORY/slow, where it is there, holds the bytes after which an
-answer of more than SMALL bytes breaks off, and takes a second. LOG gets a line of each request: method, path, range,
-status.
+remote_models.py PORT DIRECTORY LOG [ADDRESS]: every file below DIRECTORY lies at its path; DIRECTORY/hub is the
+repository acme/tiny at COMMIT, which wants TOKEN. The file DIRECTORY/slow, where it is there, holds the bytes after
+which an answer of more than SMALL bytes breaks off, and takes a second. LOG gets a line of each request: method, path,
+range, status.
 """
 
 from __future__ import annotations

@@ -37,10 +37,10 @@ def web(deb12: Node, deb13: Node) -> Iterator[dict[str, str]]:
     tar = subprocess.run(pack, capture_output=True, check=True).stdout
     subprocess.run(deb12.argv("sh", "-c", f"mkdir -p {ROOT} && cat > {ROOT}/tiny.tar"), input=tar, check=True)
     url = f"http://{deb12.address}:{PORT}"
-    deb12.run(f"systemd-run --unit web python3 /srv/remote.py {PORT} {ROOT} {LOG} {deb12.address}")
+    deb12.run(f"systemd-run --collect --unit web python3 /srv/remote.py {PORT} {ROOT} {LOG} {deb12.address}")
     wait_for("the web server", lambda: deb13.run(f"curl --silent {url}/x; echo $?", check=False)[-1:] == "0")
     yield {"model": f"{url}/tiny.tar", "checksum": f"sha256:{deb12.run(f'sha256sum {ROOT}/tiny.tar').split()[0]}"}
-    deb12.run(f"systemctl kill --signal=KILL web; rm -rf {ROOT} {LOG} /srv/remote.py /mnt/models")
+    deb12.run(f"systemctl stop web; rm -rf {ROOT} {LOG} /srv/remote.py /mnt/models")
     deb13.run("rm -rf /mnt/models/web /run/fast/web /run/fast/.copies/web")
     inventory.unlink()
 

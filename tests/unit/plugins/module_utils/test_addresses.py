@@ -33,3 +33,8 @@ def test_every_host_without_an_address_is_named() -> None:
     hostvars = {"lo": {"ansible_host": "127.0.0.1"}, "gone": {}, "gw": {"ansible_host": "192.0.2.1"}}
     with pytest.raises(addresses.AddressError, match="no address for lo, gone: set inference_address"):
         addresses.host_addresses(hostvars, hostvars, resolver)
+
+
+def test_hosts_without_an_address_may_be_left_out() -> None:
+    hostvars = {"a": {"ansible_host": "192.0.2.7"}, "b": {"inference_address": "127.0.0.1"}}
+    assert addresses.host_addresses(["a", "b"], hostvars, lambda _name: [], required=False) == ["192.0.2.7"]
