@@ -128,12 +128,12 @@ class Lies(Handler):
 
 
 class Floods(Handler):
-    """Sends for ever."""
+    """Sends much more than it should."""
 
     def _send(self, _file: BinaryIO) -> None:
         self.send_response(200)
         self.end_headers()
-        while True:
+        for _part in range(16):
             self.wfile.write(bytes(1 << 20))
 
 
