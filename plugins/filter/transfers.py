@@ -59,15 +59,17 @@ def _node(host: str, variables: Mapping[str, Any], active: Collection[str]) -> N
         f"{name}.{each['key']}": each["revision"]
         for name, each in variables.get("__model_store_plan", {}).get("remotes", {}).items()
     }
+    items = {item.rpartition(".")[0]: item for item in remotes}
     fetched, turn = variables.get("__model_store_fetched", {}), variables.get("__model_store_turns", {}).get(host)
-    failed = [item for item in remotes if turn and fetched.get("failed") and item.rpartition(".")[0] == turn["name"]]
     return Node(
         host,
         [item for item, revision in remotes.items() if not revision],
         {item for item, revision in remotes.items() if revision},
         set(variables.get("__model_store_refused", [])),
-        set(failed),
+        {items[fetched["name"]]} if fetched.get("failed") and fetched.get("name") in items else set(),
         host in active,
+        bool(variables.get("__model_store_gives", True)),
+        Turn(items[turn["name"]], turn["source"]) if turn and turn["name"] in items else None,
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from . import archive_source, hub_source, peer_source
 from .hub_source import Hub
-from .manifest import Manifest, build
+from .manifest import REVISION_DIGITS, Manifest, build
 from .model_store import INCOMING, Store, make_directory
 from .peer_source import Peer
 from .problems import InputError, Problem
@@ -28,6 +28,12 @@ MODEL = "model"
 def workplace(store: Path, name: str, remote: Remote) -> Path:
     """Where a transfer keeps what it has; another source of the same model has another."""
     return store / INCOMING / f"{name}.{remote.key}"
+
+
+def forget_peers(store: Path, name: str) -> None:
+    """Remove what has arrived of a model from other nodes: its own source begins at zero, and needs the space."""
+    for partial in (store / INCOMING).glob(f"{name}-{'[0-9a-f]' * REVISION_DIGITS}"):
+        shutil.rmtree(partial)
 
 
 def needed(remote: Remote, work: Path, hub: Hub) -> int:
@@ -76,6 +82,8 @@ def take(store: Store, name: str, remote: Remote, peer: Peer, seconds: float) ->
 
     Raises TransferError where it gives nothing, and InputError where what it gave is wrong, which is removed.
     """
+    # The same of the model's own source.
+    shutil.rmtree(workplace(store.root, name, remote), ignore_errors=True)
     plan = store.plan(name, peer.manifest)
     progress = peer_source.fetch(plan, peer, seconds)
     if progress.done:

@@ -18,6 +18,14 @@ NETWORK = ""
 
 
 @dataclass(frozen=True)
+class Turn:
+    """What a node brings now: `source` is a node, or NETWORK."""
+
+    model: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Node:
     """How far a node is. Models are named by what they are, wherever they come from."""
 
@@ -32,6 +40,10 @@ class Node:
     """What it could not fetch from the network."""
     active: bool = True
     """Whether it still takes part in the play."""
+    gives: bool = True
+    """Whether others can reach it."""
+    last: Turn | None = None
+    """What it was at in the turn before."""
 
 
 @dataclass(frozen=True)
@@ -44,41 +56,34 @@ class Limits:
     """Whether nodes take from each other at all."""
 
 
-@dataclass(frozen=True)
-class Turn:
-    """What a node brings now: `source` is a node, or NETWORK."""
-
-    model: str
-    source: str
-
-
 @dataclass
 class _Table:
     """Who has been dealt what so far."""
 
     feeds: Counter[str] = field(default_factory=Counter)
-    fetchers: Counter[str] = field(default_factory=Counter)
+    fetchers: int = 0
+    awaited: set[str] = field(default_factory=set)
+    """Models that a node fetches which will give them to the others."""
 
 
 def deal(nodes: Sequence[Node], limits: Limits) -> dict[str, Turn]:
     """The next turn of each node that has one. There is at least one as long as an active node wants something.
 
-    One node alone fetches from the network what nobody has yet, the first that wants it; all may, where that has failed
-    for one of them: whether it was the node or the network is then no longer known.
+    One node alone fetches from the network what nobody has yet, the first that wants it, and goes on with it until it
+    is there. All may, where that has failed for one of them: whether it was the node or the network is then no longer
+    known.
     """
     table = _Table()
     turns: dict[str, Turn] = {}
+    for node in filter(_is_fetching, nodes):
+        if node.last and table.fetchers < limits.network:
+            turns[node.name] = _note(table, node, node.last)
     for node in nodes:
-        for model in node.wants if node.active else ():
+        for model in node.wants if node.active and node.name not in turns else ():
             source = _source(node, model, nodes, limits, table)
-            if source is None:
-                continue
-            turns[node.name] = Turn(model, source)
-            if source == NETWORK:
-                table.fetchers[model] += 1
-            else:
-                table.feeds[source] += 1
-            break
+            if source is not None:
+                turns[node.name] = _note(table, node, Turn(model, source))
+                break
     return turns
 
 
@@ -92,15 +97,31 @@ def foresee(nodes: Sequence[Node], limits: Limits) -> dict[str, list[Turn]]:
     return found
 
 
+def _is_fetching(node: Node) -> bool:
+    """Whether it is in the middle of a transfer from the network: another source would begin at zero."""
+    last = node.last
+    return node.active and last is not None and last.source == NETWORK and last.model in node.wants
+
+
+def _note(table: _Table, node: Node, turn: Turn) -> Turn:
+    if turn.source == NETWORK:
+        table.fetchers += 1
+        if node.gives:
+            table.awaited.add(turn.model)
+    else:
+        table.feeds[turn.source] += 1
+    return turn
+
+
 def _source(node: Node, model: str, nodes: Sequence[Node], limits: Limits, table: _Table) -> str | None:
     """From where a node may bring a model now; None where it has to wait."""
-    holders = [each.name for each in nodes if limits.peers and each.active and model in each.has]
+    holders = [each.name for each in nodes if limits.peers and each.active and each.gives and model in each.has]
     usable = [name for name in holders if name not in node.refuses]
     if usable:
         source = min(usable, key=lambda name: table.feeds[name])
         return source if table.feeds[source] < limits.source else None
     alone = limits.peers and not holders and not any(model in each.failed for each in nodes)
-    if table.fetchers.total() >= limits.network or (alone and table.fetchers[model]):
+    if table.fetchers >= limits.network or (alone and model in table.awaited):
         return None
     return NETWORK
 
@@ -110,4 +131,4 @@ def _after(node: Node, turns: Mapping[str, Turn]) -> Node:
     if turn is None:
         return node
     left = [model for model in node.wants if model != turn.model]
-    return replace(node, wants=left, has={*node.has, turn.model})
+    return replace(node, wants=left, has={*node.has, turn.model}, last=turn)

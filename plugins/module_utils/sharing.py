@@ -72,7 +72,10 @@ class Sharing:
         """
         self.stop()
         if not address:
-            raise ShareError("no address is known at which other nodes reach this one: set model_store_peer_address")
+            raise ShareError(
+                "no address is known at which other nodes reach this one: set inference_address to one, or"
+                " model_store_peer_address where the role is used by itself"
+            )
         manifests = {name: _manifest(store / name / revision) for name, revision in models.items()}
         token = secrets.token_urlsafe(32)
         files = {

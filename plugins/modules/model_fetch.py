@@ -97,6 +97,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+name:
+  description: The model's name, by which the other nodes know what could not be fetched here.
+  returned: failure
+  type: str
 done:
   description: Whether the model is published. Otherwise, call the module again.
   returned: success
@@ -174,9 +178,11 @@ def from_peer(module: AnsibleModule, remote: Remote, store: Store) -> tuple[Prog
     """Bring more of what another node has, and publish it when it is complete. Returns what is wrong with that node."""
     given = module.params["peer"]
     docker = module.get_bin_path("docker")
-    if remote.kind == HUB and docker:
+    if remote.kind == HUB:
         # A download that an earlier run has begun would go on beside this one.
-        module.run_command([docker, "rm", "--force", hub_source.container(remote)])
+        if docker:
+            module.run_command([docker, "rm", "--force", hub_source.container(remote)])
+        Paths().hub_token(remote.key).unlink(missing_ok=True)
     try:
         if not given["url"]:
             raise TransferError(f"{given['host']} shares nothing")
@@ -227,13 +233,14 @@ def main() -> None:
                 revision = values["peer"]["manifest"]["revision"] if progress.done else None
             else:
                 work = fetching.workplace(root, name, remote)
+                fetching.forget_peers(root, name)
                 make_directory(work)
                 progress = (from_archive if remote.kind == ARCHIVE else from_hub)(module, remote, work)
                 revision = fetching.publish(store, name, remote, work) if progress.done else None
     except InputError as error:
-        module.fail_json(msg=str(error))
+        module.fail_json(msg=str(error), name=name)
     except (TransferError, OSError, ValueError) as error:
-        module.fail_json(msg=f"models.{name}: {error}")
+        module.fail_json(msg=f"models.{name}: {error}", name=name)
     origin = f" from {values['peer']['host']}" if values["peer"] else ""
     module.exit_json(
         changed=True,

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import TCPServer
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
@@ -85,6 +86,11 @@ class Server(ThreadingHTTPServer):
     def __init__(self, address: str, port: int, token: str, files: Mapping[str, str]) -> None:
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         super().__init__((address, port), partial(Handler, token, files))
+
+    def server_bind(self) -> None:
+        """Without a look at DNS, which may keep a node waiting that reaches no server."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def handle_error(self, *_arguments: Any) -> None:
         """Nothing: a client that goes away comes again."""

@@ -58,6 +58,17 @@ def fresh(count: int) -> list[Node]:
             [Node("a", wants=["m"]), Node("b", wants=["m", "k"])],
             {"a": Turn("m", NETWORK), "b": Turn("k", NETWORK)},
         ),
+        # Who is in the middle of a transfer goes on with it, and nobody else begins it.
+        (
+            [Node("a", wants=["k"], has={"m"}), Node("b", wants=["m", "k"], last=Turn("k", NETWORK))],
+            {"b": Turn("k", NETWORK)},
+        ),
+        # Nobody waits for one that will not give it.
+        (
+            [Node("a", wants=["m"], gives=False), Node("b", wants=["m"])],
+            {"a": Turn("m", NETWORK), "b": Turn("m", NETWORK)},
+        ),
+        ([Node("a", has={"m"}, gives=False), Node("b", wants=["m"])], {"b": Turn("m", NETWORK)}),
         # As many as may fetch from the network at a time.
         ([Node(name, wants=[name]) for name in "abc"], {"a": Turn("a", NETWORK), "b": Turn("b", NETWORK)}),
         # One could not fetch it: the others do not try one after the other.

@@ -36,10 +36,26 @@ def test_who_gave_something_wrong_is_not_asked_again() -> None:
 
 
 def test_one_that_failed_lets_all_others_go_to_the_network() -> None:
-    failed = facts(__model_store_fetched={"failed": True}, __model_store_turns={"a": {"name": "m", "source": ""}})
+    failed = facts(__model_store_fetched={"failed": True, "name": "m"})
     hostvars = {"a": failed, "b": facts(), "c": facts()}
-    assert turns(hostvars, active=["b", "c"]) == {"b": ("m", "", ""), "c": ("m", "", "")}
+    dealt = {"b": ("m", "", ""), "c": ("m", "", "")}
+    assert turns(hostvars, active=["b", "c"]) == dealt
+    # In the turns after that as well, of which the one that failed knows nothing.
+    last = {host: {"name": "m", "source": ""} for host in "bc"}
+    hostvars = {host: {**each, "__model_store_turns": last} for host, each in hostvars.items()}
+    assert turns(hostvars, active=["b", "c"]) == dealt
     assert turns({"b": facts(), "c": facts()}) == {"b": ("m", "", "")}
+
+
+def test_who_is_at_it_goes_on() -> None:
+    last = {"b": {"name": "m", "source": ""}}
+    hostvars = {host: facts(__model_store_turns=last) for host in "ab"}
+    assert turns(hostvars) == {"b": ("m", "", "")}
+
+
+def test_nobody_waits_for_a_host_that_others_do_not_reach() -> None:
+    hostvars = {host: facts(__model_store_gives=False) for host in "ab"}
+    assert turns(hostvars) == {"a": ("m", "", ""), "b": ("m", "", "")}
 
 
 def test_a_host_that_the_role_has_not_seen_has_nothing_and_wants_nothing() -> None:
