@@ -316,3 +316,29 @@ def test_a_bridge_that_is_all_that_was_left_is_removed(update: Update) -> None:
     succeeded, output = update.run(__vllm_facts=facts, __vllm_batches=[[{"host": "a", **TURN, "swap": False}]])
     assert succeeded, output
     assert update.steps("a") == UNBRIDGED
+
+
+HANGS = ({"module": "engine_drain", "name": "main_bridge", "state": "idle"}, {"idle": False})
+BUSY = ({"module": "gateway_servers", "name": "main_bridge", "state": "drained"}, {"reached": False})
+BOTH = ({"module": "gateway_servers", "name": "main"}, {"up": ["a", "main_bridge.a"]})
+
+
+def test_a_bridge_that_hangs_is_removed_where_nobody_asks_it(update: Update) -> None:
+    """It has failed its probe: no gateway has sent it anything."""
+    succeeded, output = update.run(
+        {"module": "engine_probe", "name": "main_bridge"}, seen=[HANGS], __vllm_batches=[[ALONE]]
+    )
+    assert not succeeded and "engine_probe was told to fail" in output
+    assert update.steps("a") == ["bridge started", "bridge probed", *UNBRIDGED]
+    assert "could not be removed" not in output and update.locks_are_back()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seen", [[HANGS, BOTH], [BUSY]])
+def test_a_bridge_that_somebody_asks_is_waited_for(update: Update, seen: list[tuple[Call, Call]]) -> None:
+    """Of one that is drained already, by a run before, requests may still be in flight at a gateway."""
+    facts = {"instances": [{**ITEM, "target": 1, "bridge": {**BRIDGE, "left": True}}]}
+    batches = [[{"host": "a", **TURN, "swap": False}]]
+    succeeded, output = update.run(seen=seen, __vllm_facts=facts, __vllm_batches=batches, vllm_update_drain_seconds=1)
+    assert not succeeded and "main_bridge, which stood in for another, could not be removed" in output
+    assert "bridge absent" not in update.steps("a")
