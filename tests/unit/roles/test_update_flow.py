@@ -24,6 +24,7 @@ MODULES = (
     "engine_bridge",
     "engine_drain",
     "engine_probe",
+    "engine_release",
     "engine_service",
     "engine_switch",
     "engine_update_facts",
@@ -59,14 +60,16 @@ class Update:
         for name in MODULES:
             (collection / f"plugins/modules/{name}.py").write_text(stand_in, encoding="utf-8")
 
-    def run(self, *failures: Call, seen: Sequence[tuple[Call, Call]] = (), **extra: Any) -> tuple[bool, str]:
+    def run(
+        self, *failures: Call, seen: Sequence[tuple[Call, Call]] = (), tasks: str = "update", **extra: Any
+    ) -> tuple[bool, str]:
         """Whether it succeeded, and what was printed.
 
         A call that has all of a failure's values fails; of what is `seen`, a call with the first gets the second.
         """
         (self.home / "wanted").write_text(json.dumps({"failures": failures, "seen": seen}))
         (self.home / "calls").write_text("")
-        include = {"name": "baremetal.inference.vllm", "tasks_from": "update"}
+        include = {"name": "baremetal.inference.vllm", "tasks_from": tasks}
         variables = {
             "vllm_instances": [{"name": "main", "model": "tiny-b", "port": 5005, "accelerator": "cpu"}],
             "vllm_update_gateways": ["a"],
@@ -342,3 +345,11 @@ def test_a_bridge_that_somebody_asks_is_waited_for(update: Update, seen: list[tu
     succeeded, output = update.run(seen=seen, __vllm_facts=facts, __vllm_batches=batches, vllm_update_drain_seconds=1)
     assert not succeeded and "main_bridge, which stood in for another, could not be removed" in output
     assert "bridge absent" not in update.steps("a")
+
+
+def test_a_bridge_whose_instance_is_not_declared_has_a_way_out(update: Update) -> None:
+    """An update, which walks what is declared, would not come by."""
+    staged = ({"module": "engine_release"}, {"releases": [], "orphans": ["gone"], "bridges": ["gone_bridge"]})
+    succeeded, output = update.run(seen=[staged], tasks="stage", __vllm_has_gpus=False, __vllm_variants={})
+    assert succeeded and "a still has gone_bridge, which stood in for an instance" in output, output
+    assert "ansible a -b -m baremetal.inference.engine_bridge -a 'name=INSTANCE state=absent'" in output

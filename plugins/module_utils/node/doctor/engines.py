@@ -102,7 +102,12 @@ def stand_ins(host: Host) -> Finding:
     """No engine of an update that was cut off stands in for an instance."""
     found = bridges.unattended(host.paths, datetime.now(UTC))
     if found:
-        return Finding(WARN, f"left by an update that was cut off: {', '.join(found)}", "update-model.yml removes them")
+        # What the inventory declares is not known here for certain, and update-model.yml goes by that.
+        action = (
+            "update-model.yml removes those of instances that the inventory declares; others: declare them again, or"
+            " ansible NODE -b -m baremetal.inference.engine_bridge -a 'name=INSTANCE state=absent'"
+        )
+        return Finding(WARN, f"left by an update that was cut off: {', '.join(found)}", action)
     return Finding(OK, "none")
 
 
