@@ -143,13 +143,25 @@ def _line(key: Due, item: Mapping[str, Any], meanwhile: str) -> str:
 
 
 def _left_behind(known: Mapping[str, Mapping[str, Any]], chosen: Collection[Due]) -> list[str]:
-    """Swaps that were cut off and that this run would pass over, while it gives their node's lock back."""
+    """What an update has left and this run would pass over, while it gives the node's lock back."""
     return [
-        f"{name} on {host}: a swap was cut off, and this run leaves it out: finish it first, without choosing others"
+        f"{name} on {host}: {words}"
         for host, items in known.items()
         for name, item in items.items()
-        if (item["interrupted"] or item["bridge"]["left"]) and Due(host, name) not in chosen
+        if Due(host, name) not in chosen and (words := _passed_over(item))
     ]
+
+
+def _passed_over(item: Mapping[str, Any]) -> str:
+    """What is left of an update of an instance that this one leaves out; empty where nothing is."""
+    if item["interrupted"]:
+        return "a swap was cut off, and this run leaves it out: finish it first, without choosing others"
+    if item["bridge"]["left"]:
+        return (
+            "an update has left its bridge, and this run leaves it out: run update-model.yml first, without choosing"
+            " others, which removes it"
+        )
+    return ""
 
 
 def _in_the_way(key: Due, item: Mapping[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> str:
