@@ -44,8 +44,18 @@ def test_a_dead_engine_is_being_restarted_within_seconds(deb12: Node) -> None:
 
 
 def test_a_container_that_is_removed_comes_back(deb12: Node) -> None:
-    began = time.time()
-    assert seconds_until_start(deb12, "docker rm --force vllm-main") < 5
+    began, answered = time.time(), started_anew(deb12)
+    deb12.run("docker rm --force vllm-main")
+    wait_for("systemd starts it anew", answered, 60)
+    # Docker removes for seconds what it has killed at once.
+    events = "docker events --since 2m --until $(date +%s) --filter container=vllm-main --filter event=die"
+    died, now, uptime = map(
+        float,
+        deb12.run(
+            f"{events} --format '{{{{.TimeNano}}}}' | tail -n 1; date +%s.%N; cut -d' ' -f1 /proc/uptime"
+        ).split(),
+    )
+    assert int(deb12.unit("InactiveExitTimestampMonotonic")) / 1e6 - (uptime - (now - died / 1e9)) < 5
     healed(deb12, "container removed", lambda: True, began=began)
     assert steps(deb12) == []
 
@@ -153,7 +163,8 @@ def test_one_long_prefill_alone_is_let_alone(deb12: Node) -> None:
         return time.monotonic() - began
 
     prefill(7)
-    share = min(0.9, prefill(8) / 90)
+    # What its API server does of it goes on as fast as ever: a fifth is the core's, and shall take a minute and a half.
+    share = min(0.9, prefill(8) / 5 / 90)
     invocation, began, verdicts = deb12.unit("InvocationID"), time.time(), set()
     put(deb12, "/root/slow.py", SLOW)
     core = deb12.run("pgrep -f VLLM::EngineCor[e]")
