@@ -40,6 +40,14 @@ arguments = cli.make_arg_parser(FlexibleArgumentParser()).parse_args(sys.argv[2:
 cli.validate_parsed_serve_args(arguments)
 arguments.model = arguments.model_tag or arguments.model
 AsyncEngineArgs.from_cli_args(arguments).create_engine_config()
+
+# The names of parsers are looked at by the server alone, in 0.32 and before. A plugin would bring more of them.
+plugins = [getattr(arguments, f"{{kind}}_parser_plugin", None) for kind in ("tool", "reasoning")]
+for name in (f"{{place}}.launcher", "vllm.entrypoints.openai.api_server"):
+    check = find_spec(name) and getattr(importlib.import_module(name), "validate_api_server_args", None)
+    if check and not any(plugins):
+        check(arguments)
+        break
 """
 
 _TAKEN_OVER = ("--mount=", "--user=", "--device=", "--runtime=", "--env=", "--shm-size=", "--ulimit=")
