@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import subprocess
-import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -18,11 +18,9 @@ def instances(model: str) -> list[dict[str, Any]]:
     return [{"name": "main", "model": model, "port": 5005, "accelerator": "cpu"}]
 
 
-def beside(action: Callable[[], None]) -> threading.Thread:
-    """Do something while an update runs."""
-    thread = threading.Thread(target=action, daemon=True)
-    thread.start()
-    return thread
+def beside(action: Callable[[], None]) -> Future[None]:
+    """Do something while an update runs; its result raises what it has raised."""
+    return ThreadPoolExecutor(max_workers=1).submit(action)
 
 
 def test_an_image_that_does_not_exist_stops_it_before_anything(fleet: Fleet) -> None:
@@ -86,13 +84,13 @@ def test_another_model_for_once_and_reloads_in_the_middle(fleet: Fleet) -> None:
             wait_for("its engine was stopped", partial(_gone, node, pid), 600)
             gateway.run("systemctl reload haproxy")
         keys = [{"name": "load", "key": fleet.key}, {"name": "new", "key": "another-key-0000000"}]
-        gateway.site(gateway_keys=keys, instances=instances("tiny-b"))
+        # The gateway alone: of the node that it is, too, the update has the lock.
+        gateway.site("--tags", "gateway", gateway_keys=keys, instances=instances("tiny-b"))
 
     def update() -> None:
         disturbance = beside(disturb)
         fleet.update(instances=instances("tiny-b"), set={"main": "tiny-b"})
-        disturbance.join(300)
-        assert not disturbance.is_alive()
+        disturbance.result(300)
 
     unharmed(fleet.load().during(update))
     assert fleet.answers() == ["I am tiny-b."] * 2
@@ -114,12 +112,36 @@ def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> Non
     def update() -> None:
         frozen = beside(freeze)
         said.append(fleet.update(check=False, instances=instances("tiny-a"), vllm_update_watch_seconds=60))
-        frozen.join(10)
+        frozen.result(10)
 
     report = fleet.load().during(update)
     assert "was found hung while it was watched" in said[0], said[0][-3000:]
     assert len(report.failures) <= fleet.clients, str(report)
     assert fleet.answers() == ["I am tiny-b."] * 2
+
+
+def test_a_gateway_that_restarts_in_the_middle_costs_what_it_carried(fleet: Fleet) -> None:
+    """The update goes on, and what is drained gets nothing from the new process either."""
+    fleet.wait_up()
+    canary, other = fleet.nodes
+    before = canary.engine_pid()
+    seen: list[list[str]] = []
+
+    def restart() -> None:
+        wait_for("its engine was stopped", partial(_gone, canary, before), 600)
+        fleet.gateway.run("systemctl restart haproxy")
+        seen.append(fleet.up())
+
+    def update() -> None:
+        disturbance = beside(restart)
+        fleet.update(instances=instances("tiny-a"))
+        disturbance.result(30)
+
+    report = fleet.load().during(update)
+    # What was under way, and what came while nobody listened.
+    assert len(report.failures) <= 2 * fleet.clients, str(report)
+    assert seen == [[other.name]]
+    assert fleet.answers() == ["I am tiny-a."] * 2
 
 
 def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
