@@ -38,6 +38,12 @@ options:
     description: Only compare. Nothing is changed.
     type: bool
     default: false
+  serves:
+    description:
+      - Whether engines are to be started with what is restored. Nothing is restored then unless all that they need is
+        on the node, but for images.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -93,6 +99,41 @@ instances:
   returned: success
   type: list
   elements: str
+served:
+  description: What each instance served when the snapshot was made.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    instance:
+      description: The instance.
+      type: str
+    release:
+      description: The number of its release.
+      type: int
+    model:
+      description: The model's name in the registry.
+      type: str
+    revision:
+      description: The model's revision in the store.
+      type: str
+    path:
+      description: Where the engine reads the model.
+      type: str
+    image:
+      description: The engine's image.
+      type: str
+absent_models:
+  description:
+    - Entries of the registry of that time, by name, of the models that are served and not on the node, with their
+      bases. By them, the models can be fetched again.
+  returned: success
+  type: dict
+absent_instances:
+  description: The instances that served these, as the inventory would declare them.
+  returned: success
+  type: list
+  elements: dict
 aside:
   description: Where that lies which was replaced; empty where nothing was.
   returned: success
@@ -109,7 +150,14 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, record, restic, restore, staging
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import (
+    jobs,
+    record,
+    restic,
+    restore,
+    serving,
+    staging,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings
 
@@ -122,6 +170,7 @@ def main() -> None:
             "paths": {"type": "list", "elements": "str", "default": []},
             "target": {"type": "str", "default": ""},
             "drill": {"type": "bool", "default": False},
+            "serves": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -161,6 +210,12 @@ def run(
     with restore.fetched(places, target, str(snapshot["id"])) as saved:
         recorded = record.read(saved)
         owner = record.owner_here(recorded)
+        served, models = serving.served(saved), serving.registry(saved)
+        absent = serving.absent(served, places.root)
+        if params["serves"] and not check:
+            lacking = serving.problems(served, places.root, models, record.numbers_here(recorded))
+            if lacking:
+                raise restore.RestoreError("Nothing was restored: " + "; ".join(lacking))
         if params["target"]:
             plan = restore.plan_to(saved, params["paths"][0], places.root / params["target"].strip("/"), owner)
         else:
@@ -173,6 +228,9 @@ def run(
             "differences": plan.shown(),
             "only_here": [str(places.root / path) for path in plan.only_here],
             "instances": [] if params["target"] else restore.instances(plan.differences),
+            "served": [_shown(one) for one in served],
+            "absent_models": serving.entries(absent, models),
+            "absent_instances": [_instance(one) for one in absent if one.model in models],
             "aside": "",
             "recorded": {key: recorded.get(key, "") for key in ("debian", "kernel", "nvidia_driver")},
             "diff": plan.diff(),
@@ -184,6 +242,15 @@ def run(
                 restore.keep_only(aside)
                 result["aside"] = str(aside)
     return result
+
+
+def _shown(one: serving.Served) -> dict[str, Any]:
+    keys = ("instance", "release", "model", "revision", "path", "image")
+    return {key: getattr(one, key) for key in keys}
+
+
+def _instance(one: serving.Served) -> dict[str, Any]:
+    return {"name": one.instance, "model": one.model, "port": one.port, "accelerator": one.accelerator}
 
 
 if __name__ == "__main__":

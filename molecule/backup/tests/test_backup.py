@@ -193,6 +193,40 @@ def test_a_rest_server_takes_backups_by_name_and_password(own: Saved) -> None:
 
 
 @pytest.mark.full
+def test_a_backup_that_was_killed_blocks_and_leaves_nothing(own: Saved) -> None:
+    own.node.run("head -c 200M /dev/urandom > /etc/inference/large")
+    try:
+        own.node.run(
+            "systemctl start --no-block inference-backup.service;"
+            " for i in $(seq 600); do pgrep -x restic && break; sleep 0.02; done > /dev/null;"
+            " systemctl kill --signal=KILL inference-backup.service"
+        )
+        wait_for("it has ended", lambda: own.node.run("systemctl is-active inference-backup", check=False) == "failed")
+        assert "was cut off" in own.node.run("inference-backup status", check=False)
+    finally:
+        own.node.run("rm /etc/inference/large; systemctl reset-failed inference-backup")
+    assert own.backup()["ok"]
+    assert not own.node.run("ls /run/inference-backup 2>/dev/null", check=False), "the copy is still there"
+
+
+@pytest.mark.full
+def test_a_full_disk_is_told_and_costs_no_older_snapshot(own: Saved) -> None:
+    own.node.run("mkdir -p /srv/small && mount -t tmpfs -o size=2m none /srv/small")
+    try:
+        own.node.site(backup_repository="/srv/small/own", run_backup=True)
+        own.node.run("head -c 8M /dev/urandom > /etc/inference/large")
+        own.node.run("systemctl start inference-backup.service", check=False)
+        job = own.jobs()["backup"]
+        assert not job["ok"] and "no space left" in job["error"].lower(), job
+        assert len(own.snapshots()) == 1
+        own.node.run("rm /etc/inference/large; mount -o remount,size=64m /srv/small")
+        assert own.backup()["ok"] and len(own.snapshots()) == 2
+    finally:
+        own.node.run("rm -f /etc/inference/large; umount /srv/small")
+        own.node.site()
+
+
+@pytest.mark.full
 def test_a_repository_that_is_gone_is_not_made_anew(own: Saved) -> None:
     own.backup()
     own.node.run(f"mv {REPOSITORY} {REPOSITORY}-away")

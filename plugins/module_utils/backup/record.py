@@ -15,6 +15,7 @@ from typing import Any
 
 from ..commands import Outcome, run
 from ..node import files
+from . import serving
 from .trees import Entry, Owner
 
 SCHEMA = 1
@@ -22,12 +23,15 @@ SCHEMA = 1
 FILE = "inference-backup.json"
 """At the root of a snapshot, where no file of a node lies."""
 
+Numbers = Callable[[int, int], tuple[int, int]]
+"""Numbers of an account and a group, there and here."""
+
 _DRIVER = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
 
 
 def collect(root: Path, host: str, entries: Iterable[Entry], call: Callable[..., Outcome] = run) -> dict[str, Any]:
     """Names and versions. What a machine does not have, is not in it."""
-    entries = list(entries)
+    owners = {(one.uid, one.gid) for one in entries} | {one.user for one in serving.served(root) if one.user}
     listed = call(["dpkg-query", "--show", "--showformat=${binary:Package} ${Version} ${db:Status-Status}\\n"], 60)
     words = [line.split() for line in listed.stdout.splitlines()]
     return {
@@ -38,8 +42,8 @@ def collect(root: Path, host: str, entries: Iterable[Entry], call: Callable[...,
         "kernel": platform.release(),
         "nvidia_driver": driver_version(_read(root / "proc/driver/nvidia/version")),
         "packages": {line[0]: line[1] for line in words if len(line) == 3 and line[2] == "installed"},
-        "users": _names({one.uid for one in entries}, lambda number: pwd.getpwuid(number).pw_name),
-        "groups": _names({one.gid for one in entries}, lambda number: grp.getgrgid(number).gr_name),
+        "users": _names({uid for uid, _gid in owners}, lambda number: pwd.getpwuid(number).pw_name),
+        "groups": _names({gid for _uid, gid in owners}, lambda number: grp.getgrgid(number).gr_name),
     }
 
 
@@ -58,11 +62,17 @@ def read(snapshot: Path) -> dict[str, Any]:
     return value
 
 
-def owner_here(value: dict[str, Any]) -> Owner:
-    """Translates a saved owner: the same name may have another number on this machine."""
+def numbers_here(value: dict[str, Any]) -> Numbers:
+    """Translates saved numbers of an account and a group: the same name may have another one on this machine."""
     users = _numbers(value.get("users", {}), lambda name: pwd.getpwnam(name).pw_uid)
     groups = _numbers(value.get("groups", {}), lambda name: grp.getgrnam(name).gr_gid)
-    return lambda one: (users.get(one.uid, one.uid), groups.get(one.gid, one.gid))
+    return lambda uid, gid: (users.get(uid, uid), groups.get(gid, gid))
+
+
+def owner_here(value: dict[str, Any]) -> Owner:
+    """The same for the owner of an entry."""
+    numbers = numbers_here(value)
+    return lambda one: numbers(one.uid, one.gid)
 
 
 def _names(numbers: Iterable[int], name: Callable[[int], str]) -> dict[str, str]:

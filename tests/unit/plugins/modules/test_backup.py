@@ -210,3 +210,78 @@ def test_a_snapshot_is_laid_over_the_node(
     assert list(places.work.glob("scratch-*")) == []
     refused = call(backup_restore, snapshot="latest", paths=["etc", "/a/../b"], target="/x", drill=True)
     assert "'etc'" in refused["msg"] and "drill" in refused["msg"] and "one path" in refused["msg"]
+
+
+REGISTRY = {"base-a": {"model": "https://models.example.com/a.tar"}, "bot": {"base": "base-a", "system-prompt": "Hi."}}
+
+
+def release(model: str, number: int = 3, user: str = "--user=999:997") -> dict[str, Any]:
+    return {
+        "instance": "main",
+        "number": number,
+        "model": model,
+        "revision": "0123456789ab",
+        "model_path": f"/mnt/models/{model}/0123456789ab",
+        "image": "registry.example.com/vllm@sha256:00",
+        "port": 5005,
+        "accelerator": "cpu",
+        "container_argv": ["create", user],
+    }
+
+
+@pytest.fixture
+def snapshot(call: Call, fake: Systemd, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The release of the one instance in the snapshot, and what else is recorded: a test alters both."""
+    call(backup_node, **NODE)
+    listed = [{"id": "ab" * 32, "short_id": "abababab", "time": "2026-11-20T02:30:00Z", "hostname": "n1", "tags": []}]
+    script(monkeypatch, {"snapshots": Outcome(0, stdout=json.dumps(listed))})
+    content: dict[str, Any] = {"release": release("bot"), "users": {}}
+
+    def fetch(self: restic.Restic, snapshot: str, target: Path) -> None:
+        directory = target / "var/lib/inference/releases/main/3"
+        directory.mkdir(parents=True)
+        (directory / "release.json").write_text(json.dumps(content["release"]))
+        (directory.parent / "active").symlink_to("3")
+        (target / "etc/inference").mkdir(parents=True)
+        (target / "etc/inference/registry.json").write_text(json.dumps({"schema": 1, "models": REGISTRY}))
+        (target / "inference-backup.json").write_text(json.dumps({"schema": 1, "users": content["users"]}))
+
+    monkeypatch.setattr(restic.Restic, "restore", fetch)
+    return content
+
+
+PATHS = ["/etc/inference", "/var/lib/inference"]
+
+
+def test_what_engines_need_is_told_and_nothing_is_restored_without_it(
+    call: Call, snapshot: dict[str, Any], places: Places
+) -> None:
+    asked = call(backup_restore, snapshot="latest", paths=PATHS, drill=True)
+    assert asked["absent_models"] == REGISTRY, "with its base"
+    instance = {"name": "main", "model": "bot", "port": 5005, "accelerator": "cpu"}
+    assert asked["absent_instances"] == [instance] and "user" not in asked["served"][0]
+    (places.root / "mnt/models/bot/ffffffffffff").mkdir(parents=True)
+    refused = call(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
+    for word in ("Nothing was restored", "main wants", "https://models.example.com/a.tar", "it has: ffffffffffff"):
+        assert word in refused
+    assert not (places.root / "etc/inference").exists()
+    (places.root / "mnt/models/bot/0123456789ab").mkdir()
+    done = call(backup_restore, snapshot="latest", paths=PATHS, serves=True)
+    assert done["changed"] is True and done["absent_models"] == {} and done["absent_instances"] == []
+
+
+def test_a_model_that_the_registry_had_forgotten_is_named(call: Call, snapshot: dict[str, Any], places: Places) -> None:
+    snapshot["release"] = release("old")
+    assert call(backup_restore, snapshot="latest", paths=PATHS, drill=True)["absent_models"] == {}
+    assert "no such model any more" in call(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
+
+
+def test_a_release_for_an_account_of_another_number_is_refused(
+    call: Call, snapshot: dict[str, Any], places: Places
+) -> None:
+    (places.root / "mnt/models/bot/0123456789ab").mkdir(parents=True)
+    # On this machine root is 0.
+    snapshot["users"] = {"999": "root"}
+    refused = call(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
+    assert "main runs as 999:997" in refused and "is 0:997 here" in refused and "usermod" in refused
+    assert call(backup_restore, snapshot="latest", paths=PATHS)["changed"] is True, "files alone can be restored"

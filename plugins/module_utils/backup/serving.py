@@ -1,0 +1,111 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the engines of a snapshot need and no backup holds: images, models, accounts. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..node import files
+from ..paths import Paths
+from ..registry.variants import lineage
+
+_USER = re.compile(r"^--user=(?P<uid>[0-9]+):(?P<gid>[0-9]+)$")
+
+
+@dataclass(frozen=True)
+class Served:
+    """An instance as the snapshot has it."""
+
+    instance: str
+    release: int
+    model: str
+    revision: str
+    path: str
+    image: str
+    port: int
+    accelerator: str
+    user: tuple[int, int] | None
+    """Numbers of user and group in the engine's container; None where it is root's."""
+
+
+def served(saved: Path) -> list[Served]:
+    """The active release of each instance in a snapshot, or on a node whose root this is.
+
+    One that is damaged is passed over: it is saved and restored as any file is, and its engine says what it lacks.
+    """
+    found = []
+    for active in sorted(Paths(saved).all_releases.glob("*/active")):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            found.append(_read(active / "release.json"))
+    return found
+
+
+def _read(path: Path) -> Served:
+    release = files.read_json(path)
+    users = [match for argument in release["container_argv"] if (match := _USER.match(argument))]
+    return Served(
+        instance=str(release["instance"]),
+        release=int(release["number"]),
+        model=str(release["model"]),
+        revision=str(release["revision"]),
+        path=str(release["model_path"]),
+        image=str(release["image"]),
+        port=int(release["port"]),
+        accelerator=str(release["accelerator"]),
+        user=(int(users[0]["uid"]), int(users[0]["gid"])) if users else None,
+    )
+
+
+def registry(saved: Path) -> dict[str, Any]:
+    """The models that the snapshot's inventory knew, by name. Raises OSError, ValueError."""
+    return dict((files.read_json(Paths(saved).registry) or {}).get("models", {}))
+
+
+def absent(wanted: Sequence[Served], live: Path) -> list[Served]:
+    """Those whose model is not on the node."""
+    return [one for one in wanted if not (live / one.path.lstrip("/")).is_dir()]
+
+
+def entries(wanted: Sequence[Served], models: Mapping[str, Any]) -> dict[str, Any]:
+    """The registry's entries by which the models of these come again, with the bases that they are made of."""
+    names = {name for one in wanted if one.model in models for name in lineage(models, one.model)}
+    return {name: models[name] for name in sorted(names)}
+
+
+def problems(
+    wanted: Sequence[Served], live: Path, models: Mapping[str, Any], here: Callable[[int, int], tuple[int, int]]
+) -> list[str]:
+    """Why engines could not run with this snapshot on this node, each with what to do.
+
+    `here` translates numbers of an account and a group of the snapshot to those of the node.
+    """
+    found = []
+    for one in absent(wanted, live):
+        what = f"{one.instance} wants {one.path}, revision {one.revision} of {one.model}, which is not on this node"
+        store = live / one.path.lstrip("/")
+        others = ", ".join(sorted(path.name for path in store.parent.glob("[0-9a-f]*"))) or "none"
+        if one.model not in models:
+            found.append(f"{what}, and the snapshot's registry has no such model any more: put it there yourself")
+        else:
+            found.append(
+                f"{what} (it has: {others}): the source, {_source(models, one.model)}, gives something else now"
+            )
+    for one in wanted:
+        if one.user and here(*one.user) != one.user:
+            uid, gid = here(*one.user)
+            found.append(
+                f"{one.instance} runs as {one.user[0]}:{one.user[1]}, and the account of that name is {uid}:{gid} here:"
+                " give it the old numbers (usermod, groupmod), for a release is not altered"
+            )
+    return found
+
+
+def _source(models: Mapping[str, Any], name: str) -> str:
+    return str(models[lineage(models, name)[-1]].get("model", "unknown"))
