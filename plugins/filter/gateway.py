@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,10 +16,15 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import Replica, replicas_of
 
 
-def gateway_replicas(hosts: Iterable[str], hostvars: Mapping[str, Any], own: str) -> list[dict[str, Any]]:
+def gateway_replicas(
+    hosts: Iterable[str],
+    hostvars: Mapping[str, Any],
+    own: str,
+    leaving: Mapping[str, Collection[str]] | None = None,
+) -> list[dict[str, Any]]:
     """The engines of hosts, as the gateway on host `own` reaches them. Raises AnsibleFilterError."""
     try:
-        return [asdict(replica) for replica in replicas_of(hosts, hostvars, own)]
+        return [asdict(replica) for replica in replicas_of(hosts, hostvars, own, leaving=leaving)]
     except AddressError as error:
         raise AnsibleFilterError(f"gateway_replicas: {error}") from error
 

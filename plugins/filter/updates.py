@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import with_models
+from ansible_collections.baremetal.inference.plugins.module_utils.rolling.leaving import Wish, leaving
 from ansible_collections.baremetal.inference.plugins.module_utils.rolling.plan import Choice, plan
 
 
@@ -25,8 +26,20 @@ def update_plan(
     return asdict(plan(hosts, sizes, Choice(tuple(instances), model, release), allow_downtime=allow_downtime))
 
 
+def leaving_plan(
+    hosts: Mapping[str, Mapping[str, Any]],
+    instance: str = "",
+    model: str = "",
+    everything: bool = False,
+    orphans: bool = False,
+    allow_downtime: bool = False,
+) -> dict[str, Any]:
+    """Which instances leave which nodes, and every reason against it."""
+    return asdict(leaving(hosts, Wish(instance, model, everything, orphans), allow_downtime=allow_downtime))
+
+
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"update_plan": update_plan, "with_models": with_models}
+        return {"update_plan": update_plan, "leaving_plan": leaving_plan, "with_models": with_models}

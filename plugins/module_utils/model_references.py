@@ -11,11 +11,11 @@ counts as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from .manifest import REVISION_DIGITS, base_of
-from .paths import Paths
+from .paths import Paths, unit_name
 from .problems import InputError, Problem
 
 Revision = tuple[str, str]
@@ -36,13 +36,13 @@ def named(text: str) -> set[Revision]:
     return set(_REVISION.findall(text))
 
 
-def of_node(paths: Paths, containers_text: str) -> dict[Revision, str]:
-    """What needs each revision, as a phrase for people.
+def of_node(paths: Paths, containers_text: str, without: Collection[str] = ()) -> dict[Revision, str]:
+    """What needs each revision, as a phrase for people; the instances in `without` need nothing any more.
 
     Raises InputError where that cannot be told for sure, and OSError: then nothing may be deleted.
     """
     needed: dict[Revision, str] = {}
-    for why, texts in [*_releases(paths), *_units(paths), ("a container", [containers_text])]:
+    for why, texts in [*_releases(paths, without), *_units(paths, without), ("a container", [containers_text])]:
         for revision in set().union(*map(named, texts)):
             needed.setdefault(revision, why)
     return needed
@@ -58,9 +58,11 @@ def with_bases(needed: Mapping[Revision, str], store: Path) -> dict[Revision, st
     return found
 
 
-def _releases(paths: Paths) -> Iterator[tuple[str, Iterable[str]]]:
+def _releases(paths: Paths, without: Collection[str]) -> Iterator[tuple[str, Iterable[str]]]:
     """Each kept release with its texts; that with its environment is left out, for it is secret."""
     for directory in sorted(paths.all_releases.glob("*/[0-9]*")):
+        if directory.parent.name in without:
+            continue
         why = f"release {directory.name} of {directory.parent.name}"
         texts = [
             file.read_text(encoding="utf-8", errors="replace")
@@ -73,8 +75,11 @@ def _releases(paths: Paths) -> Iterator[tuple[str, Iterable[str]]]:
         yield why, texts
 
 
-def _units(paths: Paths) -> Iterator[tuple[str, Iterable[str]]]:
+def _units(paths: Paths, without: Collection[str]) -> Iterator[tuple[str, Iterable[str]]]:
+    gone = {unit_name(name) for name in without}
     for file in sorted(paths.units.glob("vllm@*.service")):
+        if file.name in gone:
+            continue
         yield f"the unit {file.name}", [file.read_text(encoding="utf-8", errors="replace")]
 
 

@@ -74,6 +74,11 @@ class Paths:
         """Who changes what serves on this node; there is no file where nobody does."""
         return self.state / "lock"
 
+    @property
+    def lock_guard(self) -> Path:
+        """Held for a moment by whoever looks at the lock."""
+        return self.state / ".lock.guard"
+
     def pin(self, name: str) -> Path:
         """The release that runs in the place of the inventory's."""
         return self.state / "pin" / f"{name}.json"

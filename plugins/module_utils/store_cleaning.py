@@ -72,9 +72,14 @@ class Cleaning:
     def freed(self) -> list[Item]:
         return [*self.superseded, *self.copies, *self.rubbish]
 
-    def plan(self, keep: int, needed: Mapping[Revision, str], containers_text: str) -> None:
-        """Decide. `keep` is how many of the newest revisions of each model stay, 1 or more. Raises OSError."""
-        published = {name: self._published(name) for name in self._names()}
+    def plan(
+        self, keep: int, needed: Mapping[Revision, str], containers_text: str, models: Collection[str] | None = None
+    ) -> None:
+        """Decide. `keep` is how many of the newest revisions of each model stay; of `models` alone, if given.
+
+        With 0, those go as well that nothing supersedes. Raises OSError.
+        """
+        published = {name: self._published(name) for name in self._names() if models is None or name in models}
         reasons: dict[Revision, str] = dict(needed)
         for name, revisions in published.items():
             for revision in revisions[:keep]:
@@ -85,7 +90,8 @@ class Cleaning:
                 path, why = self.store / name / revision, reasons.get((name, revision))
                 if why is None:
                     self._going.add((name, revision))
-                    self.superseded.append(Item(path, _size(path), f"superseded: {newer} newer, and nothing needs it"))
+                    superseded = f"superseded: {newer} newer, and " if newer else ""
+                    self.superseded.append(Item(path, _size(path), f"{superseded}nothing needs it"))
                 else:
                     self.kept.append(Item(path, _size(path), why))
         self._plan_copies(reasons)

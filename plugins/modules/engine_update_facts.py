@@ -135,13 +135,12 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node import (
     bridges,
     drains,
     environment,
-    health,
     history,
     loading,
     pins,
     prepare,
-    probe_state,
     releases,
+    standing,
     swaps,
     systemd,
 )
@@ -150,7 +149,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_ap
     DockerError,
     DockerUnavailable,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
 
 
@@ -186,7 +185,7 @@ class Facts:
             "target": target,
             "due": due,
             "interrupted": interrupted,
-            "serving": self.serving(name),
+            "serving": standing.serving(self.paths, name, self.now),
             "load_seconds": (known and known.load_seconds) or loading.seconds(name),
             "drained_by": drain.owner if drain else "",
             "drained_until": (drain.until or "") if drain else "",
@@ -223,13 +222,6 @@ class Facts:
             return self.given["release"] or history.back_target(self.paths, name, active, desired)
         number = self.given["targets"].get(name)
         return int(number) if number is not None else pins.wanted_number(self.paths, name)
-
-    def serving(self, name: str) -> bool:
-        if systemd.active_state(unit_name(name)) != "active":
-            return False
-        state = probe_state.read(self.paths, name)
-        # What nobody has probed is not condemned.
-        return state is None or probe_state.stale(state, self.now) or state.verdict in health.SERVING | {health.UNKNOWN}
 
     def check(self, name: str, target: int | None) -> tuple[str, str, list[str]]:
         """The target's model, all that it runs, and why it cannot."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,8 +88,10 @@ def replicas_of(
     hostvars: Mapping[str, Any],
     own: str,
     resolver: Callable[[str], list[str]] = resolve,
+    leaving: Mapping[str, Collection[str]] | None = None,
 ) -> list[Replica]:
-    """The engines that a site's variables declare on hosts, as the gateway on host `own` reaches them.
+    """The engines that a site's variables declare on hosts, as the gateway on host `own` reaches them, but for those
+    that are `leaving`: names by host.
 
     What is no instance is passed over, since the node's own check reports it. Raises AddressError with all hosts whose
     engines cannot be reached.
@@ -97,7 +99,12 @@ def replicas_of(
     found, unreachable = [], []
     for host in hosts:
         variables = hostvars.get(host, {})
-        instances = [item for item in present_instances(variables.get("instances") or []) if isinstance(item, Mapping)]
+        gone = (leaving or {}).get(host, ())
+        instances = [
+            item
+            for item in present_instances(variables.get("instances") or [])
+            if isinstance(item, Mapping) and item.get("name") not in gone
+        ]
         if not instances:
             continue
         try:

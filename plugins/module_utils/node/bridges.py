@@ -9,19 +9,13 @@ Only the inventory does not know it, and no update leaves it behind.
 
 from __future__ import annotations
 
-import shutil
-import time
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
-from ..paths import Paths, unit_name
+from ..paths import Paths
 from ..registry.instances import bridge_name, bridged_instance
 from ..release import Rendered, bridge_of
-from . import beside, drains, files, identity, lock, releases, running, systemd
-
-FORGET_SECONDS = 15.0
-"""Longer than the agent takes to see that an instance has gone."""
+from . import beside, drains, files, identity, lock, releases, removal, running
 
 
 @dataclass(frozen=True)
@@ -107,40 +101,4 @@ def remove(paths: Paths, name: str, *, check: bool) -> bool:
         return False
     if check:
         return True
-    bridge = bridge_name(name)
-    unit = unit_name(bridge)
-    if paths.unit(bridge).exists():
-        systemd.systemctl("stop", unit)
-        systemd.systemctl("disable", unit)
-        if systemd.active_state(unit) == "failed":
-            systemd.systemctl("reset-failed", unit)
-    for path in _files(paths, bridge):
-        files.write(path, None)
-    systemd.systemctl("daemon-reload")
-    # As long as these are there, the next run knows that something is left.
-    if paths.releases(bridge).exists():
-        shutil.rmtree(paths.releases(bridge))
-    _await_forgotten(paths.probe(bridge))
-    files.write(paths.drain(bridge), None)
-    return True
-
-
-def _files(paths: Paths, bridge: str) -> list[Path]:
-    """What an engine leaves on a node, but releases and drain."""
-    return [
-        paths.unit(bridge),
-        paths.env(bridge),
-        paths.known_good(bridge),
-        paths.starts(bridge),
-        paths.history(bridge),
-        paths.recovered(bridge),
-        paths.recovered_meanwhile(bridge),
-        paths.deaths(bridge),
-    ]
-
-
-def _await_forgotten(probe: Path) -> None:
-    """Wait until the agent, which still has its last verdict, would not answer by it any more."""
-    deadline = time.monotonic() + FORGET_SECONDS
-    while probe.exists() and time.monotonic() < deadline:
-        time.sleep(0.5)
+    return removal.remove(paths, bridge_name(name), check=False)

@@ -61,8 +61,23 @@ class Docker:
 
     def remove(self, container: str) -> None:
         """Remove a container, running or not, with its anonymous volumes. None of that name is fine."""
+        self._delete(f"/containers/{quote(container, safe='')}?force=1&v=1")
+
+    def disk_usage(self) -> dict[str, Any]:
+        """All containers, images and parts of the build cache, with what they take on disk."""
+        return self._read("/system/df") or {}
+
+    def remove_image(self, reference: str) -> None:
+        """Take a name from an image, and with its last one the image. None of that name is fine."""
+        self._delete(f"/images/{quote(reference, safe='/:@')}")
+
+    def prune_builds(self) -> None:
+        """Remove what builds have left and no build uses now."""
+        self._call("POST", "/build/prune?all=1")
+
+    def _delete(self, path: str) -> None:
         try:
-            self._call("DELETE", f"/containers/{quote(container, safe='')}?force=1&v=1")
+            self._call("DELETE", path)
         except DockerError as error:
             if error.status != http.HTTPStatus.NOT_FOUND:
                 raise

@@ -148,7 +148,7 @@ def _guard(paths: Paths, check: bool) -> Iterator[None]:
         yield
         return
     paths.state.mkdir(parents=True, exist_ok=True)
-    with (paths.state / ".lock.guard").open("w", encoding="ascii") as handle:
+    with paths.lock_guard.open("w", encoding="ascii") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

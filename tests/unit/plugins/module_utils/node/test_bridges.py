@@ -18,6 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node import (
     files,
     lock,
     releases,
+    removal,
     systemd,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
@@ -51,7 +52,7 @@ def active(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     monkeypatch.setattr(systemd, "systemctl", systemctl)
     monkeypatch.setattr(systemd, "show", show)
-    monkeypatch.setattr(bridges, "FORGET_SECONDS", 0)
+    monkeypatch.setattr(removal, "FORGET_SECONDS", 0)
     return running
 
 

@@ -1,0 +1,124 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_removal
+short_description: Remove what this collection has left on a node without instances
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Removes agent, recovery, the node tool with its library, the engines' target, C(/etc/inference),
+    C(/var/lib/inference) and what was written for node_exporter. The lock of the run that asks for it goes along.
+  - Refuses while an instance is left. M(baremetal.inference.engine_removal) takes those off.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  keep:
+    description: Files below these directories that stay, because what they tell of stays.
+    type: list
+    elements: path
+    default: []
+  also:
+    description:
+      - Directories of engines that go as well, as that of the compile caches. Above them, what is empty then goes, too.
+    type: list
+    elements: path
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Remove the rest
+  baremetal.inference.node_removal:
+    keep: [/var/lib/inference/docker-daemon.json]
+"""
+
+RETURN = r"""
+removed:
+  description: What went, or would in check mode.
+  returned: success
+  type: list
+  elements: str
+"""
+
+import shutil
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+# Ansible sends along what is imported here: the node tool's own parts tell which files it has.
+from ansible_collections.baremetal.inference.plugins.module_utils import node_library
+from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, removal, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import (
+    AGENT_UNIT,
+    RECOVERY_DISPATCH,
+    RECOVERY_PATH,
+    Paths,
+)
+
+STAYING = (Path("/"), Path("/mnt"), Path("/srv"), Path("/var"), Path("/var/lib"), Path("/opt"), Path("/home"))
+"""Directories that a machine has without us."""
+
+
+def remove_units(paths: Paths, *, check: bool) -> list[Path]:
+    """Stop agent and recovery, and remove their units. Returns these. Raises SystemdError and OSError."""
+    units = [paths.agent_unit, *paths.recovery_units.values()]
+    there = [path for path in units if path.exists()]
+    if check:
+        return there
+    # First who asks for a recovery, and who waits for it.
+    for name in (AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH):
+        if paths.units / name in there:
+            removal.stop(name, installed=True)
+    for path in there:
+        path.unlink()
+    if there:
+        systemd.systemctl("daemon-reload")
+    return there
+
+
+def remove_directories(wanted: list[Path], *, check: bool) -> list[Path]:
+    """Remove directories, and those above them that are empty then. Returns what was asked for and was there."""
+    there = [path for path in wanted if path.is_dir()]
+    for path in [] if check else there:
+        shutil.rmtree(path)
+        for parent in path.parents:
+            if parent in STAYING or parent.is_mount() or any(parent.iterdir()):
+                break
+            parent.rmdir()
+    return there
+
+
+def main() -> None:
+    paths_of = {"type": "list", "elements": "path", "default": []}
+    module = AnsibleModule(argument_spec={"keep": paths_of, "also": paths_of}, supports_check_mode=True)
+    paths, check = Paths(), module.check_mode
+    keep, also = ([Path(each) for each in module.params[key]] for key in ("keep", "also"))
+    try:
+        found = remove_units(paths, check=check)
+        found += removal.remove_node_traces(paths, keep, check=check)
+        tool = node_library.plan(cli.__name__, paths.library, paths.command, present=False)
+        found += [paths.command, paths.library] if tool.files else []
+        if not check:
+            tool.apply()
+        found += remove_directories(also, check=check)
+    except (systemd.SystemdError, ImportError, OSError, ValueError) as error:
+        module.fail_json(msg=f"{error}. Run it again: it goes on from where it stopped.")
+    removed = [str(path) for path in found]
+    module.exit_json(
+        changed=bool(removed),
+        removed=removed,
+        diff={"before": "".join(f"{path}\n" for path in removed), "after": ""},
+    )
+
+
+if __name__ == "__main__":
+    main()
