@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import with_models
 from ansible_collections.baremetal.inference.plugins.module_utils.rolling.leaving import Wish, leaving
+from ansible_collections.baremetal.inference.plugins.module_utils.rolling.outages import Terms, outages
 from ansible_collections.baremetal.inference.plugins.module_utils.rolling.plan import Choice, plan
 
 
@@ -38,8 +39,23 @@ def leaving_plan(
     return asdict(leaving(hosts, Wish(instance, model, everything, orphans), allow_downtime=allow_downtime))
 
 
+def outage_plan(
+    hosts: Mapping[str, Mapping[str, Any]],
+    sizes: Sequence[str | int],
+    seconds: int,
+    allow_downtime: bool = False,
+) -> dict[str, Any]:
+    """The batches of a maintenance, and every problem."""
+    return asdict(outages(hosts, Terms(sizes, seconds, allow_downtime)))
+
+
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"update_plan": update_plan, "leaving_plan": leaving_plan, "with_models": with_models}
+        return {
+            "update_plan": update_plan,
+            "leaving_plan": leaving_plan,
+            "outage_plan": outage_plan,
+            "with_models": with_models,
+        }

@@ -24,6 +24,27 @@ ACTION = re.compile(r"^(Inst|Remv|Conf) (\S+)", re.M)
 FORM = "${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\n"
 """What dpkg-query shall say of each package, for read_installed."""
 
+OPTIONS = (
+    "--yes",
+    "--quiet",
+    "--no-install-recommends",
+    # Which of them may change is decided here, for each by itself.
+    "--allow-change-held-packages",
+    # A timer's own apt may be at work.
+    "--option=DPkg::Lock::Timeout=300",
+    # Nobody is there to ask: files that were edited stay.
+    "--option=Dpkg::Options::=--force-confdef",
+    "--option=Dpkg::Options::=--force-confold",
+)
+
+ENVIRONMENT = {
+    "LC_ALL": "C",
+    "LANGUAGE": "C",
+    "DEBIAN_FRONTEND": "noninteractive",
+    # Of needrestart: say which services use old files, and restart none of them.
+    "NEEDRESTART_MODE": "l",
+}
+
 WHOLE = ("installed", "triggers-awaited", "triggers-pending")
 HALF = ("half-installed", "unpacked", "half-configured")
 """States of a package that is on the node: all of it, and what an installation that failed leaves. Source: dpkg(1)."""
@@ -190,3 +211,11 @@ def microcode(cpuinfo: str, virtual: bool) -> str:
     """The package with the microcode of this processor; empty for a guest, whose host loads it, and for others."""
     vendor = re.search(r"^vendor_id\s*:\s*(\S+)", cpuinfo, re.M)
     return "" if virtual or not vendor else MICROCODE.get(vendor[1], "")
+
+
+def tail(output: str, words: str) -> str:
+    """What apt-get complained of, and else the end of what it said, where dpkg says what failed."""
+    errors = [line for line in words.splitlines() if line.startswith("E: ")]
+    if any("dpkg" in line for line in errors) or not errors:
+        return "\n".join([*output.splitlines()[-15:], *words.splitlines()[-15:]])
+    return "\n".join(errors) if "unmet dependencies" not in output else "\n".join([*output.splitlines()[-15:], *errors])

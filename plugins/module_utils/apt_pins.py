@@ -6,6 +6,7 @@ collection."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,9 +15,20 @@ PREFERENCES = ETC_APT / "preferences.d"
 HEADER = "Managed by Ansible, module baremetal.inference.apt_pins: changes made here are lost."
 
 
+ITEM = re.compile(r'^ +"\^(.*)\$";$', re.M)
+"""A line of a blacklist that the module wrote."""
+
+
 def file_name(name: str) -> str:
     """The name of every file of a set of pins."""
     return f"52-{name}"
+
+
+def held_patterns(name: str) -> list[str]:
+    """The packages that a set of pins holds, with * as a wildcard; empty where there is no such set. Raises OSError."""
+    path = ETC_APT / "apt.conf.d" / file_name(name)
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return [item.replace(".*", "*").replace("\\", "") for item in ITEM.findall(text)] if HEADER in text else []
 
 
 def preferences(pinned: Sequence[str], version: str, versions: Mapping[str, str] | None = None) -> str:

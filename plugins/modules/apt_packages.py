@@ -131,26 +131,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils import apt_pin
 
 CPUINFO = Path("/proc/cpuinfo")
 STATUS = Path("/var/lib/dpkg/status")
-OPTIONS = (
-    "--yes",
-    "--quiet",
-    "--no-install-recommends",
-    # Which of them may change is decided here, for each by itself.
-    "--allow-change-held-packages",
-    # A timer's own apt may be at work.
-    "--option=DPkg::Lock::Timeout=300",
-    # Nobody is there to ask: files that were edited stay.
-    "--option=Dpkg::Options::=--force-confdef",
-    "--option=Dpkg::Options::=--force-confold",
-)
-
-ENVIRONMENT = {
-    "LC_ALL": "C",
-    "LANGUAGE": "C",
-    "DEBIAN_FRONTEND": "noninteractive",
-    # Of needrestart: say which services use old files, and restart none of them.
-    "NEEDRESTART_MODE": "l",
-}
 
 
 class PackageError(Exception):
@@ -165,7 +145,7 @@ class Manager:
         self.lists = lists
 
     def run(self, *command: str) -> tuple[int, str, str]:
-        return self.module.run_command(list(command), environ_update=ENVIRONMENT)
+        return self.module.run_command(list(command), environ_update=ap.ENVIRONMENT)
 
     def installed(self, names: list[str]) -> dict[str, ap.Installed]:
         """What is installed of some packages, all where none is named. Raises PackageError."""
@@ -193,9 +173,9 @@ class Manager:
             unknown, installed, removed = self.simulate(changes)
             unavailable += unknown
             if not self.module.check_mode and (installed or removed):
-                code, output, words = self.run("apt-get", *OPTIONS, "install", *changes)
+                code, output, words = self.run("apt-get", *ap.OPTIONS, "install", *changes)
                 if code:
-                    raise PackageError(f"apt-get failed ({code}): {_tail(output, words)}")
+                    raise PackageError(f"apt-get failed ({code}): {ap.tail(output, words)}")
         return {
             "changed": bool(installed or removed),
             "installed": installed,
@@ -207,7 +187,7 @@ class Manager:
     def simulate(self, changes: list[str]) -> tuple[list[str], list[str], list[str]]:
         """What no source has, and what apt-get would install and remove. Raises PackageError."""
         with self.future() as future:
-            code, output, words = self.run("apt-get", *OPTIONS, *future, "--simulate", "install", *changes)
+            code, output, words = self.run("apt-get", *ap.OPTIONS, *future, "--simulate", "install", *changes)
         if code:
             unknown = ap.unknown(words)
             if self.module.check_mode and self.module.params["allow_unavailable"]:
@@ -215,7 +195,7 @@ class Manager:
                 names = [name for name in changes if not name.startswith("--")]
                 return unknown, [n for n in names if not n.endswith("-")], [n[:-1] for n in names if n.endswith("-")]
             where = f" {self.offers(unknown)}" if unknown else ""
-            raise PackageError(f"Nothing was changed. apt-get says: {_tail(output, words)}{where}")
+            raise PackageError(f"Nothing was changed. apt-get says: {ap.tail(output, words)}{where}")
         planned = ap.actions(output)
         found = ap.objections(self.lists, self.installed([]), planned)
         if found:
@@ -251,14 +231,6 @@ class Manager:
     def components(self) -> list[str]:
         _code, output, _words = self.run("apt-get", "indextargets", "--format", "$(COMPONENT)", "Created-By: Packages")
         return ap.read_components(output)
-
-
-def _tail(output: str, words: str) -> str:
-    """What apt-get complained of, and else the end of what it said, where dpkg says what failed."""
-    errors = [line for line in words.splitlines() if line.startswith("E: ")]
-    if any("dpkg" in line for line in errors) or not errors:
-        return "\n".join([*output.splitlines()[-15:], *words.splitlines()[-15:]])
-    return "\n".join(errors) if "unmet dependencies" not in output else "\n".join([*output.splitlines()[-15:], *errors])
 
 
 def guest(module: AnsibleModule) -> bool:

@@ -93,6 +93,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils.apt_pins import (
     ETC_APT,
     HEADER,
+    ITEM,
     PREFERENCES,
     file_name,
     preferences,
@@ -100,9 +101,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.apt_pins impor
 
 PACKAGE = re.compile(r"[a-z0-9][a-z0-9.+*-]+")
 """A package's name, with wildcards. Source: Debian policy 5.6.1."""
-
-ITEM = re.compile(r'^ +"\^(.*)\$";$', re.M)
-"""A line of a blacklist that this module wrote."""
 
 VERSION = re.compile(r"[0-9][A-Za-z0-9.+:~*-]*")
 """A version with wildcards. Source: Debian policy 5.6.12; a bare wildcard would pin nothing."""

@@ -31,7 +31,7 @@ options:
     required: true
   state:
     description:
-      - V(drained) records the intent.
+      - V(drained) records the intent. One of its own gets another O(reason).
       - V(idle) waits until the engine itself has no request at work or waiting. An engine that does not run has none.
       - V(undrained) takes the intent back.
     type: str
@@ -162,7 +162,8 @@ def main() -> None:
                 msg="" if found == 0 else f"{name} is not idle: {words}",
             )
         own = present is not None and present.owner == owner
-        changed = own if given["state"] == "undrained" else present is None
+        another = own and present is not None and present.reason != given["reason"]
+        changed = own if given["state"] == "undrained" else present is None or another
         if changed and not module.check_mode:
             if given["state"] == "undrained":
                 present = drains.undrain(paths, name, owner, now).drain

@@ -131,8 +131,9 @@ def caches(cache_path: Path, names: Sequence[str]) -> list[Path]:
 
 def node_traces(paths: Paths) -> list[Path]:
     """What is ours on a node without instances, agent and recovery, and what is no engine's: files and directories."""
-    run = paths.root / "run/inference"
-    found = [paths.target, paths.etc, paths.state, run, *sorted(paths.textfiles.glob(METRICS))]
+    # Beside them lie the trials of the role common, which stays.
+    memory = [paths.recovery_requests, paths.recovered_meanwhile("").parent, paths.share, paths.gpu_clocks]
+    found = [paths.target, paths.etc, paths.state, *memory, *sorted(paths.textfiles.glob(METRICS))]
     return [path for path in found if path.exists()]
 
 

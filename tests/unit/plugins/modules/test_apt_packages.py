@@ -46,7 +46,7 @@ class Node:
                 self.status = Path(word.rpartition("=")[2]).read_text()
             if word.startswith("--option=Dir::Etc::PreferencesParts="):
                 self.preferences = {path.name: path.read_text() for path in Path(word.rpartition("=")[2]).iterdir()}
-        self.asked.append([word for word in argv if word not in apt_packages.OPTIONS])
+        self.asked.append([word for word in argv if word not in apt_packages.ap.OPTIONS])
         return self.code, self.plan if "--simulate" in argv else "", self.words
 
     def apply(self, *present: str, check: bool = False, lenient: bool = False, **lists: Any) -> dict[str, Any]:
@@ -109,8 +109,8 @@ def test_a_version_that_is_nowhere(node: Node) -> None:
 
 def test_words_of_dpkg_are_told() -> None:
     words = "E: Sub-process /usr/bin/dpkg returned an error code (1)"
-    assert "no space left" in apt_packages._tail("Unpacking x\n no space left on device", words)
-    assert apt_packages._tail("Reading package lists...", "W: x\nE: Unable to locate package y") == (
+    assert "no space left" in apt_packages.ap.tail("Unpacking x\n no space left on device", words)
+    assert apt_packages.ap.tail("Reading package lists...", "W: x\nE: Unable to locate package y") == (
         "E: Unable to locate package y"
     )
 

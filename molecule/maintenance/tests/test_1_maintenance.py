@@ -1,0 +1,199 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Updates, clean-up and reboots under load: no client notices, and what breaks a node stops the roll."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from typing import Any
+
+import pytest
+from fleet import Fleet, unharmed
+from node import Node, changes, playbook, wait_for
+from repository import Package, Repository
+
+MAINTENANCE = "baremetal.inference.maintenance"
+
+# What apt calls the origin of a repository without a label, in a directory.
+SECURITY = ["localhost"]
+
+BREAKS = "systemctl stop vllm@main.service"
+
+
+def maintain(fleet: Fleet, *options: str, check: bool = True, **extra: Any) -> str:
+    """Run the maintenance with the updates of our repository alone; returns what it printed."""
+    given = {"maintenance_security_labels": SECURITY, "maintenance_lists_seconds": 0, **extra}
+    return playbook(fleet.limit, *options, check=check, name=MAINTENANCE, **given)
+
+
+def publish(fleet: Fleet, version: str, postinst: str = "") -> None:
+    """A new version of the package."""
+    scripts = {"postinst": postinst} if postinst else {}
+    files = {"/usr/share/harmless/version": f"{version}\n"}
+    for node in fleet.nodes:
+        Repository(node, "Harmless").publish([Package("harmless", version, files=files, scripts=scripts)])
+
+
+def versions(fleet: Fleet) -> list[str]:
+    return [node.run("dpkg-query --show --showformat='${Version}' harmless") for node in fleet.nodes]
+
+
+@pytest.fixture(scope="module")
+def packaged(fleet: Fleet) -> Fleet:
+    """Nodes that have a package, of which there is a newer version."""
+    publish(fleet, "1")
+    for node in fleet.nodes:
+        node.run("apt-get -qq install --yes harmless")
+    publish(fleet, "2")
+    return fleet
+
+
+def test_check_mode_tells_and_changes_nothing(packaged: Fleet) -> None:
+    pids = [node.engine_pid() for node in packaged.nodes]
+    output = maintain(packaged, "--check")
+    first, second = packaged.nodes
+    assert f"batch 1: {first.name}: update harmless 1 → 2, drained" in output, output
+    assert f"batch 2: {second.name}: update harmless 1 → 2, drained" in output
+    assert '"would be updated"' in output and '"reboot due": "no"' in output
+    assert changes(output) == 0
+    assert versions(packaged) == ["1", "1"]
+    assert [node.engine_pid() for node in packaged.nodes] == pids
+
+
+def test_a_part_is_chosen_by_its_tag(packaged: Fleet) -> None:
+    output = maintain(packaged, "--tags", "disks,cleanup")
+    assert "GiB free" in output and "update harmless" not in output
+    assert versions(packaged) == ["1", "1"]
+    assert "found none" in " ".join(maintain(packaged, "--tags", "bogus", check=False).split())
+
+
+def test_updates_roll_over_both_nodes_and_no_client_notices(packaged: Fleet) -> None:
+    packaged.wait_up()
+    node = packaged.nodes[1]
+    image = node.run("docker inspect --format '{{.Config.Image}}' vllm-main")
+    node.run(f"docker create --name vllm-gone {image} true")
+    pids = [each.engine_pid() for each in packaged.nodes]
+    said: list[str] = []
+    unharmed(packaged.load().during(lambda: said.append(maintain(packaged)), seconds_after=3))
+    assert versions(packaged) == ["2", "2"]
+    # Nothing restarts an engine that needs no restart.
+    assert [each.engine_pid() for each in packaged.nodes] == pids
+    assert not any("maintenance" in drains for drains in packaged.drains())
+    assert packaged.up() == sorted(each.name for each in packaged.nodes)
+    assert said[0].count("harmless 1 → 2") >= 4 and "container vllm-gone" in said[0]
+    assert "vllm-gone" not in node.run("docker ps --all")
+
+
+def test_right_after_nothing_is_left_to_do(packaged: Fleet) -> None:
+    output = maintain(packaged)
+    assert changes(output) == 0, output
+    assert all(f"nothing is due on {node.name}" in output for node in packaged.nodes)
+
+
+def test_an_update_that_breaks_a_node_stops_the_roll(packaged: Fleet) -> None:
+    packaged.wait_up()
+    publish(packaged, "3", postinst=BREAKS)
+    first, second = packaged.nodes
+    pid = second.engine_pid()
+    said: list[str] = []
+    unharmed(packaged.load().during(lambda: said.append(maintain(packaged, check=False))))
+    words = " ".join(said[0].split())
+    assert f"maintenance.yml stopped: it failed on {first.name}" in words, said[0][-3000:]
+    assert f"{first.name} stays drained" in words and f"{second.name} was not touched" in words
+    assert versions(packaged) == ["3", "2"] and second.engine_pid() == pid
+    drains = packaged.drains()
+    assert "maintenance failed" in drains[0] and "maintenance" not in drains[1]
+    assert packaged.up() == [second.name]
+
+
+def test_when_the_cause_is_gone_it_goes_on(packaged: Fleet) -> None:
+    publish(packaged, "4")
+    unharmed(packaged.load().during(lambda: maintain(packaged)))
+    assert versions(packaged) == ["4", "4"]
+    assert not any("maintenance" in drains for drains in packaged.drains())
+    packaged.wait_up()
+    assert packaged.answers() == ["I am tiny-a."] * 2
+
+
+def test_a_certificate_that_ends_soon_fails_the_run(packaged: Fleet) -> None:
+    node = packaged.nodes[1]
+    options = "-x509 -newkey rsa:2048 -nodes -subj /CN=test -days 3"
+    node.run(f"openssl req {options} -keyout /root/key.pem -out /root/cert.pem 2>/dev/null")
+    output = maintain(packaged.only(node), "--tags", "certificates", check=False, certificates=["/root/cert.pem"])
+    assert "/root/cert.pem has 2 days left" in " ".join(output.split())
+    output = maintain(
+        packaged.only(node),
+        "--tags",
+        "certificates",
+        certificates=["/root/cert.pem"],
+        maintenance_certificate_fail_days=1,
+    )
+    assert "/root/cert.pem has 2 days left" in output
+    node.run("rm /root/cert.pem /root/key.pem")
+
+
+class Boots:
+    """Starts a node that has shut down, as a machine's firmware does."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.count = 0
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Boots:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_what: object) -> None:
+        self._ends.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ends.wait(1):
+            if not self.runs():
+                self.count += 1
+                subprocess.run(["docker", "start", self.node.name], check=True, capture_output=True)
+
+    def runs(self) -> bool:
+        command = ["docker", "inspect", "--format", "{{.State.Running}}", self.node.name]
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip() == "true"
+
+
+@pytest.mark.full
+def test_a_node_reboots_only_where_that_is_due_and_allowed(packaged: Fleet) -> None:
+    """A container's reboot is its restart; that of a machine is the scenario vm's."""
+    packaged.wait_up()
+    gateway, node = packaged.nodes
+    node.run("touch /run/reboot-required; echo libc6 >/run/reboot-required.pkgs")
+    address = node.address
+    output = maintain(packaged)
+    assert changes(output) == 0 and "libc6" in output
+    with Boots(node) as boots:
+        said: list[str] = []
+        unharmed(packaged.load().during(lambda: said.append(maintain(packaged, reboot_allowed=True))))
+    assert boots.count == 1, said
+    assert node.address == address
+    assert '"rebooted": "yes"' in said[0] and f"nothing is due on {gateway.name}" in said[0]
+    packaged.wait_up()
+    assert node.ask() == "I am tiny-a."
+    assert not any("maintenance" in drains for drains in packaged.drains())
+
+
+@pytest.mark.full
+def test_a_reboot_that_clients_would_see_is_refused(packaged: Fleet) -> None:
+    gateway, node = packaged.nodes
+    gateway.run("touch /run/reboot-required")
+    words = " ".join(maintain(packaged, check=False, reboot_allowed=True).split())
+    assert f"{gateway.name} is a gateway, too" in words
+    gateway.run("rm /run/reboot-required")
+    assert json.loads(node.run("inferctl releases --json"))["lock"] is None
+
+
+def test_the_repository_goes(packaged: Fleet) -> None:
+    for node in packaged.nodes:
+        node.run("apt-get -qq purge --yes harmless")
+        Repository(node, "Harmless").remove()
+        wait_for("apt is done", lambda node=node: "harmless" not in node.run("dpkg --get-selections"), 10)

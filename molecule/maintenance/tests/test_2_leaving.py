@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An instance leaves under load, then a whole node: nothing of ours is left that was not there before."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fleet import Fleet, unharmed
+from node import EPHEMERAL, Node, changes, playbook
+
+DECOMMISSION = "baremetal.inference.decommission"
+
+STAYS = re.compile(
+    r"""
+    # What packages bring, and what dpkg, apt and their scripts make.
+    (?:/usr/(?!local/)|/var/lib/(?!inference|prometheus)|/var/cache/(?!inference)|/var/log/|/var/backups/|/boot/|/home|/opt|/srv)
+    |/etc/(?:alternatives|ssl|ld\.so|cron|default|init\.d|rc\d?\.d|logrotate\.d|apparmor|bash_completion|ca-certificates|dbus-1
+            |dpkg|emacs|gnutls|kernel|ldap|libnl|pam\.d|perl|profile\.d|python|rsyslog|sgml|sysctl\.d|systemd/(?!system/(?:inference|vllm))
+            |ucf|udev|update-motd|X11|xdg|xml|vim|containerd|cni|logcheck|needrestart|pki|environment|rmt|gss|ethertypes)
+    # Users and groups of packages.
+    |/etc/(?:passwd|group|shadow|gshadow|subuid|subgid)-?$
+    # The baseline of the role common, as docs/maintenance.md lists it.
+    |/etc/(?:ssh|apt|nftables|security|modules-load\.d|modprobe\.d|tmpfiles\.d|chrony|hosts|motd|issue|netconfig|mke2fs|nfs|unattended)
+    # Docker, which remove_packages=true takes along, with the memory of what was set for it.
+    |/etc/docker|/root/\.docker|/var/lib/inference(?:/docker-daemon\.json)?$
+    # Models, which remove_models=true takes along; Ansible's own, and the shell's.
+    |/root/\.(?:ansible|cache|gnupg)
+    """,
+    re.VERBOSE,
+)
+
+
+def leave(*options: str, check: bool = True, **extra: Any) -> str:
+    """Run the playbook, over all nodes and gateways; returns what it printed."""
+    return playbook("all", *options, check=check, name=DECOMMISSION, **extra)
+
+
+def listing(node: Node) -> dict[str, str]:
+    """Every path with its kind, as prepare.yml has listed them."""
+    return dict(reversed(line.split(" ", 1)) for line in node.run("find / -xdev -printf '%y %p\\n'").splitlines())
+
+
+def before(node: Node) -> set[str]:
+    return {line.split(" ", 1)[1] for line in (EPHEMERAL / f"{node.name}.files").read_text().splitlines()}
+
+
+def test_what_is_not_clear_or_would_be_missed_is_refused(fleet: Fleet) -> None:
+    first, second = fleet.nodes
+    for wrong, words in (
+        ({"instance": "main"}, "has nobody else for it"),
+        ({"instance": "main", "model": "tiny-a"}, "found instance, model"),
+        ({"node": second.name}, 'confirm "'),
+        ({"node": first.name, "confirm": first.name}, "leaves the group gateway first"),
+        ({"instance": "main", "on": "nobody"}, 'found "nobody"'),
+    ):
+        assert words in " ".join(leave(check=False, **wrong).split()), wrong
+    assert "leaves out" in playbook(second.name, name=DECOMMISSION, check=False, instance="main")
+    assert fleet.answers() == ["I am tiny-a."] * 2
+
+
+def test_orphans_are_listed_and_only_removed_when_asked_for(fleet: Fleet) -> None:
+    declared = [{"name": "other", "model": "tiny-a", "port": 5006, "accelerator": "cpu"}]
+    output = leave(instances=declared)
+    assert output.count("main is on the node, and the inventory does not declare it") == 2
+    assert changes(output) == 0
+
+
+def test_an_instance_leaves_and_no_client_notices(fleet: Fleet) -> None:
+    fleet.wait_up()
+    node = fleet.nodes[1]
+    output = leave("--check", instance="main", on=node.name)
+    assert f"{node.name}: main (tiny-a) leaves; the inventory still declares it" in output
+    assert changes(output) > 0 and fleet.answers() == ["I am tiny-a."] * 2
+    unharmed(fleet.load().during(lambda: leave(instance="main", on=node.name)))
+    assert fleet.up() == [fleet.nodes[0].name]
+    assert not [path for path in listing(node) if "vllm@main" in path or "/main.json" in path]
+    assert node.run("docker ps --all --quiet") == "" and node.run("docker images --quiet") == ""
+    assert ":5005" not in node.run("ss -ltn") and "5005" not in node.run("nft list table inet inference")
+    assert "5004" in node.run("nft list table inet inference")
+    assert changes(leave(instance="main", on=node.name)) == 0
+
+
+def test_a_node_leaves_and_nothing_is_left(fleet: Fleet) -> None:
+    node = fleet.nodes[1]
+    wanted = {"node": node.name, "confirm": node.name, "remove_models": True}
+    output = leave("--check", **wanted)
+    assert changes(output) > 0 and "inference-agent" in node.run("systemctl list-units --all")
+    unharmed(fleet.load().during(lambda: leave(**wanted)))
+    owned = set(node.run("cat /var/lib/dpkg/info/*.list").splitlines())
+    left = sorted(path for path in set(listing(node)) - before(node) - owned if not STAYS.match(path))
+    assert left == []
+    assert not [line for line in node.run("getent passwd").splitlines() if line.startswith("inference:")]
+    units = node.run("systemctl list-units --all --plain --no-legend; systemctl list-timers --all")
+    assert "inference" not in units and "vllm" not in units
+    assert ":5004" not in node.run("ss -ltn")
+    assert "dport 50" not in node.run("nft list table inet inference")
+    assert changes(leave(**wanted)) == 0
+    assert sorted(path for path in set(listing(node)) - before(node) - owned if not STAYS.match(path)) == []
+
+
+def test_the_other_node_serves_on(fleet: Fleet) -> None:
+    assert fleet.nodes[0].ask() == "I am tiny-a."
+    assert fleet.up() == [fleet.nodes[0].name]
