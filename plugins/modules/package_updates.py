@@ -121,7 +121,8 @@ class Manager:
         planned = self.simulate(coming, held) if coming else []
         if planned and not self.module.check_mode:
             self.run("apt-get", *ap.OPTIONS, "install", "--only-upgrade", *coming)
-            self.hold(free)
+            if free:
+                self.hold(free)
         # After the updates: a newer version may be what a package is missing that failed to install.
         if half and not self.module.check_mode and up.half(self._installed()):
             self.run("dpkg", "--configure", "--pending", "--force-confdef", "--force-confold")
@@ -163,7 +164,7 @@ class Manager:
         """Hold what was let go for this time."""
         selections = "".join(f"{name} hold\n" for name in names)
         code, output, words = self.module.run_command(["dpkg", "--set-selections"], data=selections)
-        if names and code:
+        if code:
             raise UpdateError(f"dpkg --set-selections failed ({code}): {(words or output).strip()}")
 
 

@@ -1,0 +1,198 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The modules that take things off a node: foreseen, done, and nothing to do the second time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+
+from ansible_collections.baremetal.inference.plugins.module_utils import recovery_units
+from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.model_store import Store
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    docker_disk,
+    files,
+    releases,
+    removal,
+    systemd,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
+from ansible_collections.baremetal.inference.plugins.modules import (
+    engine_facts,
+    engine_removal,
+    model_removal,
+    node_removal,
+)
+
+RunModule = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    """A node with one instance that is started, and one that is not."""
+    paths = Paths(tmp_path)
+    for module in (engine_removal, engine_facts, node_removal, model_removal):
+        monkeypatch.setattr(module, "Paths", lambda: paths)
+    monkeypatch.setattr(engine_removal, "Docker", lambda: Docker(tmp_path / "docker.sock"))
+    monkeypatch.setattr(removal, "FORGET_SECONDS", 0)
+    monkeypatch.setattr(systemd, "systemctl", lambda *_words: "")
+
+    def show(units: Iterable[str], _properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {
+            unit: {"ActiveState": "active" if paths.units.joinpath(unit).exists() else "inactive"} for unit in units
+        }
+
+    monkeypatch.setattr(systemd, "show", show)
+    for number, name in enumerate(("main", "other")):
+        stored = StoredModel(f"/mnt/models/{name}/ab12cd34ef56", "ab12cd34ef56")
+        instance = Instance(name=name, model=f"{name}-model", port=5005 + number, accelerator="cpu")
+
+        def rendered(release: int, instance: Instance = instance, stored: StoredModel = stored) -> Any:
+            return render(instance, [], stored, "vllm@sha256:1", Settings(), number=release)
+
+        releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)
+        (tmp_path / "cache" / name).mkdir(parents=True)
+    releases.activate(paths, "main", 1)
+    return paths
+
+
+def test_which_instances_a_node_has(paths: Paths, run_module: RunModule) -> None:
+    found = run_module(engine_facts)
+    assert [(one["name"], one["release"], one["serving"]) for one in found["instances"]] == [
+        ("main", 1, True),
+        ("other", None, False),
+    ]
+    assert found["instances"][0]["model"] == "main-model" and found["bridges"] == []
+
+
+def test_an_instance_goes_with_its_cache(paths: Paths, run_module: RunModule) -> None:
+    given = {"names": ["main"], "cache_path": str(paths.root / "cache")}
+    foreseen = run_module(engine_removal, check=True, **given)
+    assert foreseen["removed"] == ["main"] and paths.unit("main").exists()
+    found = run_module(engine_removal, **given)
+    assert found["removed"] == foreseen["removed"] and found["also"] == foreseen["also"]
+    assert found["also"] == [str(paths.root / "cache/main")]
+    assert not (paths.root / "cache/main").exists() and (paths.root / "cache/other").exists()
+    assert run_module(engine_removal, **given)["changed"] is False
+
+
+def test_its_container_and_image_go_with_it(
+    paths: Paths, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (paths.root / "docker.sock").touch()
+    asked: list[set[str]] = []
+
+    def forget(_disk: docker_disk.Disk, before: set[str]) -> list[docker_disk.Item]:
+        asked.append(before)
+        return [docker_disk.Item("image", "vllm@sha256:1", 1)]
+
+    monkeypatch.setattr(docker_disk.Disk, "forget", forget)
+    monkeypatch.setattr(removal, "remove_container", lambda _docker, name: name == "main")
+    found = run_module(engine_removal, names=["main"])
+    assert found["also"] == ["container of main", "image vllm@sha256:1"]
+    assert asked == [{"vllm@sha256:1"}]
+
+
+def test_a_node_goes_only_without_instances(paths: Paths, run_module: RunModule) -> None:
+    assert "main, other must leave the node first" in run_module(node_removal)["msg"]
+    assert run_module(node_removal, check=True)["changed"] is True
+
+
+def test_the_rest_of_a_node_goes(paths: Paths, run_module: RunModule) -> None:
+    run_module(engine_removal, names=["main", "other"])
+    kept = paths.state / "docker-daemon.json"
+    texts = {path: recovery_units.render()[name] for name, path in paths.recovery_units.items()}
+    for path in (
+        paths.agent_unit,
+        paths.target,
+        paths.command,
+        paths.library / "x.py",
+        kept,
+        paths.etc / "doctor.json",
+    ):
+        files.write(path, "x")
+    for path, text in texts.items():
+        files.write(path, text)
+    given = {"keep": [str(kept)], "also": [str(paths.root / "cache")]}
+    foreseen = run_module(node_removal, check=True, **given)
+    found = run_module(node_removal, **given)
+    assert found["removed"] == foreseen["removed"] and found["changed"]
+    assert [path for path in paths.root.rglob("*") if path.is_file()] == [kept]
+    assert not (paths.root / "cache").exists()
+    assert run_module(node_removal, **given)["changed"] is False
+
+
+# --- models
+
+
+@pytest.fixture
+def store(
+    paths: Paths, tmp_path: Path, write_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Path]:
+    """A store with one model that a release needs, and one that none does."""
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_given, **_more: None)
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/mountinfo").write_text("22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n")
+    found = {}
+    for fill, name in enumerate(("needed", "idle")):
+        source = write_model(tmp_path / f"source-{name}", fill=fill)
+        manifest, _problems = build(source, name, HashCache())
+        assert manifest
+        plan = Store(tmp_path / "models", HashCache()).plan(name, manifest)
+        Store(tmp_path / "models", HashCache()).publish(plan, source)
+        found[name] = plan.path
+    for name in ("main", "other"):
+        file = paths.release(name, 1) / releases.RELEASE_FILE
+        file.write_text(file.read_text().replace(f"/mnt/models/{name}/ab12cd34ef56", str(found["needed"])))
+        unit = paths.release(name, 1) / f"vllm@{name}.service"
+        unit.write_text(unit.read_text().replace(f"/mnt/models/{name}/ab12cd34ef56", str(found["needed"])))
+    releases.activate(paths, "main", 1)
+    return found
+
+
+def test_what_a_release_needs_stays(store: dict[str, Path], tmp_path: Path, run_module: RunModule) -> None:
+    given = {"store": str(tmp_path / "models"), "models": ["needed", "idle"]}
+    foreseen = run_module(model_removal, check=True, **given)
+    assert foreseen["removed"] == [str(store["idle"])] and store["idle"].exists()
+    found = run_module(model_removal, **given)
+    assert found["removed"] == foreseen["removed"] and "release 1 of main" in found["kept"][0]
+    assert not store["idle"].parent.exists() and store["needed"].is_dir()
+    assert run_module(model_removal, **given)["changed"] is False
+
+
+def test_other_models_are_not_looked_at(store: dict[str, Path], tmp_path: Path, run_module: RunModule) -> None:
+    assert run_module(model_removal, store=str(tmp_path / "models"), models=["else"])["changed"] is False
+
+
+def test_it_is_foreseen_what_those_need_that_leave(
+    store: dict[str, Path], tmp_path: Path, run_module: RunModule
+) -> None:
+    given = {"store": str(tmp_path / "models"), "everything": True}
+    assert run_module(model_removal, check=True, leaving=["main"], **given)["removed"] == [str(store["idle"])]
+    everything = run_module(model_removal, check=True, leaving=["main", "other"], **given)
+    assert sorted(everything["removed"]) == sorted(map(str, store.values()))
+
+
+def test_an_empty_store_goes(store: dict[str, Path], paths: Paths, tmp_path: Path, run_module: RunModule) -> None:
+    run_module(engine_removal, names=["main", "other"])
+    (tmp_path / "models/.incoming/x").mkdir(parents=True)
+    given = {"store": str(tmp_path / "models"), "everything": True}
+    assert run_module(model_removal, **given)["changed"] is True
+    assert not (tmp_path / "models").exists()
+    assert run_module(model_removal, **given)["changed"] is False
+
+
+def test_containers_of_those_that_leave_need_nothing() -> None:
+    text = json.dumps([{"Name": "/vllm-main", "x": 1}, {"Name": "/app"}])
+    assert json.loads(model_removal.without_containers(text, ["main"])) == [{"Name": "/app"}]
+    assert model_removal.without_containers(text, []) == text
+    assert model_removal.without_containers("", ["main"]) == ""
