@@ -54,8 +54,8 @@ def test_check_mode_tells_and_changes_nothing(packaged: Fleet) -> None:
     pids = [node.engine_pid() for node in packaged.nodes]
     output = maintain(packaged, "--check")
     first, second = packaged.nodes
-    assert f"batch 1: {first.name}: update harmless 1 → 2, drained" in output, output
-    assert f"batch 2: {second.name}: update harmless 1 → 2, drained" in output
+    assert f"batch 1: {first.name}: update harmless 1 -> 2, drained" in output, output
+    assert f"batch 2: {second.name}: update harmless 1 -> 2, drained" in output
     assert '"would be updated"' in output and '"reboot due": "no"' in output
     assert changes(output) == 0
     assert versions(packaged) == ["1", "1"]
@@ -82,7 +82,7 @@ def test_updates_roll_over_both_nodes_and_no_client_notices(packaged: Fleet) -> 
     assert [each.engine_pid() for each in packaged.nodes] == pids
     assert not any("maintenance" in drains for drains in packaged.drains())
     assert packaged.up() == sorted(each.name for each in packaged.nodes)
-    assert said[0].count("harmless 1 → 2") >= 4 and "container vllm-gone" in said[0]
+    assert said[0].count("harmless 1 -> 2") >= 4 and "container vllm-gone" in said[0]
     assert "vllm-gone" not in node.run("docker ps --all")
 
 

@@ -53,7 +53,7 @@ def test_what_is_not_clear_or_would_be_missed_is_refused(fleet: Fleet) -> None:
         ({"instance": "main", "model": "tiny-a"}, "found instance, model"),
         ({"node": second.name}, 'confirm "'),
         ({"node": first.name, "confirm": first.name}, "leaves the group gateway first"),
-        ({"instance": "main", "on": "nobody"}, 'found "nobody"'),
+        ({"instance": "main", "host": "nobody"}, 'found "nobody"'),
     ):
         assert words in " ".join(leave(check=False, **wrong).split()), wrong
     assert "leaves out" in playbook(second.name, name=DECOMMISSION, check=False, instance="main")
@@ -70,16 +70,16 @@ def test_orphans_are_listed_and_only_removed_when_asked_for(fleet: Fleet) -> Non
 def test_an_instance_leaves_and_no_client_notices(fleet: Fleet) -> None:
     fleet.wait_up()
     node = fleet.nodes[1]
-    output = leave("--check", instance="main", on=node.name)
+    output = leave("--check", instance="main", host=node.name)
     assert f"{node.name}: main (tiny-a) leaves; the inventory still declares it" in output
     assert changes(output) > 0 and fleet.answers() == ["I am tiny-a."] * 2
-    unharmed(fleet.load().during(lambda: leave(instance="main", on=node.name)))
+    unharmed(fleet.load().during(lambda: leave(instance="main", host=node.name)))
     assert fleet.up() == [fleet.nodes[0].name]
     assert not [path for path in listing(node) if "vllm@main" in path or "/main.json" in path]
     assert node.run("docker ps --all --quiet") == "" and node.run("docker images --quiet") == ""
     assert ":5005" not in node.run("ss -ltn") and "5005" not in node.run("nft list table inet inference")
     assert "5004" in node.run("nft list table inet inference")
-    assert changes(leave(instance="main", on=node.name)) == 0
+    assert changes(leave(instance="main", host=node.name)) == 0
 
 
 def test_a_node_leaves_and_nothing_is_left(fleet: Fleet) -> None:

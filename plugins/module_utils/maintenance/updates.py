@@ -32,7 +32,7 @@ class Update:
     """Of the archives that have the new version, as Debian-Security."""
 
     def __str__(self) -> str:
-        return f"{self.name} {self.old or '(new)'} → {self.new}"
+        return f"{self.name} {self.old or '(new)'} -> {self.new}"
 
 
 def parse(output: str) -> list[Update]:

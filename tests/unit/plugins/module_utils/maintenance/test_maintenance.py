@@ -33,8 +33,8 @@ def test_a_simulation_is_read() -> None:
     found = {one.name: one for one in updates.parse(SIMULATED)}
     assert list(found) == ["libcurl4", "curl", "tzdata", "linux-image-6.1.0-51-amd64", "plain", "nowhere"]
     assert found["libcurl4"].labels == ("Debian", "Debian-Security")
-    assert str(found["curl"]) == "curl 7.88.1-10 → 7.88.1-11"
-    assert str(found["linux-image-6.1.0-51-amd64"]) == "linux-image-6.1.0-51-amd64 (new) → 6.1.150-1"
+    assert str(found["curl"]) == "curl 7.88.1-10 -> 7.88.1-11"
+    assert str(found["linux-image-6.1.0-51-amd64"]) == "linux-image-6.1.0-51-amd64 (new) -> 6.1.150-1"
     assert found["nowhere"].labels == () and found["plain"].labels == ("localhost",)
     assert updates.removals(SIMULATED) == ["old-thing"]
 

@@ -20,7 +20,7 @@ def node(*names: str, up: tuple[str, ...] | None = None, hold: int = 120, **more
     item = {"serving": True, "running": True, "swapping": False, "drained_by": "", **more.pop("item", {})}
     seen = [{"name": name, "gateway": "gw", "up": list(up or ()), "hold_seconds": hold} for name in names]
     return {
-        "due": ["update curl 1 → 2"],
+        "due": ["update curl 1 -> 2"],
         "outage": True,
         "reboot": False,
         "gateway": False,
@@ -47,7 +47,7 @@ def test_a_canary_and_then_growing_batches() -> None:
     made = plan(fleet(9))
     assert order(made) == [["n1"], ["n2", "n3"], ["n4", "n5", "n6", "n7"], ["n8", "n9"]]
     assert made.problems == []
-    assert made.lines[0] == "batch 1: n1: update curl 1 → 2, drained"
+    assert made.lines[0] == "batch 1: n1: update curl 1 -> 2, drained"
 
 
 def test_one_replica_stays() -> None:
