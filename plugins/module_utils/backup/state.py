@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..exposition import Samples
 from ..node import files
 from . import repository
 from .places import JOBS, Places
@@ -69,25 +70,15 @@ def publish(places: Places, value: dict[str, Any]) -> None:
 
 
 def metrics(value: dict[str, Any]) -> str:
-    """The text of the metrics file. Source of the form: Prometheus' text format 0.0.4."""
-    samples: dict[str, list[str]] = {name: [] for name in _HELP}
+    """The text of the metrics file."""
+    samples = Samples(_HELP)
     for job in JOBS:
         known = value["jobs"].get(job, {})
-        label = f'{{job="{job}"}}'
-        for name, key in (
-            ("inference_backup_last_success_timestamp_seconds", "succeeded"),
-            ("inference_backup_last_run_timestamp_seconds", "ended"),
-            ("inference_backup_duration_seconds", "seconds"),
-        ):
-            if key in known:
-                samples[name].append(f"{label} {known[key]:.1f}".removesuffix(".0"))
-        if "ok" in known:
-            samples["inference_backup_last_run_success"].append(f"{label} {int(known['ok'])}")
+        samples.add("inference_backup_last_success_timestamp_seconds", known.get("succeeded"), job=job)
+        samples.add("inference_backup_last_run_timestamp_seconds", known.get("ended"), job=job)
+        samples.add("inference_backup_last_run_success", known.get("ok"), job=job)
+        samples.add("inference_backup_duration_seconds", known.get("seconds"), job=job)
         if "bytes" in known:
-            samples["inference_backup_size_bytes"].append(f" {known['bytes']}")
-            samples["inference_backup_added_bytes"].append(f" {known['added']}")
-    lines = []
-    for name, text in _HELP.items():
-        if samples[name]:
-            lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge", *(name + each for each in samples[name])]
-    return "".join(f"{line}\n" for line in lines)
+            samples.add("inference_backup_size_bytes", known["bytes"])
+            samples.add("inference_backup_added_bytes", known["added"])
+    return samples.text()

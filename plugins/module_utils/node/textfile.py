@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..exposition import Samples
 from .health import VERDICTS
 
 
@@ -37,34 +38,15 @@ _HELP = {
 
 
 def render(instances: Iterable[InstanceMetrics], now: float) -> str:
-    """The text of the metrics file. Source of the form: Prometheus' text format 0.0.4."""
-    samples: dict[str, list[str]] = {metric: [] for metric in _HELP}
-    samples["inference_agent_timestamp_seconds"].append(f" {now:.0f}")
+    """The text of the metrics file."""
+    samples = Samples(_HELP)
+    samples.add("inference_agent_timestamp_seconds", round(now))
     for one in instances:
-        name = labelled(one.name)
         for verdict in VERDICTS:
-            samples["inference_probe_verdict"].append(f'{{{name},verdict="{verdict}"}} {int(verdict == one.verdict)}')
-        numbers = {
-            "inference_probe_stale": int(one.stale),
-            "inference_probe_since_timestamp_seconds": one.since,
-            "inference_probe_timestamp_seconds": one.checked,
-            "inference_probe_latency_seconds": one.latency,
-            "inference_drained": int(one.drained),
-        }
-        for metric, value in numbers.items():
-            if value is not None:
-                samples[metric].append(f"{{{name}}} {value:.3f}".removesuffix(".000"))
-    lines = []
-    for metric, text in _HELP.items():
-        if samples[metric]:
-            lines += [f"# HELP {metric} {text}", f"# TYPE {metric} gauge", *(metric + each for each in samples[metric])]
-    return "\n".join(lines) + "\n"
-
-
-def labelled(name: str) -> str:
-    """The label of an instance."""
-    return f'name="{_escaped(name)}"'
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            samples.add("inference_probe_verdict", verdict == one.verdict, name=one.name, verdict=verdict)
+        samples.add("inference_probe_stale", one.stale, name=one.name)
+        samples.add("inference_probe_since_timestamp_seconds", one.since, name=one.name)
+        samples.add("inference_probe_timestamp_seconds", one.checked, name=one.name)
+        samples.add("inference_probe_latency_seconds", one.latency, name=one.name)
+        samples.add("inference_drained", one.drained, name=one.name)
+    return samples.text()

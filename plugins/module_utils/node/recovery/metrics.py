@@ -8,25 +8,25 @@ from __future__ import annotations
 import contextlib
 from datetime import datetime
 
+from ...exposition import Samples
 from ...paths import Paths
 from .. import files, releases
 from ..drains import parse_time
-from ..textfile import labelled
 from . import policy, state
 from .settings import Settings
 
 _HELP = {
-    "inference_recovery_armed": ("gauge", "1 where recovery acts by itself."),
-    "inference_recovery_breaker_open": ("gauge", "1 where recovery has given up until somebody resets it."),
-    "inference_recovery_budget_left": ("gauge", "Faults within this hour that are still answered."),
-    "inference_recovery_steps_total": ("counter", "Steps ever taken."),
-    "inference_recovery_last_step_timestamp_seconds": ("gauge", "When the last step was taken."),
+    "inference_recovery_armed": "1 where recovery acts by itself.",
+    "inference_recovery_breaker_open": "1 where recovery has given up until somebody resets it.",
+    "inference_recovery_budget_left": "Faults within this hour that are still answered.",
+    "inference_recovery_steps_total": "Steps ever taken.",
+    "inference_recovery_last_step_timestamp_seconds": "When the last step was taken.",
 }
 
 
 def render(paths: Paths, settings: Settings, now: datetime) -> str:
     """The text of the metrics file."""
-    samples: dict[str, list[str]] = {metric: [] for metric in _HELP}
+    samples = Samples(_HELP)
     for name in releases.names(paths):
         known = state.read(paths, name)
         values: dict[str, float] = {
@@ -40,12 +40,8 @@ def render(paths: Paths, settings: Settings, now: datetime) -> str:
                 last = parse_time(known.steps[-1].time).timestamp()
                 values["inference_recovery_last_step_timestamp_seconds"] = last
         for metric, value in values.items():
-            samples[metric].append(f"{metric}{{{labelled(name)}}} {value:.0f}")
-    lines = []
-    for metric, (kind, text) in _HELP.items():
-        if samples[metric]:
-            lines += [f"# HELP {metric} {text}", f"# TYPE {metric} {kind}", *samples[metric]]
-    return "".join(f"{line}\n" for line in lines)
+            samples.add(metric, value, name=name)
+    return samples.text()
 
 
 def publish(paths: Paths, settings: Settings, now: datetime) -> None:
