@@ -135,6 +135,10 @@ class Paths:
     def probe_metrics(self) -> Path:
         return self.textfiles / "inference-probe.prom"
 
+    def metrics(self, collector: str) -> Path:
+        """What a collector of `inferctl metrics` has last told."""
+        return self.textfiles / f"inference-{collector}.prom"
+
     @property
     def doctor_settings(self) -> Path:
         """Which checks are off, and where they draw the line."""
@@ -205,12 +209,21 @@ class Paths:
         return self.units / AGENT_UNIT
 
     @property
+    def metrics_units(self) -> dict[str, Path]:
+        """The units that gather metrics, by name."""
+        return {name: self.units / name for name in (METRICS_TEMPLATE, *METRICS_TIMERS)}
+
+    @property
     def recovery_units(self) -> dict[str, Path]:
         """The units of the recovery, by name."""
         return {name: self.units / name for name in (RECOVERY_TEMPLATE, RECOVERY_DISPATCH, RECOVERY_PATH)}
 
 
 AGENT_UNIT = "inference-agent.service"
+
+METRICS_TEMPLATE = "inference-metrics@.service"
+METRICS_TIMERS = ("inference-metrics@node.timer", "inference-metrics@doctor.timer")
+"""What is quick, and what takes its time."""
 
 RECOVERY_TEMPLATE = "inference-recovery@.service"
 RECOVERY_DISPATCH = "inference-recovery.service"

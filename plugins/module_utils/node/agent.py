@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..paths import Paths
-from . import agent_check, drains, files, health, journal, probe_state, releases, textfile
+from . import agent_check, drains, files, health, journal, lock, probe_state, releases, textfile
 from .drains import format_time, parse_time
 from .health import Finding
 from .probe_state import STALE, ProbeState
@@ -230,21 +230,41 @@ class Agent:
             self._stop.set()
             return
         now = self._now()
-        text = textfile.render((self._metrics(name, now) for name in sorted(self._watched)), now.timestamp())
+        instances = [self._metrics(name, now) for name in sorted(self._watched)]
+        text = textfile.render(instances, now.timestamp(), _lock(self._paths, now))
         self._writer.put(self._paths.probe_metrics, text)
 
     def _metrics(self, name: str, now: datetime) -> textfile.InstanceMetrics:
         watched = self._watched[name]
         state = watched.state
+        drain = drains.read(self._paths, name, now)
         return textfile.InstanceMetrics(
             name=name,
             verdict=state.verdict,
             stale=_stale(watched),
-            drained=drains.read(self._paths, name, now) is not None,
+            drained=drain is not None,
+            drained_since=_seconds(drain.since) if drain else None,
             since=parse_time(state.since).timestamp(),
             checked=parse_time(state.checked).timestamp(),
             latency=None if state.latency_ms is None else state.latency_ms / 1000,
         )
+
+
+def _lock(paths: Paths, now: datetime) -> textfile.LockMetrics:
+    """Who has the node's lock. A damaged one is nobody's: it is not in force either."""
+    try:
+        found = lock.read(paths)
+    except (OSError, ValueError):
+        found = None
+    return textfile.FREE if found is None else textfile.LockMetrics(found.playbook, found.stale(now))
+
+
+def _seconds(time: str) -> float | None:
+    """A time of a state file as seconds since 1970; None where it is none, as in an intent that is damaged."""
+    try:
+        return parse_time(time).timestamp()
+    except ValueError:
+        return None
 
 
 def _stale(watched: _Watched) -> bool:

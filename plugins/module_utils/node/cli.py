@@ -24,6 +24,7 @@ from . import (
     cli_doctor,
     cli_drain,
     cli_health,
+    cli_metrics,
     cli_plan,
     cli_recover,
     cli_releases,
@@ -116,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     cli_drain.add(commands)
     cli_bundle.add(commands)
     cli_doctor.add(commands)
+    cli_metrics.add(commands)
     cli_plan.add(commands)
     cli_recover.add(commands)
     cli_releases.add(commands)

@@ -20,6 +20,7 @@ class InstanceMetrics:
     verdict: str
     stale: bool
     drained: bool
+    drained_since: float | None = None
     since: float | None = None
     checked: float | None = None
     latency: float | None = None
@@ -34,13 +35,33 @@ _HELP = {
     "inference_probe_timestamp_seconds": "When the last probe ended.",
     "inference_probe_latency_seconds": "Time until the one token of the last probe that was answered.",
     "inference_drained": "1 where a drain intent is in force.",
+    "inference_drained_since_timestamp_seconds": "When the drain intent that is in force was recorded.",
+    "inference_lock_held": "1 while a playbook changes what serves on this node.",
+    "inference_lock_stale": "1 where such a playbook was cut off and has left its lock.",
+    "inference_lock_info": "1 for the playbook that has the lock, stale or not.",
 }
 
 
-def render(instances: Iterable[InstanceMetrics], now: float) -> str:
+@dataclass(frozen=True)
+class LockMetrics:
+    """What is told of the node's lock; the playbook is empty where nobody has it."""
+
+    playbook: str = ""
+    stale: bool = False
+
+
+FREE = LockMetrics()
+"""Nobody has it."""
+
+
+def render(instances: Iterable[InstanceMetrics], now: float, lock: LockMetrics = FREE) -> str:
     """The text of the metrics file."""
     samples = Samples(_HELP)
     samples.add("inference_agent_timestamp_seconds", round(now))
+    # Without a label: what was last seen of a node that reboots must be one series.
+    samples.add("inference_lock_held", bool(lock.playbook) and not lock.stale)
+    samples.add("inference_lock_stale", lock.stale)
+    samples.add("inference_lock_info", 1 if lock.playbook else None, playbook=lock.playbook)
     for one in instances:
         for verdict in VERDICTS:
             samples.add("inference_probe_verdict", verdict == one.verdict, name=one.name, verdict=verdict)
@@ -49,4 +70,5 @@ def render(instances: Iterable[InstanceMetrics], now: float) -> str:
         samples.add("inference_probe_timestamp_seconds", one.checked, name=one.name)
         samples.add("inference_probe_latency_seconds", one.latency, name=one.name)
         samples.add("inference_drained", one.drained, name=one.name)
+        samples.add("inference_drained_since_timestamp_seconds", one.drained_since, name=one.name)
     return samples.text()

@@ -16,7 +16,11 @@ from hypothesis import strategies as st
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 from ansible_collections.baremetal.inference.plugins.module_utils.node.health import VERDICTS
 from ansible_collections.baremetal.inference.plugins.module_utils.node.journal import WARNING, Journal
-from ansible_collections.baremetal.inference.plugins.module_utils.node.textfile import InstanceMetrics, render
+from ansible_collections.baremetal.inference.plugins.module_utils.node.textfile import (
+    InstanceMetrics,
+    LockMetrics,
+    render,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.node.writer import Writer
 
 
@@ -88,12 +92,23 @@ def test_metrics() -> None:
         'inference_probe_latency_seconds{name="main"} 0.012',
         'inference_drained{name="main"} 1',
         'inference_drained{name="side"} 0',
+        "inference_lock_held 0",
+        "inference_lock_stale 0",
     ):
         assert sample in samples
     assert not [sample for sample in samples if sample.startswith('inference_probe_latency_seconds{name="side"')]
     # One family of samples after the other, each with its type: node_exporter refuses anything else.
     families = [re.match(r"\w+", sample)[0] for sample in samples]  # type: ignore[index]
     assert list(dict.fromkeys(families)) == [line.split()[2] for line in lines if line.startswith("# TYPE")]
+
+
+def test_metrics_of_the_lock() -> None:
+    """Held or stale is one series each, whoever has it: a node that reboots is judged by the last that was seen."""
+    text = render([], 0, LockMetrics("maintenance.yml"))
+    assert "inference_lock_held 1\n" in text and "inference_lock_stale 0\n" in text
+    assert 'inference_lock_info{playbook="maintenance.yml"} 1\n' in text
+    text = render([], 0, LockMetrics("maintenance.yml", stale=True))
+    assert "inference_lock_held 0\n" in text and "inference_lock_stale 1\n" in text
 
 
 @given(st.text())

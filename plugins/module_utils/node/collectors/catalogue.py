@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which metrics are gathered by which collector, and how they are published. Private to the collection.
+
+Each collector has its own file and its own time. One that breaks or takes too long leaves a file that says just that:
+old numbers in its place would look like a node that is well.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from ...exposition import Help, Samples
+from ...gpu import facts as gpu_facts
+from ...paths import Paths
+from ...problems import nearest
+from ...rdma import facts as rdma_facts
+from .. import files
+from ..doctor import catalogue, check
+from ..doctor.host import TOOL_TIMEOUT, Host
+from . import doctor, gpus, rdma, state
+
+SCHEMA = 1
+
+LIMIT = 40.0
+"""Seconds for a collector. The doctor's own limit is 30; the timer comes every 60."""
+
+HELP: Help = {
+    "inference_collector_success": "1 where the collector could tell everything, 0 where it failed.",
+    "inference_collector_duration_seconds": "How long the collector took.",
+    "inference_collector_timestamp_seconds": "When the collector was done.",
+}
+
+
+@dataclass(frozen=True)
+class Collector:
+    """`gather` adds samples of the metrics in `help`; whatever it raises makes it a failure."""
+
+    name: str
+    help: Help
+    gather: Callable[[Host, Samples], None]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a collector has to publish. `problem` is empty where all is well."""
+
+    collector: str
+    text: str
+    problem: str = ""
+
+
+def _state(host: Host, samples: Samples) -> None:
+    state.render(host.paths, samples)
+
+
+def _gpus(host: Host, samples: Samples) -> None:
+    parts = (gpu_facts.NVIDIA_SMI,)
+    found = gpu_facts.gather(host.root, lambda command: host.run(command, TOOL_TIMEOUT), "nvidia-smi", parts, 0)
+    gpus.render(found, host.releases().values(), samples)
+
+
+def _rdma(host: Host, samples: Samples) -> None:
+    # sysfs alone: no program is needed for numbers, and asking `rdma` would load it.
+    parts = (rdma_facts.COUNTERS, rdma_facts.NICS)
+    programs = rdma_facts.Programs()
+    found = rdma_facts.gather(host.root, parts, programs, lambda command: host.run(command, TOOL_TIMEOUT))
+    rdma.render(found, samples)
+
+
+def _doctor(host: Host, samples: Samples) -> None:
+    settings = catalogue.read(host.paths)
+    doctor.render(check.run(catalogue.chosen((), settings.off), host), samples)
+
+
+COLLECTORS = {
+    one.name: one
+    for one in (
+        Collector("state", state.HELP, _state),
+        Collector("gpus", gpus.HELP, _gpus),
+        Collector("rdma", rdma.HELP, _rdma),
+        Collector("doctor", doctor.HELP, _doctor),
+    )
+}
+
+QUICK = ("state", "gpus", "rdma")
+GROUPS = {"node": QUICK, "doctor": ("doctor",)}
+"""What the timers ask for, each at its own interval."""
+
+
+def names(wanted: Sequence[str]) -> list[str]:
+    """The collectors of these names or groups; all where none is named. Raises ValueError."""
+    known = {**{name: (name,) for name in COLLECTORS}, **GROUPS}
+    wrong = [f"there is no collector {name!r}: {nearest(name, known)}" for name in wanted if name not in known]
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return list(dict.fromkeys(one for name in wanted for one in known[name])) or list(COLLECTORS)
+
+
+def collect(one: Collector, host: Host, now: Callable[[], float] = time.time, limit: float = LIMIT) -> Page:
+    """Ask one collector, for some seconds at most. Raises nothing."""
+    samples = Samples({**one.help, **HELP})
+    problem = f"no answer within {limit:g} s"
+
+    def gather() -> None:
+        nonlocal problem
+        try:
+            one.gather(host, samples)
+            problem = ""
+        except Exception as error:
+            problem = str(error) or repr(error)
+
+    began = time.monotonic()
+    # A daemon: what hangs in the kernel must not hold up the exit.
+    thread = threading.Thread(target=gather, daemon=True)
+    thread.start()
+    thread.join(limit)
+    failed = problem
+    if failed:
+        # Half of the numbers would be taken for all of them; and a thread that hangs may still add some.
+        samples = Samples(HELP)
+    samples.add("inference_collector_success", not failed, collector=one.name)
+    samples.add("inference_collector_duration_seconds", time.monotonic() - began, collector=one.name)
+    samples.add("inference_collector_timestamp_seconds", now(), collector=one.name)
+    return Page(one.name, samples.text(), failed)
+
+
+def publish(paths: Paths, page: Page) -> None:
+    """Write a page where node_exporter reads. Raises OSError."""
+    files.write(paths.metrics(page.collector), page.text)
+
+
+def as_json(pages: Sequence[Page]) -> str:
+    """The document of `inferctl metrics --json`."""
+    return json.dumps({"schema": SCHEMA, "collectors": [asdict(page) for page in pages]}, indent=2)

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the node runs, and shall run, as metrics. Private to the collection."""
+
+from __future__ import annotations
+
+from ...exposition import Help, Samples
+from ...paths import Paths
+from ...release import Release
+from .. import history, pins, releases
+from ..drains import parse_time
+
+HELP: Help = {
+    "inference_release_info": "1 for the release whose unit is installed.",
+    "inference_release_number": "Number of the release whose unit is installed.",
+    "inference_release_pending": "1 where another release is wanted than the one that is installed.",
+    "inference_release_proven": "1 where the release that is installed has proved itself.",
+    "inference_release_pinned": "1 where a release runs in the place of the inventory's.",
+    "inference_release_since_timestamp_seconds": "Since when the instance serves with its release.",
+    "inference_instance_declared": "1 where the inventory declares the instance, 0 where it was left behind.",
+    "inference_instance_gpus": "GPUs that the instance computes on.",
+    "inference_reboot_required": "1 where a package or a role wants a reboot.",
+}
+
+
+def render(paths: Paths, samples: Samples) -> None:
+    """Add what the node's files tell. An instance whose files are damaged is left out: the doctor names it."""
+    samples.add("inference_reboot_required", (paths.root / "run/reboot-required").exists())
+    for name in releases.names(paths):
+        try:
+            _instance(paths, name, samples)
+        except (OSError, ValueError, releases.ReleaseError):
+            continue
+
+
+def _instance(paths: Paths, name: str, samples: Samples) -> None:
+    desired, active = releases.desired_number(paths, name), releases.active_number(paths, name)
+    wanted = pins.wanted_number(paths, name)
+    samples.add("inference_instance_declared", desired is not None, name=name)
+    samples.add("inference_release_pending", wanted is not None and wanted != active, name=name)
+    samples.add("inference_release_pinned", wanted != desired, name=name)
+    if active is None:
+        return
+    samples.add("inference_release_number", active, name=name)
+    samples.add("inference_release_proven", releases.current_number(paths, name) == active, name=name)
+    served = history.last(paths, name, active)
+    if served:
+        samples.add("inference_release_since_timestamp_seconds", parse_time(served.since).timestamp(), name=name)
+    _describe(releases.load(paths, name, active), samples)
+
+
+def _describe(release: Release, samples: Samples) -> None:
+    samples.add("inference_instance_gpus", len(release.gpus), name=release.instance)
+    samples.add(
+        "inference_release_info",
+        1,
+        name=release.instance,
+        release=str(release.number),
+        model=release.model,
+        revision=release.revision[:12],
+        image=image_label(release.image),
+        accelerator=release.accelerator,
+    )
+
+
+def image_label(image: str) -> str:
+    """The end of an image's name, and the begin of its digest: what tells two apart."""
+    name, _, digest = image.partition("@")
+    last = name.rpartition("/")[2]
+    return f"{last}@{digest.removeprefix('sha256:')[:12]}" if digest else last
