@@ -87,7 +87,7 @@ def _gpu(gpu: Mapping[str, Any], samples: Samples) -> None:
         samples.add(f"inference_gpu_{metric}", None if value is None else value * scale, gpu=name, **labels)
 
     words = {"uuid": gpu["uuid"], "pci_bus_id": gpu["pci_bus_id"], "model": gpu["name"], "vbios": gpu["vbios_version"]}
-    add("info", 1, **{key: str(text or "") for key, text in words.items()})
+    samples.add("inference_gpu_info", 1, gpu=name, **{key: str(text or "") for key, text in words.items()})
     add("reported", gpu["reported"])
     add("lost", gpu["lost"])
     if not gpu["reported"]:

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The rules as files, and the program that tries them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import state as backup_state
+from ansible_collections.baremetal.inference.plugins.module_utils.node import textfile
+from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import metrics as recovery_metrics
+
+ROOT = Path(__file__).resolve().parents[3]
+RULES = ROOT / "roles/monitoring/files/rules"
+SAMPLES = Path(__file__).with_name("samples")
+CACHE = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """All rule files."""
+
+    groups: dict[str, list[dict[str, Any]]]
+    """The rules of each group, by its name."""
+    files: dict[str, list[str]]
+    """The names of each file's alerts."""
+
+    @property
+    def alerts(self) -> dict[str, dict[str, Any]]:
+        return {rule["alert"]: rule for rules in self.groups.values() for rule in rules if "alert" in rule}
+
+    @property
+    def records(self) -> dict[str, str]:
+        return {rule["record"]: rule["expr"] for rules in self.groups.values() for rule in rules if "record" in rule}
+
+
+@pytest.fixture(scope="session")
+def rules() -> Rules:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    files: dict[str, list[str]] = {}
+    for path in sorted(RULES.glob("*.yml")):
+        for group in yaml.safe_load(path.read_text())["groups"]:
+            groups[group["name"]] = group["rules"]
+            files.setdefault(path.stem, []).extend(rule["alert"] for rule in group["rules"] if "alert" in rule)
+    return Rules(groups, files)
+
+
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """Prometheus' own checker. Where it is not there, nothing is tested in silence."""
+    found = CACHE / "promtool" if (CACHE / "promtool").exists() else shutil.which("promtool")
+    if not found:
+        pytest.fail("promtool is missing: run make setup, or images/build promtool")
+    return str(found)
+
+
+OF_SCRAPES = {"up", "scrape_duration_seconds", "scrape_samples_scraped", "ALERTS"}
+"""What Prometheus adds to each scrape, and tells of its alerts."""
+
+WORDS = {"and", "or", "unless", "bool", "offset", "inf", "nan"}
+
+GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)")
+NAME = re.compile(r"(?<![\w:.])[A-Za-z_:][\w:]*(?!\s*\()(?![\w:])")
+
+
+@pytest.fixture(scope="session")
+def names_in() -> Callable[[str], set[str]]:
+    """The metrics that an expression reads."""
+
+    def names(expression: str) -> set[str]:
+        bare = re.sub(r'"(?:[^"\\]|\\.)*"', '""', expression)
+        bare = re.sub(r"\{[^}]*\}|\[[^\]]*\]", " ", bare)
+        bare = re.sub(r"\boffset\s+\w+", " ", GROUPING.sub(" ", bare))
+        return {name for name in NAME.findall(bare) if name.casefold() not in WORDS}
+
+    return names
+
+
+@pytest.fixture(scope="session")
+def real_metrics() -> set[str]:
+    """The metrics of scrapes of the real exporters, and our own."""
+    recorded = {name for path in SAMPLES.glob("*.txt") for name in path.read_text().split()}
+    helps = (textfile._HELP, recovery_metrics._HELP, backup_state._HELP, catalogue.HELP)
+    own = {name for help_texts in helps for name in help_texts}
+    own |= {name for one in catalogue.COLLECTORS.values() for name in one.help}
+    return recorded | own | OF_SCRAPES

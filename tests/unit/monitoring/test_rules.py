@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every alert fires for what it is meant for, it alone, and not otherwise; and says what an operator needs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[3]
+RULES = ROOT / "roles/monitoring/files/rules"
+CASES = Path(__file__).with_name("cases")
+RUNBOOK = "https://github.com/baremetal-inference/ansible-collection/blob/main/docs/alerts.md"
+
+SUBJECTS = [path.stem for path in sorted(RULES.glob("*.yml")) if path.stem != "recording"]
+
+TARGETS = {
+    "@node1": 'job="node",node="n1",instance="n1:9100"',
+    "@node2": 'job="node",node="n2",instance="n2:9100"',
+    "@engine1": 'job="engine",node="n1",instance="n1:5005",instance_name="main",model="tiny-a"',
+    "@gateway1": 'job="gateway",node="g1",instance="g1:8404"',
+}
+"""The labels that targets have, as the role gives them."""
+
+NODE_BESIDE = {'up{job="node",node="beside",instance="beside:9100"}': "1x600"}
+"""A node that is well: a fleet without any is an alert of its own."""
+
+SCOPES = {"instance": ("node", "instance_name"), "node": ("node",), "gateway": ("node",), "fleet": ()}
+"""The labels that an alert about such a thing names in its summary."""
+
+
+def cases(subject: str) -> dict[str, dict[str, Any]]:
+    """What makes each alert of a file fire, and what does not."""
+    text = (CASES / f"{subject}.yml").read_text()
+    for short, labels in TARGETS.items():
+        text = text.replace(short, labels)
+    loaded: dict[str, dict[str, Any]] = yaml.safe_load(text)
+    return loaded
+
+
+def firing(expected: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All alerts that fire, and no other."""
+    return [{"expr": 'ALERTS{alertstate="firing"}', "exp_samples": expected}]
+
+
+def promtool_test(name: str, case: dict[str, Any], rule: dict[str, Any], quiet: bool) -> dict[str, Any]:
+    series = {**({} if name == "NoNodeTargets" and not quiet else NODE_BESIDE), **case["quiet" if quiet else "fires"]}
+    labels = {"alertname": name, "alertstate": "firing", **rule["labels"]}
+    shown = ",".join(filter(None, [case["labels"], *(f'{key}="{value}"' for key, value in labels.items())]))
+    expected = [] if quiet else [{"labels": f"ALERTS{{{shown}}}", "value": 1}]
+    return {
+        "name": f"{name} {'does not fire' if quiet else 'fires'}",
+        "interval": case.get("every", "1m"),
+        "input_series": [{"series": key, "values": str(values)} for key, values in series.items()],
+        "promql_expr_test": [{**test, "eval_time": case["at"]} for test in firing(expected)],
+    }
+
+
+def test_the_files_are_sound(promtool: str) -> None:
+    command = [promtool, "check", "rules", *map(str, RULES.glob("*.yml"))]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_every_alert_fires_alone_and_not_otherwise(subject: str, rules: Any, promtool: str, tmp_path: Path) -> None:
+    known = cases(subject)
+    assert list(known) == rules.files[subject], "one case for each alert, in the order of the rules"
+    # A case of days in steps of minutes would take minutes itself.
+    for step in dict.fromkeys(case.get("every", "1m") for case in known.values()):
+        document = {
+            "rule_files": [str(path) for path in sorted(RULES.glob("*.yml"))],
+            "evaluation_interval": step,
+            # Recordings first: alerts are made of them.
+            "group_eval_order": sorted(rules.groups, key=lambda name: "alerts" in name),
+            "tests": [
+                promtool_test(name, case, rules.alerts[name], quiet)
+                for name, case in known.items()
+                if case.get("every", "1m") == step
+                for quiet in (False, True)
+            ],
+        }
+        path = tmp_path / "test.yml"
+        path.write_text(yaml.safe_dump(document, sort_keys=False))
+        result = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_alert_says_how_bad_what_about_and_what_to_do(rules: Any) -> None:
+    for name, rule in rules.alerts.items():
+        assert rule["labels"]["severity"] in ("critical", "warning", "info"), name
+        scope = rule["labels"]["scope"]
+        annotations = rule["annotations"]
+        assert set(annotations) == {"summary", "action", "runbook_url"}, name
+        for label in SCOPES[scope]:
+            assert f"$labels.{label} " in annotations["summary"] or f"$labels.{label}}}" in annotations["summary"], name
+        assert annotations["runbook_url"] == f"{RUNBOOK}#{name.lower()}", name
+        assert len(annotations["action"]) > 20, name
+
+
+def test_every_alert_has_its_section(rules: Any) -> None:
+    """A section for each alert, in which no part is missing, and none of an alert that is gone."""
+    sections = dict(re.findall(r"^### (\w+)\n(.*?)(?=^##|\Z)", (ROOT / "docs/alerts.md").read_text(), re.M | re.S))
+    assert list(sections) == [name for subject in sections_order() for name in rules.files[subject]]
+    for name, text in sections.items():
+        rule = rules.alerts[name]
+        assert text.strip().startswith(f"*{rule['labels']['severity']}, about the {rule['labels']['scope']}.*"), name
+        for part in ("Look", "Do", "False alarm"):
+            assert f"- **{part}**: " in text, f"{name}: {part}"
+
+
+def sections_order() -> list[str]:
+    """The files in the order of the chapters."""
+    titles = re.findall(r"^## (\w+)$", (ROOT / "docs/alerts.md").read_text(), re.M)
+    names = {"Gateways": "gateway"}
+    found = [names.get(title, title.lower()) for title in titles]
+    assert sorted(found) == SUBJECTS
+    return found
+
+
+def test_what_silences_others_is_itself_only_told(rules: Any) -> None:
+    """Alertmanager holds alerts back by these two: they must have the labels that it compares."""
+    for name, scope in (("InstanceDrained", "instance"), ("NodeInMaintenance", "node")):
+        assert rules.alerts[name]["labels"] == {"severity": "info", "scope": scope}
+
+
+def test_every_metric_exists(rules: Any, names_in: Any, real_metrics: set[str]) -> None:
+    """A name that is typed wrong, or that an exporter has changed, would never fire."""
+    expressions = {**{name: rule["expr"] for name, rule in rules.alerts.items()}, **rules.records}
+    unknown = {name: sorted(names_in(text) - real_metrics - set(rules.records)) for name, text in expressions.items()}
+    assert {name: found for name, found in unknown.items() if found} == {}
+
+
+def test_names_are_found_in_an_expression(names_in: Any) -> None:
+    text = 'sum by (le) (rate(vllm:a_bucket{le="x"}[5m])) / on (node) group_left () (up{job=~"b{2}"} > 0)'
+    text += " offset 1h unless c"
+    assert names_in(text) == {"vllm:a_bucket", "up", "c"}
