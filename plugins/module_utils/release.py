@@ -259,12 +259,12 @@ def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str]
         "--log-opt=tag=": journal_tag(name),
     }
     request = "runtime" if "--runtime=nvidia" in release.container_argv else "cdi"
-    devices = _gpu_argv(release.gpus, request)
+    devices = gpu_argv(release.gpus, request)
     options = []
     for argument in release.container_argv[: -len(release.engine_argv)]:
         if argument in devices:
             # Where the first stood; the others go.
-            options += _gpu_argv(gpus, request) if argument == devices[0] else []
+            options += gpu_argv(gpus, request) if argument == devices[0] else []
             continue
         key = next((key for key in own if argument.startswith(key)), "")
         options.append(f"{key}{own[key]}" if key else argument)
@@ -366,7 +366,7 @@ def _container_argv(
         *([f"--memory={settings.memory}"] if settings.memory else []),
         f"--pids-limit={settings.pids_limit}",
         *(f"--ulimit={name}={value}" for name, value in sorted(settings.ulimits.items())),
-        *_gpu_argv(instance.gpus, settings.gpu_request),
+        *gpu_argv(instance.gpus, settings.gpu_request),
         f"--env-file={Paths().env(instance.name)}",
         # Their roots, at the same paths: links from one model to another's files resolve inside.
         *(f"--mount=type=bind,source={root},target={root},readonly" for root in roots),
@@ -384,7 +384,7 @@ def _container_argv(
     ]
 
 
-def _gpu_argv(gpus: Sequence[str], request: str) -> list[str]:
+def gpu_argv(gpus: Sequence[str], request: str) -> list[str]:
     """The arguments of `docker` that ask for GPUs."""
     devices = [f"{CDI_KIND}={gpu}" for gpu in gpus]
     if request == "cdi" or not devices:

@@ -94,6 +94,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.conffiles import pristine
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import (
     CERTIFICATE,
@@ -173,10 +174,7 @@ class Manager:
         """Whether a configuration is neither ours nor the package's own."""
         if text is None or text.startswith(HEADER):
             return False
-        _code, shown, _words = self.module.run_command(["dpkg-query", "--show", "--showformat=${Conffiles}", "haproxy"])
-        path = DIRECTORY / CONFIG
-        checksum = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
-        return f"{path} {checksum}" not in shown
+        return not pristine(self.module.run_command, "haproxy", DIRECTORY / CONFIG)
 
     def validate(self) -> bool:
         """Let HAProxy judge all files together; false where it is not there. Raises GatewayError with its words."""

@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The configuration of Prometheus and Alertmanager. Private to the collection; pure.
+
+For the versions of Debian 12 and 13: Prometheus 2.42 and 2.53, Alertmanager 0.25 and 0.28. Every file that is named
+lies beside the configuration, so that all of them can be judged together elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .settings import INTERNAL_USER, Settings
+from .targets import JOBS
+
+RULES = "rules"
+TARGETS = "targets"
+PASSWORD = "password"
+"""The internal user's password."""
+
+NOBODY = "nobody"
+"""The receiver that tells nobody."""
+
+# Alerts that only tell what others are about: they keep those quiet, and reach nobody. A drained instance is out of
+# service on purpose; on a node in maintenance, everything may be. Rules give their alerts the label `scope`.
+INHIBIT_RULES: tuple[Mapping[str, Any], ...] = (
+    {
+        "source_matchers": ['alertname="InstanceDrained"'],
+        "target_matchers": ['severity=~"warning|critical"', 'scope="instance"'],
+        "equal": ["node", "instance_name"],
+    },
+    {
+        "source_matchers": ['alertname="NodeInMaintenance"'],
+        "target_matchers": ['scope=~"instance|node"'],
+        "equal": ["node"],
+    },
+)
+
+# What the node's textfiles say of an instance gets the label that the engine's own metrics have.
+INSTANCE_NAME: Mapping[str, Any] = {
+    "source_labels": ["__name__", "name", "instance_name"],
+    "regex": "inference_[^;]+;([^;]+);",
+    "target_label": "instance_name",
+}
+
+
+def prometheus(settings: Settings, rules: Iterable[str]) -> dict[str, Any]:
+    """prometheus.yml."""
+    document: dict[str, Any] = {
+        "global": {
+            "scrape_interval": f"{settings.scrape_seconds}s",
+            "scrape_timeout": f"{min(settings.scrape_seconds, 10)}s",
+            "evaluation_interval": f"{settings.scrape_seconds}s",
+        },
+        "rule_files": [f"{RULES}/{name}" for name in sorted(rules)],
+        "alerting": {
+            "alertmanagers": [
+                {
+                    **_access(settings),
+                    "static_configs": [{"targets": [f"{settings.asked_at}:{settings.alertmanager_port}"]}],
+                }
+            ]
+        },
+        "scrape_configs": [*(_job(job, settings) for job in JOBS), *settings.scrape_configs],
+    }
+    if settings.external_labels:
+        document["global"]["external_labels"] = dict(settings.external_labels)
+    if settings.remote_write:
+        document["remote_write"] = list(settings.remote_write)
+    return document
+
+
+def scrape_configs() -> list[dict[str, Any]]:
+    """The jobs for a Prometheus elsewhere, which watches itself."""
+    return [_plain(job) for job in JOBS if job not in ("prometheus", "alertmanager")]
+
+
+def _plain(job: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"job_name": job, "file_sd_configs": [{"files": [f"{TARGETS}/{job}.json"]}]}
+    if job == "node":
+        found["metric_relabel_configs"] = [dict(INSTANCE_NAME)]
+    return found
+
+
+def _job(job: str, settings: Settings) -> dict[str, Any]:
+    own = job in ("prometheus", "alertmanager")
+    return {**_plain(job), **(_access(settings) if own else {})}
+
+
+def _access(settings: Settings) -> dict[str, Any]:
+    """How Prometheus reaches itself and its Alertmanager."""
+    found: dict[str, Any] = {}
+    if settings.tls:
+        # The certificate is for the name that people use; this connection stays on the machine.
+        found = {"scheme": "https", "tls_config": {"insecure_skip_verify": True}}
+    if settings.users:
+        found["basic_auth"] = {"username": INTERNAL_USER, "password_file": PASSWORD}
+    return found
+
+
+def alertmanager(settings: Settings) -> dict[str, Any]:
+    """alertmanager.yml: the first receiver gets what no route of the site takes."""
+    first = str(settings.receivers[0]["name"]) if settings.receivers else NOBODY
+    document: dict[str, Any] = {
+        "route": {
+            "receiver": first,
+            "group_by": ["alertname", "node"],
+            "group_wait": f"{settings.group_wait_seconds}s",
+            "group_interval": f"{settings.group_interval_seconds}s",
+            "repeat_interval": f"{settings.repeat_hours}h",
+            "routes": [{"matchers": ['severity="info"'], "receiver": NOBODY}, *settings.routes],
+        },
+        "inhibit_rules": [dict(rule) for rule in INHIBIT_RULES],
+        "receivers": [{"name": NOBODY}, *settings.receivers],
+    }
+    if settings.alertmanager_global:
+        document["global"] = dict(settings.alertmanager_global)
+    return document
+
+
+def web(settings: Settings) -> dict[str, Any]:
+    """web.yml of both without the users, whose hashes are made on the machine; empty for plain HTTP."""
+    if not settings.tls:
+        return {}
+    return {"tls_server_config": {"cert_file": settings.tls_certificate, "key_file": settings.tls_key}}

@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The units of what tells Prometheus about a machine. Private to the collection; pure."""
+
+from __future__ import annotations
+
+import re
+
+from ..paths import Paths
+from ..release import gpu_argv
+from .units import HEADER, command_line
+
+NODE_UNIT, DCGM_UNIT = "prometheus-node-exporter.service", "dcgm-exporter.service"
+DCGM_CONTAINER = "dcgm-exporter"
+
+BY_DIGEST = re.compile(r"\S+@sha256:[0-9a-f]{64}")
+
+COLLECTORS = (
+    *("conntrack", "cpu", "diskstats", "edac", "filefd", "filesystem", "hwmon", "infiniband", "loadavg", "mdadm"),
+    *("meminfo", "netclass", "netdev", "netstat", "nvme", "os", "pressure", "sockstat", "stat", "systemd", "textfile"),
+    *("thermal_zone", "time", "timex", "uname", "vmstat"),
+)
+"""What an operator of such machines asks for; the versions of Debian 12 and 13 have all of them."""
+
+WATCHED_UNITS = (
+    *("vllm@.+", "inference-.+", "docker", "containerd", "haproxy", "keepalived", "nvidia-.+", "dcgm-exporter"),
+    *("prometheus.*", "ssh", "nftables", "chrony", "systemd-timesyncd", "unattended-upgrades"),
+)
+"""Each has five series, one for every state."""
+
+INTERFACES = "^(lo|veth.*|docker.*|br-.*)$"
+"""Containers' interfaces come and go with them, and each would leave its series behind."""
+
+OPTIONS = (
+    # Guests' time: two series for each processor, always zero.
+    "--no-collector.cpu.guest",
+    r"--collector.diskstats.device-exclude=^(z?ram|loop|fd|sr)\d+$",
+    "--collector.filesystem.mount-points-exclude=^/(dev|proc|run|sys|var/lib/(containerd|docker)/.+)($|/)",
+    f"--collector.netclass.ignored-devices={INTERFACES}",
+    f"--collector.netdev.device-exclude={INTERFACES}",
+    rf"--collector.systemd.unit-include=({'|'.join(WATCHED_UNITS)})\.(service|timer)",
+)
+
+
+def node_drop_in(address: str, port: int) -> str:
+    """What is added to Debian's unit of node_exporter; without an address, it listens on all."""
+    where = f"[{address}]" if ":" in address else address
+    options = [
+        f"--web.listen-address={where}:{port}",
+        "--collector.disable-defaults",
+        *(f"--collector.{name}" for name in COLLECTORS),
+        f"--collector.textfile.directory={Paths().textfiles}",
+        *OPTIONS,
+    ]
+    return "\n".join(
+        [
+            HEADER,
+            "[Unit]",
+            # Its address may come late; and whoever is silent for good cannot tell of it.
+            "Wants=network-online.target",
+            "After=network-online.target",
+            "StartLimitIntervalSec=0",
+            "[Service]",
+            "ExecStart=",
+            f"ExecStart={command_line('/usr/bin/prometheus-node-exporter', options)}",
+            "Restart=always",
+            "RestartSec=5",
+            # Heard on a node whose processors and memory its engines have taken.
+            "CPUWeight=1000",
+            "OOMScoreAdjust=-900",
+            "MemoryMax=256M",
+            "",
+        ]
+    )
+
+
+def dcgm_unit(image: str, address: str, port: int, gpu_request: str) -> str:
+    """The unit of dcgm-exporter in a container.
+
+    It ends with Docker's daemon and starts with it again; with the driver's own service, it is started anew.
+    """
+    where = f"[{address}]" if ":" in address else address
+    argv = [
+        *("--rm", "--name", DCGM_CONTAINER, "--network", "host", "--cap-drop", "ALL"),
+        *("--security-opt", "no-new-privileges", "--log-driver", "none", "--memory", "1g"),
+        *gpu_argv(["all"], gpu_request),
+        *(image, "--address", f"{where}:{port}"),
+    ]
+    return f"""\
+{HEADER}
+[Unit]
+Description=GPU metrics for Prometheus by DCGM
+Wants=docker.service
+After=docker.service nvidia-persistenced.service nvidia-cdi-refresh.service
+PartOf=nvidia-persistenced.service
+StartLimitIntervalSec=0
+[Service]
+ExecStartPre=-/usr/bin/docker rm --force {DCGM_CONTAINER}
+ExecStart={command_line("/usr/bin/docker run", argv)}
+ExecStop=/usr/bin/docker stop --time 5 {DCGM_CONTAINER}
+Restart=always
+RestartSec=10
+[Install]
+WantedBy=multi-user.target
+"""

@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All files of a monitoring host, from what an operator declares. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import config, units
+from .settings import WHERE, read_settings
+from .targets import JOBS
+
+Dump = Callable[[Mapping[str, Any]], str]
+"""YAML: only the controller is sure to have a library for it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a monitoring host shall have, or why not."""
+
+    problems: list[str] = field(default_factory=list)
+    files: Mapping[str, str] = field(default_factory=dict)
+    """What everybody may read, by path below /etc/prometheus."""
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    """What may hold a password."""
+    web: str = ""
+    """web.yml but for the users."""
+    units: Mapping[str, str] = field(default_factory=dict)
+    """The drop-in of each service, by the service's name."""
+    url: str = ""
+    alertmanager_url: str = ""
+    """Where the machine itself reaches both."""
+    asked: Mapping[str, list[str]] = field(default_factory=dict)
+    """What Prometheus must have then: by job, the address of each target."""
+    rules: list[str] = field(default_factory=list)
+    """The names of the files whose rules it must have."""
+
+
+def plan(raw: Mapping[str, Any], targets: Mapping[str, Any], shipped: Path, dump: Dump) -> Plan:
+    """All files, or every mistake at once. ``shipped`` is the role's directory `files`."""
+    settings, problems = read_settings(raw)
+    found = [*(str(problem) for problem in problems), *(f"{WHERE}: {text}" for text in targets.get("problems", ()))]
+    own = rule_files(shipped)
+    found += [
+        f"{WHERE}: monitoring_extra_rules: {name}: the role has a file of this name: take another one"
+        for name in sorted(set(own) & set(settings.extra_rules))
+    ]
+    if found:
+        return Plan(found)
+    scheme = "https" if settings.tls else "http"
+    rules = {**own, **settings.extra_rules}
+    return Plan(
+        files={
+            **{f"{config.RULES}/{name}": text for name, text in rules.items()},
+            **target_files(targets.get("groups", {})),
+            **{f"{Path(units.CONSOLES).name}/{name}": text for name, text in _texts(shipped / "consoles").items()},
+        },
+        secrets={
+            "prometheus.yml": _headed(dump(config.prometheus(settings, rules))),
+            "alertmanager.yml": _headed(dump(config.alertmanager(settings))),
+        },
+        web=_headed(dump(config.web(settings)) if settings.tls else ""),
+        units={
+            "prometheus.service": units.prometheus(settings),
+            "prometheus-alertmanager.service": units.alertmanager(settings),
+        },
+        url=f"{scheme}://{settings.asked_at}:{settings.port}",
+        alertmanager_url=f"{scheme}://{settings.asked_at}:{settings.alertmanager_port}",
+        asked={
+            job: [address for group in found for address in group["targets"]]
+            for job, found in targets.get("groups", {}).items()
+        },
+        rules=sorted(rules),
+    )
+
+
+def export(targets: Mapping[str, Any], shipped: Path, dump: Dump) -> dict[str, str]:
+    """For a Prometheus elsewhere: targets, rules, jobs, and what its Alertmanager should know, by path."""
+    rules = rule_files(shipped)
+    jobs = {
+        "rule_files": [f"{config.RULES}/{name}" for name in sorted(rules)],
+        "scrape_configs": config.scrape_configs(),
+    }
+    return {
+        **{f"{config.RULES}/{name}": text for name, text in rules.items()},
+        **{
+            name: text
+            for name, text in target_files(targets.get("groups", {})).items()
+            if Path(name).stem not in ("prometheus", "alertmanager")
+        },
+        "prometheus.yml": _headed(dump(jobs)),
+        "alertmanager.yml": _headed(dump({"inhibit_rules": [dict(rule) for rule in config.INHIBIT_RULES]})),
+    }
+
+
+def rule_files(shipped: Path) -> dict[str, str]:
+    """The role's rules, by file name."""
+    return {name: text for name, text in _texts(shipped / "rules").items() if name.endswith((".yml", ".yaml"))}
+
+
+def target_files(groups: Mapping[str, Any]) -> dict[str, str]:
+    """A file for every job, an empty one for a job without targets: so that the first one needs no reload."""
+    return {
+        f"{config.TARGETS}/{job}.json": json.dumps(list(groups.get(job, ())), indent=1, sort_keys=True) + "\n"
+        for job in JOBS
+    }
+
+
+def _texts(directory: Path) -> dict[str, str]:
+    """The files right in a directory, by name, but for those that begin with a dot."""
+    found = sorted(directory.iterdir()) if directory.is_dir() else []
+    return {
+        path.name: path.read_text(encoding="utf-8")
+        for path in found
+        if path.is_file() and not path.name.startswith(".")
+    }
+
+
+def _headed(text: str) -> str:
+    return f"{units.HEADER}\n{text}"

@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Prometheus asks, from a site's inventory. Private to the collection. Pure but for the resolver."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..addresses import AddressError, host_addresses, resolve
+from ..registry.instances import present_instances
+
+JOBS = ("node", "engine", "gateway", "dcgm", "prometheus", "alertmanager")
+"""Every job that rules and dashboards know; each has a file of targets, which may be empty."""
+
+PORTS: Mapping[str, int] = {
+    "monitoring_node_exporter_port": 9100,
+    "monitoring_dcgm_exporter_port": 9400,
+    "gateway_metrics_port": 8404,
+    "monitoring_port": 9090,
+    "monitoring_alertmanager_port": 9093,
+}
+"""The variables that move a port, and where it is by itself: the design's list."""
+
+LOOPBACK = "127.0.0.1"
+
+PORT = re.compile(r"[1-9][0-9]{0,4}")
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """A site as Ansible knows it: host names by what they are, and their variables."""
+
+    nodes: tuple[str, ...]
+    gateways: tuple[str, ...]
+    monitors: tuple[str, ...]
+    hostvars: Mapping[str, Any]
+
+    @property
+    def hosts(self) -> list[str]:
+        """Every machine, once."""
+        return list(dict.fromkeys((*self.nodes, *self.gateways, *self.monitors)))
+
+    def variables(self, host: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.hostvars.get(host, {})
+        return found
+
+
+@dataclass
+class Targets:
+    """What is asked, and what cannot be."""
+
+    groups: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {job: [] for job in JOBS})
+    """By job, as file_sd has it: `targets` and `labels`."""
+    unreachable: list[str] = field(default_factory=list)
+    """Engines that only their own node reaches: one sentence for each host."""
+    problems: list[str] = field(default_factory=list)
+    """What must be put right first."""
+
+    def add(self, job: str, address: str, port: object, labels: Mapping[str, str]) -> None:
+        """Add one target, or the reason why it is none."""
+        if not (PORT.fullmatch(str(port)) and int(str(port)) < 65536):
+            self.problems.append(f"{labels['node']}: the port of its target {job} is {port!r}: it must be 1 to 65535")
+            return
+        where = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        self.groups[job].append({"targets": [where], "labels": dict(labels)})
+
+
+def targets(inventory: Inventory, own: str, resolver: Callable[[str], list[str]] = resolve) -> Targets:
+    """Everything that the Prometheus on host `own` asks; for a Prometheus elsewhere, `own` is empty.
+
+    The engine that stands in for another while an update swaps it is not asked: it is there for minutes.
+    """
+    found = Targets()
+    addresses: dict[str, str] = {}
+    for host in inventory.hosts:
+        try:
+            addresses[host] = LOOPBACK if host == own else host_addresses([host], inventory.hostvars, resolver)[0]
+        except AddressError as error:
+            found.problems.append(str(error))
+    for host, address in addresses.items():
+        variables = inventory.variables(host)
+        labels = _labels(host, variables)
+        found.add("node", _listening(variables, "monitoring_exporter_address", address), _port(variables, 9100), labels)
+        if host in inventory.nodes:
+            _engines(found, host, address, variables, labels)
+            if variables.get("monitoring_dcgm_exporter_image"):
+                found.add("dcgm", address, _port(variables, 9400), labels)
+        if host in inventory.gateways:
+            found.add("gateway", _listening(variables, "gateway_bind_address", address), _port(variables, 8404), labels)
+    # Each Prometheus watches itself alone: what it is asked for from elsewhere, its password keeps.
+    if own:
+        variables = inventory.variables(own)
+        address = _listening(variables, "monitoring_bind_address", LOOPBACK)
+        for job, port in (("prometheus", 9090), ("alertmanager", 9093)):
+            found.add(job, address, _port(variables, port), _labels(own, variables))
+    return found
+
+
+def _engines(found: Targets, host: str, address: str, variables: Mapping[str, Any], labels: Mapping[str, str]) -> None:
+    """The engines of a node, where they can be reached."""
+    # What is no instance is reported by the node's own check.
+    instances = [item for item in present_instances(variables.get("instances") or []) if isinstance(item, Mapping)]
+    listens = str(variables.get("inference_address") or LOOPBACK)
+    if instances and address != LOOPBACK and _is(listens, "is_loopback"):
+        names = ", ".join(str(item.get("name", "")) for item in instances)
+        found.unreachable.append(
+            f"{host}: {names} on {listens}, which only the node itself reaches: set inference_address to the node's"
+            " address in the internal network, or make it a monitoring host"
+        )
+        return
+    if address == LOOPBACK and not (_is(listens, "is_loopback") or _is(listens, "is_unspecified")):
+        address = listens
+    for item in instances:
+        more = {"instance_name": str(item.get("name", "")), "model": str(item.get("model", ""))}
+        found.add("engine", address, item.get("port", 0), {**labels, **more})
+
+
+def _labels(host: str, variables: Mapping[str, Any]) -> dict[str, str]:
+    rack = str(variables.get("monitoring_rack") or "")
+    return {"node": host, **({"rack": rack} if rack else {})}
+
+
+def _port(variables: Mapping[str, Any], default: int) -> object:
+    (name,) = (name for name, port in PORTS.items() if port == default)
+    return variables.get(name, default)
+
+
+def _listening(variables: Mapping[str, Any], name: str, address: str) -> str:
+    """Where something answers: at the address that it was told to listen on, if that is one."""
+    listens = str(variables.get(name) or "")
+    if not listens or _is(listens, "is_unspecified") or (_is(listens, "is_loopback") and address != LOOPBACK):
+        return address
+    return listens
+
+
+def _is(text: str, what: str) -> bool:
+    """Whether a text is an address of a kind."""
+    try:
+        return bool(getattr(ipaddress.ip_address(text), what))
+    except ValueError:
+        return False

@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The units of Prometheus and Alertmanager: what is added to Debian's own. Private to the collection; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..release import systemd_quote
+from .settings import Settings
+
+HEADER = "# Managed by Ansible, role baremetal.inference.monitoring: changes made here are lost."
+
+DIRECTORY = "/etc/prometheus"
+CONSOLES = f"{DIRECTORY}/inference"
+"""Beside the directories of the package, which hold what others installed."""
+
+WEB = "web.yml"
+
+
+def prometheus(settings: Settings) -> str:
+    """The drop-in for prometheus.service."""
+    options = [
+        f"--config.file={DIRECTORY}/prometheus.yml",
+        "--storage.tsdb.path=/var/lib/prometheus/metrics2/",
+        f"--storage.tsdb.retention.time={settings.retention_days}d",
+        f"--storage.tsdb.retention.size={settings.retention_gib}GB",
+        f"--web.console.templates={CONSOLES}",
+        f"--web.console.libraries={CONSOLES}",
+        *_web(settings, settings.port, settings.external_url),
+    ]
+    return _drop_in("/usr/bin/prometheus", options, settings.memory_max)
+
+
+def alertmanager(settings: Settings) -> str:
+    """The drop-in for prometheus-alertmanager.service."""
+    options = [
+        f"--config.file={DIRECTORY}/alertmanager.yml",
+        "--storage.path=/var/lib/prometheus/alertmanager/",
+        # It is alone: its port for others would be open to everybody.
+        "--cluster.listen-address=",
+        *_web(settings, settings.alertmanager_port, settings.alertmanager_external_url),
+    ]
+    return _drop_in("/usr/bin/prometheus-alertmanager", options, settings.memory_max)
+
+
+def _web(settings: Settings, port: int, url: str) -> list[str]:
+    address = f"[{settings.bind_address}]" if ":" in settings.bind_address else settings.bind_address
+    return [
+        f"--web.listen-address={address}:{port}",
+        f"--web.config.file={DIRECTORY}/{WEB}",
+        # A proxy in front takes the path of the URL off: here, everything is at its usual place.
+        "--web.route-prefix=/",
+        *([f"--web.external-url={url}"] if url else []),
+    ]
+
+
+def _drop_in(program: str, options: Iterable[str], memory_max: str) -> str:
+    return "\n".join(
+        [
+            HEADER,
+            "[Unit]",
+            # However often it has failed: nobody else starts it again.
+            "StartLimitIntervalSec=0",
+            "[Service]",
+            "ExecStart=",
+            f"ExecStart={command_line(program, options)}",
+            "Restart=always",
+            "RestartSec=5",
+            f"MemoryMax={memory_max}",
+            "",
+        ]
+    )
+
+
+def command_line(program: str, options: Iterable[str]) -> str:
+    """A program and its options, one on a line."""
+    return " \\\n    ".join([program, *map(systemd_quote, options)])

@@ -1,0 +1,204 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: monitoring_exporters
+short_description: Have a machine tell Prometheus about itself
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Gives Debian's node_exporter the collectors that matter on such machines, and the textfile collector; starts and
+    enables it, and restarts it when its options change.
+  - Has dcgm-exporter run in a container, where O(dcgm_image) says which; otherwise removes what an earlier run left.
+  - When node_exporter does not come up, its old options are put back, and its words are reported.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  address:
+    description: The address to listen on; all of the machine's, if empty.
+    type: str
+    default: ""
+  port:
+    description: The port of node_exporter.
+    type: int
+    default: 9100
+  dcgm_image:
+    description: The image of dcgm-exporter by its digest; empty for none.
+    type: str
+    default: ""
+  dcgm_port:
+    description: The port of dcgm-exporter.
+    type: int
+    default: 9400
+  gpu_request:
+    description: How containers ask for GPUs.
+    type: str
+    choices: [cdi, runtime]
+    default: cdi
+"""
+
+EXAMPLES = r"""
+- name: Tell Prometheus about this machine
+  baremetal.inference.monitoring_exporters:
+    address: 192.0.2.11
+"""
+
+RETURN = r"""
+restarted:
+  description: The units that were, or would be, started or restarted.
+  returned: success
+  type: list
+  elements: str
+"""
+
+import http.client
+import time
+from pathlib import Path
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import (
+    DCGM_UNIT,
+    NODE_UNIT,
+    dcgm_unit,
+    node_drop_in,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files, systemd
+
+UNITS = Path("/etc/systemd/system")
+PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
+
+START_SECONDS = 15.0
+"""For node_exporter to answer."""
+
+
+class ExporterError(Exception):
+    """What the operator has to put right; the text is for them."""
+
+
+def text_of(path: Path) -> str:
+    """The text of a file; empty where there is none."""
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+def answers(address: str, port: int, seconds: float = START_SECONDS) -> bool:
+    """Wait until an exporter tells its metrics."""
+    host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        connection = http.client.HTTPConnection(host, port, timeout=seconds)
+        try:
+            connection.request("GET", "/metrics")
+            if connection.getresponse().status == http.client.OK:
+                return True
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.3)
+        finally:
+            connection.close()
+    return False
+
+
+class Exporter:
+    """One unit, and the file of ours that makes it what it is."""
+
+    def __init__(self, unit: str, path: Path, text: str) -> None:
+        self.unit, self.path, self.text = unit, path, text
+        self.before = text_of(path)
+        self.properties = systemd.show([unit], PROPERTIES)[unit]
+        running = self.properties["ActiveState"] in systemd.RUNNING
+        self.writes = not files.same(path, text) if text else path.exists()
+        self.enables = bool(text) and self.properties["UnitFileState"] != "enabled"
+        self.restarts = bool(text) and (self.writes or not running)
+        self.stops = not text and (running or path.exists())
+
+    @property
+    def changes(self) -> bool:
+        return self.writes or self.enables or self.restarts or self.stops
+
+    @property
+    def diff(self) -> dict[str, str]:
+        name = str(self.path)
+        return {"before_header": name, "after_header": name, "before": self.before, "after": self.text}
+
+    def apply(self) -> None:
+        """Raises SystemdError."""
+        if self.stops:
+            systemd.systemctl("disable", "--now", self.unit)
+        self.write(self.text)
+        if self.enables:
+            systemd.systemctl("enable", self.unit)
+        if self.restarts:
+            systemd.systemctl("restart", self.unit)
+
+    def write(self, text: str) -> None:
+        files.write(self.path, text or None)
+        if self.writes or self.properties["NeedDaemonReload"] == "yes":
+            systemd.systemctl("daemon-reload")
+
+    def back(self) -> None:
+        """Let it run by its old options. Raises SystemdError."""
+        self.write(self.before)
+        systemd.systemctl("restart", self.unit)
+
+
+def start(exporter: Exporter, address: str, port: int) -> None:
+    """Apply node_exporter's options, and wait until it answers; else put the old ones back. Raises ExporterError."""
+    try:
+        exporter.apply()
+        if not exporter.restarts or answers(address, port):
+            return
+        said = f"it does not answer on port {port} within {START_SECONDS:.0f} s"
+    except systemd.SystemdError as error:
+        said = str(error)
+    exporter.back()
+    raise ExporterError(
+        f"{exporter.unit}: {said}: journalctl -u {exporter.unit} tells why. Its old options are back in place."
+    )
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "address": {"type": "str", "default": ""},
+            "port": {"type": "int", "default": 9100},
+            "dcgm_image": {"type": "str", "default": ""},
+            "dcgm_port": {"type": "int", "default": 9400},
+            "gpu_request": {"type": "str", "choices": ["cdi", "runtime"], "default": "cdi"},
+        },
+        supports_check_mode=True,
+    )
+    params = module.params
+    address, port, image = params["address"], params["port"], params["dcgm_image"]
+    dcgm = dcgm_unit(image, address, params["dcgm_port"], params["gpu_request"]) if image else ""
+    try:
+        node = Exporter(NODE_UNIT, UNITS / f"{NODE_UNIT}.d/inference.conf", node_drop_in(address, port))
+        both = [node, Exporter(DCGM_UNIT, UNITS / DCGM_UNIT, dcgm)]
+        if not module.check_mode:
+            if node.properties["LoadState"] != "loaded":
+                raise ExporterError(
+                    f"{NODE_UNIT} is {node.properties['LoadState']}: install prometheus-node-exporter, or unmask its"
+                    " unit. Nothing was changed."
+                )
+            start(node, address, port)
+            if both[1].changes:
+                both[1].apply()
+    except (ExporterError, systemd.SystemdError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(
+        changed=any(exporter.changes for exporter in both),
+        restarted=[exporter.unit for exporter in both if exporter.restarts],
+        diff=[exporter.diff for exporter in both if exporter.writes],
+    )
+
+
+if __name__ == "__main__":
+    main()
