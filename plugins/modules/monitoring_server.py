@@ -235,9 +235,7 @@ class Manager:
                     text = "\n".join(part.strip() for part in (output, error) if part.strip())
                     said.append(f"{' '.join(command[:-1])}:\n{text.replace(name, str(DIRECTORY))}")
         if said:
-            words = "\n".join(said)
-            for text in self.hidden.values():
-                words = without_secrets(words, text)
+            words = self.without_secrets("\n".join(said))
             raise ServerError(f"The new files are refused. Nothing was changed, and what runs goes on.\n{words}")
         return True
 
@@ -245,7 +243,7 @@ class Manager:
 
     def decide(self) -> dict[str, Any]:
         """What is to be done, as the module's result."""
-        rules = [text for name, text in sorted(self.wanted.items()) if name.startswith(f"{RULES}/")]
+        rules = [name + text for name, text in sorted(self.wanted.items()) if name.startswith(f"{RULES}/")]
         configs = {
             PROMETHEUS: (self.wanted["prometheus.yml"], *rules),
             ALERTMANAGER: (self.wanted["alertmanager.yml"],),
@@ -332,7 +330,7 @@ class Manager:
             for unit in running:
                 self.systemctl("restart" if self.drop_ins else "reload", unit)
             back = "The old files are back in place"
-            back += f", and {' and '.join(running)} runs by them" if running else ""
+            back += f", and {' and '.join(running)} run by them" if running else ""
             raise ServerError(f"{error}\n{back}.") from error
         for unit in self.units:
             if not self.enabled[unit]:
@@ -401,9 +399,12 @@ class Manager:
             ["journalctl", f"--unit={unit}", f"--since=@{since:.0f}", "--output=cat", "--lines=100", "--no-pager"]
         )
         lines = [line for line in output.splitlines() if "level=info" not in line.lower()][-12:]
-        words = "\n".join(lines)
-        for text in self.hidden.values():
-            words = without_secrets(words, text)
+        return self.without_secrets("\n".join(lines))
+
+    def without_secrets(self, words: str) -> str:
+        """What was said about the files, old or new, without what they keep."""
+        for name, text in self.hidden.items():
+            words = without_secrets(without_secrets(words, text), self.before[name] or "")
         return words
 
     def systemctl(self, *words: str) -> tuple[bool, str]:

@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The units of exporters, Prometheus and Alertmanager."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import dcgm_unit, node_drop_in
+
+IMAGE = f"registry.example.com/dcgm-exporter@sha256:{'0' * 64}"
+
+
+def test_node_exporter_listens_where_it_is_told() -> None:
+    assert "--web.listen-address=:9100 " in node_drop_in("", 9100)
+    assert "--web.listen-address=[2001:db8::1]:9101 " in node_drop_in("2001:db8::1", 9101)
+
+
+def test_a_dollar_is_no_variable_of_systemd() -> None:
+    text = node_drop_in("", 9100)
+    assert text.count("$") == 2 * text.count("$$") > 0
+    assert "--collector.textfile.directory=/var/lib/prometheus/node-exporter" in text
+
+
+def test_dcgm_gets_all_gpus_and_no_rights() -> None:
+    cdi = dcgm_unit(IMAGE, "", 9400, "cdi")
+    assert "--device=nvidia.com/gpu=all" in cdi and IMAGE in cdi and "PartOf=nvidia-persistenced.service" in cdi
+    assert "--runtime=nvidia" in dcgm_unit(IMAGE, "", 9400, "runtime")

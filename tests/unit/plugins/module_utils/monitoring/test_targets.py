@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Prometheus asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.targets import (
+    JOBS,
+    Inventory,
+    Targets,
+    targets,
+)
+
+MAIN = {"name": "main", "model": "large", "port": 5005}
+
+
+def nobody(_name: str) -> list[str]:
+    return []
+
+
+def found(own: str, nodes: Any = (), gateways: Any = (), monitors: Any = (), **hostvars: Any) -> Targets:
+    return targets(Inventory(tuple(nodes), tuple(gateways), tuple(monitors), hostvars), own, nobody)
+
+
+def asked(result: Targets) -> set[tuple[str, str, str]]:
+    """Job, node and address of every target."""
+    return {
+        (job, group["labels"]["node"], group["targets"][0]) for job, groups in result.groups.items() for group in groups
+    }
+
+
+def test_every_machine_is_asked_for_what_it_is() -> None:
+    result = found(
+        "mon1",
+        nodes=["gpu1"],
+        gateways=["gw1"],
+        monitors=["mon1"],
+        gpu1={
+            "inference_address": "192.0.2.11",
+            "monitoring_rack": "r1",
+            "monitoring_dcgm_exporter_image": "x@sha256:1",
+            "instances": [MAIN, {"name": "old", "model": "large", "port": 5006, "state": "absent"}, "a mistake"],
+        },
+        gw1={"ansible_host": "192.0.2.21"},
+        mon1={"ansible_host": "192.0.2.31"},
+    )
+    assert asked(result) == {
+        ("node", "gpu1", "192.0.2.11:9100"),
+        ("engine", "gpu1", "192.0.2.11:5005"),
+        ("dcgm", "gpu1", "192.0.2.11:9400"),
+        ("node", "gw1", "192.0.2.21:9100"),
+        ("gateway", "gw1", "192.0.2.21:8404"),
+        ("node", "mon1", "127.0.0.1:9100"),
+        ("prometheus", "mon1", "127.0.0.1:9090"),
+        ("alertmanager", "mon1", "127.0.0.1:9093"),
+    }
+    (engine,) = result.groups["engine"]
+    assert engine["labels"] == {"node": "gpu1", "rack": "r1", "instance_name": "main", "model": "large"}
+    assert not result.problems and not result.unreachable
+
+
+@pytest.mark.parametrize(
+    ("variables", "own", "address"),
+    [
+        ({"inference_address": "192.0.2.11"}, "", "192.0.2.11:5005"),
+        ({"inference_address": "192.0.2.11"}, "gpu1", "192.0.2.11:5005"),
+        ({"inference_address": "0.0.0.0", "ansible_host": "192.0.2.12"}, "", "192.0.2.12:5005"),
+        ({"inference_address": "0.0.0.0", "ansible_host": "192.0.2.12"}, "gpu1", "127.0.0.1:5005"),
+        ({"ansible_host": "192.0.2.12"}, "gpu1", "127.0.0.1:5005"),
+        ({"inference_address": "2001:db8::1"}, "", "[2001:db8::1]:5005"),
+    ],
+)
+def test_where_engines_are_asked(variables: dict[str, str], own: str, address: str) -> None:
+    result = found(own, nodes=["gpu1"], gpu1={"instances": [MAIN], **variables})
+    assert [group["targets"] for group in result.groups["engine"]] == [[address]]
+
+
+def test_an_engine_that_only_its_node_reaches_is_named_and_its_node_is_asked() -> None:
+    result = found("mon1", nodes=["gpu1"], gpu1={"ansible_host": "192.0.2.11", "instances": [MAIN]})
+    assert asked(result) == {
+        ("node", "gpu1", "192.0.2.11:9100"),
+        ("prometheus", "mon1", "127.0.0.1:9090"),
+        ("alertmanager", "mon1", "127.0.0.1:9093"),
+    }
+    (text,) = result.unreachable
+    assert "gpu1: main on 127.0.0.1" in text and "inference_address" in text
+
+
+def test_everything_that_is_wrong_is_named_at_once() -> None:
+    result = found(
+        "",
+        nodes=["gpu1", "gpu2"],
+        gateways=["gw1"],
+        gpu1={"ansible_host": "192.0.2.11", "inference_address": "192.0.2.11", "instances": [{**MAIN, "port": 70000}]},
+        gpu2={},
+        gw1={"ansible_host": "192.0.2.21", "gateway_metrics_port": "eight"},
+    )
+    text = "\n".join(result.problems)
+    assert "gpu1: the port of its target engine is 70000" in text
+    assert "gpu2" in text and "ansible_host" in text
+    assert "gw1: the port of its target gateway is 'eight'" in text
+
+
+def test_ports_and_addresses_are_those_that_the_roles_were_told() -> None:
+    variables = {
+        "ansible_host": "192.0.2.21",
+        "gateway_bind_address": "198.51.100.1",
+        "gateway_metrics_port": 8405,
+        "monitoring_exporter_address": "203.0.113.1",
+        "monitoring_node_exporter_port": 9101,
+    }
+    assert asked(found("", gateways=["gw1"], gw1=variables)) == {
+        ("node", "gw1", "203.0.113.1:9101"),
+        ("gateway", "gw1", "198.51.100.1:8405"),
+    }
+
+
+def test_every_job_has_its_list() -> None:
+    assert tuple(found("").groups) == JOBS

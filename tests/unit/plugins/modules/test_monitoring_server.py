@@ -1,0 +1,232 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module monitoring_server on a machine below a temporary root, with services that do what the test says."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.api import NoAnswer
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.units import HEADER
+from ansible_collections.baremetal.inference.plugins.modules import monitoring_server as module
+
+PARAMS: dict[str, Any] = {
+    "files": {"rules/a.yml": "groups: []\n", "targets/node.json": "[]\n"},
+    "secrets": {"prometheus.yml": f"{HEADER}\n", "alertmanager.yml": f"{HEADER}\nurl: https://hook/secret\n"},
+    "web": f"{HEADER}\n",
+    "users": {"op": "long-enough"},
+    "units": {module.PROMETHEUS: "[Service]\nA=1\n", module.ALERTMANAGER: "[Service]\nA=2\n"},
+    "url": "http://127.0.0.1:9090",
+    "alertmanager_url": "http://127.0.0.1:9093",
+    "replace": False,
+}
+
+
+class Machine:
+    """systemd, dpkg, promtool, amtool and the two services."""
+
+    def __init__(self) -> None:
+        self.installed = True
+        self.active: set[str] = set()
+        self.enabled: set[str] = set()
+        self.refused_by = ""
+        self.comes_up = True
+        self.conffiles = ""
+        self.loaded = 0.0
+        self.calls: list[str] = []
+        self.judged: dict[str, int] = {}
+
+    def run_command(self, argv: list[str], cwd: str = "") -> tuple[int, str, str]:
+        if argv[0] == "dpkg-query":
+            return 0, self.conffiles, ""
+        if argv[0] == "journalctl":
+            return 0, "level=info hello\nlevel=error url: https://hook/secret is bad\n", ""
+        if argv[0] == "setpriv":
+            stage = Path(cwd)
+            self.judged = {
+                str(path.relative_to(stage)): path.stat().st_mode & 0o777 for path in stage.rglob("*") if path.is_file()
+            }
+            refused = self.refused_by and self.refused_by in argv
+            return (1, "", f"{cwd}/alertmanager.yml: https://hook/secret is wrong") if refused else (0, "", "")
+        words = argv[1:]
+        if words[0] == "is-active":
+            return int(words[-1] not in self.active), "", ""
+        if words[0] == "is-enabled":
+            return int(words[-1] not in self.enabled), "", ""
+        if words[0] == "show":
+            return 0, "0" if self.comes_up else "3", ""
+        self.calls.append(
+            " ".join(words).replace("prometheus-alertmanager.service", "A").replace(module.PROMETHEUS, "P")
+        )
+        if words[0] in ("start", "restart", "reload") and self.comes_up:
+            self.active.add(words[-1])
+            self.loaded = time.time()
+        if words[0] == "enable":
+            self.enabled.add(words[-1])
+        return 0, "", ""
+
+    def text(self, path: str) -> str:
+        if not self.active:
+            raise NoAnswer("nobody")
+        return "".join(
+            f"{name}_config_last_reload_successful {int(self.comes_up)}\n"
+            f"{name}_config_last_reload_success_timestamp_seconds {self.loaded}\n"
+            for name in ("prometheus", "alertmanager")
+        )
+
+
+class Module:
+    """What the manager needs of an AnsibleModule."""
+
+    def __init__(self, machine: Machine, params: dict[str, Any], check_mode: bool) -> None:
+        self.machine, self.params, self.check_mode = machine, params, check_mode
+        self.run_command = machine.run_command
+
+    def get_bin_path(self, name: str) -> str | None:
+        return name if self.machine.installed else None
+
+    def backup_local(self, path: str) -> str:
+        return f"{path}.backup"
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    found = Machine()
+    monkeypatch.setattr(module, "DIRECTORY", tmp_path / "prometheus")
+    monkeypatch.setattr(module, "UNITS", tmp_path / "units")
+    monkeypatch.setattr(module, "STATE", tmp_path / "monitoring.json")
+    monkeypatch.setattr(module, "RELOAD_SECONDS", 0.3)
+    monkeypatch.setattr(module, "START_SECONDS", 0.3)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(module, "USER", "root")
+    monkeypatch.setattr(module.Manager, "group", os.getgid())
+    monkeypatch.setattr(module.shutil, "chown", lambda *_args, **_more: None)
+    monkeypatch.setattr(module, "Server", lambda _url, _password: found)
+    return found
+
+
+def run(machine: Machine, *, check_mode: Any = False, **changes: Any) -> dict[str, Any]:
+    """One run of the module; check mode, asked before, must have said the same."""
+    params = {**PARAMS, **changes}
+    results = []
+    for mode in dict.fromkeys((True, check_mode)):
+        manager = module.Manager(Module(machine, params, mode))
+        manager.look()
+        results.append(manager.decide())
+        if results[-1]["changed"] and not mode:
+            machine.calls.clear()
+            manager.act(results[-1])
+    assert results[0]["changed"] == results[-1]["changed"]
+    return results[-1]
+
+
+def test_a_fresh_machine_starts_and_a_second_run_changes_nothing(machine: Machine) -> None:
+    result = run(machine)
+    assert set(result["actions"].values()) == {"start"}
+    assert machine.calls == [
+        "daemon-reload",
+        "reset-failed A",
+        "start A",
+        "reset-failed P",
+        "start P",
+        "enable P",
+        "enable A",
+    ]
+    assert machine.judged["prometheus.yml"] == machine.judged["web.yml"] == machine.judged["password"] == 0o640
+    assert machine.judged["rules/a.yml"] == 0o644
+    assert (module.DIRECTORY / "web.yml").stat().st_mode & 0o777 == 0o640
+    assert run(machine)["changed"] is False
+
+
+def test_before_prometheus_is_there_only_check_mode_goes_on(machine: Machine) -> None:
+    machine.installed = False
+    result = run(machine, check_mode=True)
+    assert (result["changed"], result["validated"]) == (True, False)
+    with pytest.raises(module.ServerError, match="not installed"):
+        run(machine)
+
+
+def test_targets_need_no_reload_and_rules_do(machine: Machine) -> None:
+    run(machine)
+    result = run(machine, files={**PARAMS["files"], "targets/node.json": "[1]\n"})
+    assert result["written"] == ["targets/node.json"] and machine.calls == []
+    result = run(machine, files={"rules/b.yml": "groups: []\n", "targets/node.json": "[1]\n"})
+    assert result["actions"] == {module.PROMETHEUS: "reload", module.ALERTMANAGER: "none"}
+    assert not (module.DIRECTORY / "rules/a.yml").exists()
+    assert run(machine, files={"rules/b.yml": "groups: []\n", "targets/node.json": "[1]\n"})["changed"] is False
+
+
+@pytest.mark.parametrize("tool", ["promtool", "amtool"])
+def test_what_a_tool_refuses_changes_nothing(machine: Machine, tool: str) -> None:
+    run(machine)
+    before = {path: path.read_bytes() for path in module.DIRECTORY.rglob("*") if path.is_file()}
+    machine.calls.clear()
+    machine.refused_by = tool
+    with pytest.raises(module.ServerError, match="refused") as caught:
+        run(machine, files={"rules/b.yml": "nonsense"})
+    assert tool in str(caught.value) and "hook/secret" not in str(caught.value)
+    assert {path: path.read_bytes() for path in module.DIRECTORY.rglob("*") if path.is_file()} == before
+    assert machine.calls == []
+
+
+def test_what_does_not_come_up_goes_back(machine: Machine) -> None:
+    run(machine)
+    before = (module.DIRECTORY / "alertmanager.yml").read_text()
+    machine.comes_up = False
+    with pytest.raises(module.ServerError, match="did not reload") as caught:
+        run(machine, secrets={**PARAMS["secrets"], "alertmanager.yml": f"{HEADER}\nother\n"})
+    assert "back in place" in str(caught.value) and "hook/secret" not in str(caught.value)
+    assert (module.DIRECTORY / "alertmanager.yml").read_text() == before
+    machine.comes_up = True
+    assert run(machine)["changed"] is False
+
+
+def test_other_options_restart(machine: Machine) -> None:
+    run(machine)
+    units = {**PARAMS["units"], module.PROMETHEUS: "[Service]\nA=3\n"}
+    assert run(machine, units=units)["actions"] == {module.PROMETHEUS: "restart", module.ALERTMANAGER: "none"}
+
+
+def test_a_run_that_was_cut_off_is_finished(machine: Machine) -> None:
+    run(machine)
+    (module.DIRECTORY / "rules/a.yml").write_text("groups: [x]\n")
+    result = run(machine, files={**PARAMS["files"], "rules/a.yml": "groups: [x]\n"})
+    assert (result["written"], result["actions"][module.PROMETHEUS]) == ([], "reload")
+
+
+def test_a_password_stays_what_it_is_and_another_is_taken_without_a_reload(machine: Machine) -> None:
+    run(machine)
+    before = (module.DIRECTORY / "web.yml").read_text()
+    assert "long-enough" not in before
+    result = run(machine, users={"op": "another-one"})
+    assert (result["written"], machine.calls) == (["web.yml"], [])
+    assert (module.DIRECTORY / "web.yml").read_text() != before
+    assert not any("$2b$" in str(part) for part in result["diff"])
+    run(machine, users={})
+    assert not (module.DIRECTORY / "password").exists()
+
+
+def test_a_foreign_configuration_is_kept(machine: Machine) -> None:
+    module.DIRECTORY.mkdir()
+    (module.DIRECTORY / "prometheus.yml").write_text("mine: true\n")
+    with pytest.raises(module.ServerError, match="somebody else"):
+        run(machine)
+    result = run(machine, replace=True)
+    assert result["backup_files"] == [f"{module.DIRECTORY}/prometheus.yml.backup"]
+
+
+def test_the_packages_own_configuration_is_replaced(machine: Machine) -> None:
+    module.DIRECTORY.mkdir()
+    path = module.DIRECTORY / "prometheus.yml"
+    path.write_text("package\n")
+    machine.conffiles = f" {path} efb8bcb1ae9ff9ecd2eb7a10a3fbfd58\n"
+    with pytest.raises(module.ServerError, match="somebody else"):
+        run(machine)
+    machine.conffiles = f" {path} {hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}\n"
+    assert run(machine)["changed"]
