@@ -122,11 +122,12 @@ def playbook(
     check: bool = True,
     name: str = "baremetal.inference.site",
     environment: dict[str, str] | None = None,
+    inventory: Path | None = None,
     **extra: Any,
 ) -> str:
     """Run a playbook of the collection against the scenario's inventory, with variables that override it."""
     command = ["ansible-playbook", "--limit", limit, *options, "--extra-vars", json.dumps(extra), name]
-    result = _ansible(*command, environment=environment or {})
+    result = _ansible(*command, environment=environment or {}, inventory=inventory)
     assert not check or result.returncode == 0, f"{name} failed:\n{result.stdout[-6000:]}"
     assert check or result.returncode != 0, f"{name} should have failed:\n{result.stdout[-3000:]}"
     return result.stdout
@@ -148,11 +149,11 @@ def start_playbook(limit: str, name: str, log: Path, **extra: Any) -> subprocess
 
 
 def _ansible(
-    *command: str, environment: dict[str, str], errors: int = subprocess.STDOUT
+    *command: str, environment: dict[str, str], errors: int = subprocess.STDOUT, inventory: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of Ansible's against the scenario's inventory."""
+    """Run a command of Ansible's against the scenario's inventory, or another one."""
     return subprocess.run(
-        _against_scenario(command),
+        _against_scenario(command, inventory),
         cwd=PROJECT,
         env=_environment(environment),
         stdout=subprocess.PIPE,
@@ -161,9 +162,9 @@ def _ansible(
     )
 
 
-def _against_scenario(command: Sequence[str]) -> list[str]:
+def _against_scenario(command: Sequence[str], inventory: Path | None = None) -> list[str]:
     # First, so that a test's own inventory wins.
-    return [command[0], "--inventory", str(EPHEMERAL / "inventory"), *command[1:]]
+    return [command[0], "--inventory", str(inventory or EPHEMERAL / "inventory"), *command[1:]]
 
 
 def _environment(more: dict[str, str]) -> dict[str, str]:

@@ -16,7 +16,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pla
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.redaction import redacted, without_secrets
 
 ROLE = Path(__file__).parents[5] / "roles/monitoring"
-TARGETS = {"groups": {"node": [{"targets": ["192.0.2.11:9100"], "labels": {"node": "gpu1"}}]}, "problems": []}
+TARGETS: dict[str, Any] = {
+    "groups": {"node": [{"targets": ["192.0.2.11:9100"], "labels": {"node": "gpu1"}}]},
+    "problems": [],
+}
 
 
 def made(**changed: Any) -> Plan:

@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet is watched, by those who may, and what cannot be is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from node import Node, changes, wait_for
+from watcher import Watcher, without
+
+PASSWORDS = ("molecule-watcher-9b7c31", "molecule-hook-51ac")
+
+
+def test_every_target_answers(watcher: Watcher, deb12: Node, deb13: Node) -> None:
+    both = {(job, name) for job in ("node", "engine") for name in (deb12.name, deb13.name)}
+    wanted = both | {(job, deb12.name) for job in ("gateway", "prometheus", "alertmanager")}
+    wait_for("all targets are up", lambda: watcher.targets() == dict.fromkeys(wanted, "up"), 60)
+    assert "TargetDown" in watcher.rules()
+
+
+def test_targets_have_the_labels_that_rules_know(watcher: Watcher, deb12: Node, deb13: Node) -> None:
+    engines = {series["metric"]["node"]: series["metric"] for series in watcher.query('up{job="engine"}')}
+    for name, rack in ((deb12.name, "r1"), (deb13.name, None)):
+        found = engines[name]
+        assert (found["instance_name"], found["model"], found.get("rack")) == ("main", "tiny-a", rack)
+    assert watcher.query("vllm:num_requests_running")
+    assert watcher.query("haproxy_server_status")
+    # What a node says of its engine by a textfile has the engine's name as its own metrics have it.
+    said = wait_for("the textfiles are read", lambda: watcher.query("inference_drained"), 60)
+    assert {(one["metric"]["node"], one["metric"]["instance_name"]) for one in said} == {
+        (deb12.name, "main"),
+        (deb13.name, "main"),
+    }
+
+
+def test_nobody_comes_in_without_a_password(watcher: Watcher) -> None:
+    user = f"{watcher.user}:{watcher.password}"
+    for port, path in ((9090, "/api/v1/targets"), (9090, "/metrics"), (9093, "/api/v2/alerts")):
+        assert watcher.status(port, path) == "401"
+        assert watcher.status(port, path, user=f"{watcher.user}:wrong") == "401"
+        assert watcher.status(port, path, user=user) == "200"
+
+
+def test_passwords_are_in_no_file_that_others_read_and_in_no_log(watcher: Watcher) -> None:
+    node = watcher.node
+    for password in PASSWORDS:
+        found = node.run(f"grep -rl -e {password} /etc /var/lib/inference /var/log /run 2>/dev/null", check=False)
+        readers = [node.run(f"stat -c '%a %G' {path}") for path in found.splitlines()]
+        assert set(readers) <= {"640 prometheus"}, found
+        assert password not in node.run("journalctl --no-pager --quiet | grep -v curl", check=False)
+    # The hash is there, the password is not.
+    assert not node.run(f"grep -rl {watcher.password} /etc", check=False)
+
+
+def test_only_the_monitoring_host_gets_at_metrics(watcher: Watcher, deb12: Node, deb13: Node) -> None:
+    for port in (9100, 8404, 9090, 9093, 5005):
+        assert watcher.status(port, "/metrics", node=deb13) == "000", port
+    for port in (9100, 5005):
+        found = deb12.run(
+            f"curl --silent --max-time 3 --output /dev/null http://{deb13.address}:{port}/metrics && echo in"
+        )
+        assert found == "in"
+
+
+def test_a_second_run_changes_nothing(watcher: Watcher, deb12: Node, deb13: Node) -> None:
+    output = watcher.playbook(limit=f"{deb12.name},{deb13.name}")
+    assert changes(output) == 0, output
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ({"monitoring_users": {}}, "monitoring_users: is empty"),
+        ({"monitoring_users": {"operator": ""}}, "the password of operator must be"),
+        ({"monitoring_scrape_seconds": 0}, "monitoring_scrape_seconds: 0"),
+        (
+            {"instances": [{"name": "main", "model": "tiny-a", "port": 70000}]},
+            "the port of its target engine is 70000",
+        ),
+        (
+            {"monitoring_extra_rules": {"mine.yml": "groups: [{name: a, rules: [{alert: A, expr: 'sum('}]}]"}},
+            "parse error",
+        ),
+        ({"monitoring_receivers": [{"name": "ops", "carrier_pigeon_configs": []}]}, "carrier_pigeon_configs"),
+        ({"monitoring_tls_certificate": "/etc/none.pem", "monitoring_tls_key": "/etc/none.key"}, "none.pem"),
+    ],
+    ids=["no-users", "no-password", "setting", "target", "rule", "receiver", "certificate"],
+)
+def test_what_is_wrong_is_refused_and_what_runs_goes_on(watcher: Watcher, extra: dict[str, Any], said: str) -> None:
+    before = watcher.files()
+    output = watcher.playbook(check=False, **extra)
+    assert said in " ".join(output.replace("\\n", " ").replace('\\"', '"').split()), output[-3000:]
+    assert watcher.files() == before
+    assert "TargetDown" in watcher.rules()
+
+
+def test_a_node_goes_from_the_inventory_and_comes_back(
+    watcher: Watcher, deb12: Node, deb13: Node, tmp_path: Path
+) -> None:
+    before = watcher.node.run("systemctl show --property=MainPID,ExecMainStartTimestamp prometheus.service")
+    watcher.playbook(inventory=without(deb13, tmp_path))
+    wait_for("it is gone", lambda: {name for _job, name in watcher.targets()} == {deb12.name}, 60)
+    watcher.playbook()
+    wait_for("it is back", lambda: watcher.targets().get(("engine", deb13.name)) == "up", 60)
+    # Targets need no reload, let alone a restart.
+    assert watcher.node.run("systemctl show --property=MainPID,ExecMainStartTimestamp prometheus.service") == before
+
+
+def test_what_a_prometheus_elsewhere_needs(watcher: Watcher, deb12: Node, tmp_path: Path) -> None:
+    output = watcher.playbook("--tags", "never", check=True)
+    assert changes(output) == 0
+    watcher.playbook(monitoring_export_path=str(tmp_path / "export"))
+    names = {str(path.relative_to(tmp_path / "export")) for path in (tmp_path / "export").rglob("*.*")}
+    assert {"prometheus.yml", "alertmanager.yml", "targets/node.json", "rules/targets.yml"} <= names
+    assert f"{deb12.address}:9100" in (tmp_path / "export/targets/node.json").read_text()

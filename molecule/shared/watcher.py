@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A monitoring host as the tests see it: Prometheus' and Alertmanager's own APIs, and somebody who is told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from node import EPHEMERAL, Node, playbook
+
+MONITORING = "baremetal.inference.monitoring"
+
+TOLD = "/tmp/told.jsonl"
+
+# Writes down what Alertmanager sends, one request on a line.
+HOOK = f"""
+import http.server, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        with open("{TOLD}", "ab") as told:
+            told.write(body.replace(b"\\n", b" ") + b"\\n")
+        self.send_response(200)
+        self.end_headers()
+    def log_message(self, *_arguments):
+        pass
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+@dataclass(frozen=True)
+class Watcher:
+    """A monitoring host."""
+
+    node: Node
+    user: str
+    password: str
+    hook: int
+    """The port at which somebody is told."""
+
+    # --- Prometheus and Alertmanager
+
+    def status(self, port: int, path: str = "/", user: str = "", node: Node | None = None, scheme: str = "http") -> str:
+        """The HTTP status that somebody gets, from the monitoring host itself or another node; 000 for no answer."""
+        host = self.node.address if node else "127.0.0.1"
+        who = f"--user '{user}'" if user else ""
+        command = f"curl --insecure --silent --output /dev/null --max-time 3 --write-out '%{{http_code}}' {who}"
+        return (node or self.node).run(f"{command} {scheme}://{host}:{port}{path}", check=False)
+
+    def get(self, path: str, port: int = 9090) -> Any:
+        """What an API tells to a user."""
+        url = f"http://127.0.0.1:{port}{path}"
+        return json.loads(self.node.run(f"curl --silent --fail --globoff --user '{self.user}:{self.password}' '{url}'"))
+
+    def query(self, expression: str) -> list[dict[str, Any]]:
+        """The series of an expression now, each with `metric` and `value`."""
+        url = "http://127.0.0.1:9090/api/v1/query"
+        user = f"--user '{self.user}:{self.password}'"
+        argv = self.node.argv("sh", "-c", f"curl --silent {user} --data-urlencode query@- {url}")
+        answer = subprocess.run(argv, input=expression, capture_output=True, text=True, check=True)
+        return list(json.loads(answer.stdout)["data"]["result"])
+
+    def targets(self) -> dict[tuple[str, str], str]:
+        """Whether each target answers, by job and node."""
+        found = self.get("/api/v1/targets?state=active")["data"]["activeTargets"]
+        return {(target["labels"]["job"], target["labels"]["node"]): target["health"] for target in found}
+
+    def rules(self) -> set[str]:
+        """The names of all rules that were evaluated without a fault."""
+        groups = self.get("/api/v1/rules")["data"]["groups"]
+        return {rule["name"] for group in groups for rule in group["rules"] if rule["health"] == "ok"}
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """What Alertmanager has, the quiet ones included."""
+        return list(self.get("/api/v2/alerts", 9093))
+
+    # --- who is told
+
+    def listen(self) -> None:
+        """Have somebody there to be told."""
+        self.node.run("systemctl stop hook.service", check=False)
+        argv = self.node.argv("sh", "-c", "cat > /tmp/hook.py")
+        subprocess.run(argv, input=HOOK, text=True, check=True)
+        self.node.run(f"rm -f {TOLD}; systemd-run --unit=hook --collect python3 /tmp/hook.py {self.hook}")
+
+    def told(self) -> list[dict[str, Any]]:
+        """All alerts that were delivered, in order."""
+        lines = self.node.run(f"cat {TOLD}", check=False).splitlines()
+        return [alert for line in lines for alert in json.loads(line)["alerts"]]
+
+    # --- Ansible
+
+    def playbook(self, *options: str, limit: str = "", check: bool = True, **extra: Any) -> str:
+        """Run monitoring.yml, on the monitoring host alone if nothing else is said."""
+        return playbook(limit or self.node.name, *options, check=check, name=MONITORING, **extra)
+
+    def files(self) -> str:
+        """Content and mode of everything that both read, and whether they are the same processes."""
+        return self.node.run(
+            "cd /etc/prometheus; find . -type f -printf '%p %m %u %g\\n' | sort; find . -type f | sort | xargs sha256sum;"
+            " systemctl show --property=MainPID,ActiveState prometheus.service prometheus-alertmanager.service"
+        )
+
+
+def without(node: Node, directory: Path) -> Path:
+    """A copy of the scenario's inventory that does not know a node."""
+    for path in (EPHEMERAL / "inventory").iterdir():
+        if path.suffix == ".yml" and not path.is_symlink():
+            (directory / path.name).write_text(yaml.safe_dump(_cut(yaml.safe_load(path.read_text()), node.name)))
+        else:
+            (directory / path.name).symlink_to(path.resolve())
+    return directory
+
+
+def _cut(value: Any, name: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _cut(item, name) for key, item in value.items() if key != name}
+    return value
