@@ -102,7 +102,8 @@ class Watcher:
     def files(self) -> str:
         """Content and mode of everything that both read, and whether they are the same processes."""
         return self.node.run(
-            "cd /etc/prometheus; find . -type f -printf '%p %m %u %g\\n' | sort; find . -type f | sort | xargs sha256sum;"
+            "cd /etc/prometheus; find . -type f -printf '%p %m %u %g\\n' | sort;"
+            " find . -type f | sort | xargs sha256sum;"
             " systemctl show --property=MainPID,ActiveState prometheus.service prometheus-alertmanager.service"
         )
 
