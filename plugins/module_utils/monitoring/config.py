@@ -38,13 +38,6 @@ INHIBIT_RULES: tuple[Mapping[str, Any], ...] = (
     },
 )
 
-# What the node's textfiles say of an instance gets the label that the engine's own metrics have.
-INSTANCE_NAME: Mapping[str, Any] = {
-    "source_labels": ["__name__", "name", "instance_name"],
-    "regex": "inference_[^;]+;([^;]+);",
-    "target_label": "instance_name",
-}
-
 
 def prometheus(settings: Settings, rules: Iterable[str]) -> dict[str, Any]:
     """prometheus.yml."""
@@ -78,10 +71,7 @@ def scrape_configs() -> list[dict[str, Any]]:
 
 
 def _plain(job: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"job_name": job, "file_sd_configs": [{"files": [f"{TARGETS}/{job}.json"]}]}
-    if job == "node":
-        found["metric_relabel_configs"] = [dict(INSTANCE_NAME)]
-    return found
+    return {"job_name": job, "file_sd_configs": [{"files": [f"{TARGETS}/{job}.json"]}]}
 
 
 def _job(job: str, settings: Settings) -> dict[str, Any]:
