@@ -327,8 +327,10 @@ class Manager:
             self.put({name: self.before[name] for name in self.differing})
             self.put_units(old_units)
             running = [unit for unit in self.units if self.active[unit]]
-            for unit in running:
-                self.systemctl("restart" if self.drop_ins else "reload", unit)
+            for unit in self.units:
+                # What did not run before would try for ever.
+                verb = "stop" if unit not in running else "restart" if self.drop_ins else "reload"
+                self.systemctl(verb, unit)
             back = "The old files are back in place"
             back += f", and {' and '.join(running)} run by them" if running else ""
             raise ServerError(f"{error}\n{back}.") from error
