@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fleet import Fleet, unharmed
-from node import Node, changes, playbook, wait_for
+from node import Node, changes, playbook
 from repository import Package, Repository
 
 MAINTENANCE = "baremetal.inference.maintenance"
@@ -134,6 +134,23 @@ def test_a_certificate_that_ends_soon_fails_the_run(packaged: Fleet) -> None:
     node.run("rm /root/cert.pem /root/key.pem")
 
 
+DKMS = "nvidia/580.105.08, 6.1.0-50-amd64, x86_64: installed"
+
+
+def test_a_kernel_without_the_driver_is_refused_before_the_reboot(packaged: Fleet) -> None:
+    """With what dkms says of two kernels, of which one has no module; the scenario driver builds real ones."""
+    node = packaged.nodes[1]
+    node.run(f"printf '#!/bin/sh\\necho {DKMS}\\n' >/usr/local/sbin/dkms; chmod 755 /usr/local/sbin/dkms")
+    node.run("mkdir -p /boot; touch /run/reboot-required /boot/vmlinuz-6.1.0-50-amd64 /boot/vmlinuz-6.1.0-51-amd64")
+    pid = node.engine_pid()
+    try:
+        words = " ".join(maintain(packaged, check=False, reboot_allowed=True).split())
+        assert "Do not reboot this node" in words and "kernel 6.1.0-51-amd64" in words
+        assert node.engine_pid() == pid and not any("maintenance" in drains for drains in packaged.drains())
+    finally:
+        node.run("rm -f /usr/local/sbin/dkms /run/reboot-required /boot/vmlinuz-6.1.0-5*-amd64")
+
+
 class Boots:
     """Starts a node that has shut down, as a machine's firmware does."""
 
@@ -196,4 +213,3 @@ def test_the_repository_goes(packaged: Fleet) -> None:
     for node in packaged.nodes:
         node.run("apt-get -qq purge --yes harmless")
         Repository(node, "Harmless").remove()
-        wait_for("apt is done", lambda node=node: "harmless" not in node.run("dpkg --get-selections"), 10)
