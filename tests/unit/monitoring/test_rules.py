@@ -140,3 +140,8 @@ def test_names_are_found_in_an_expression(names_in: Any) -> None:
     text = 'sum by (le) (rate(vllm:a_bucket{le="x"}[5m])) / on (node) group_left () (up{job=~"b{2}"} > 0)'
     text += " offset 1h unless c"
     assert names_in(text) == {"vllm:a_bucket", "up", "c"}
+
+
+def test_every_metric_of_ours_is_in_the_guide(real_metrics: set[str]) -> None:
+    listed = re.findall(r"^\| `(inference_\w+)", (ROOT / "docs/metrics.md").read_text(), re.M)
+    assert sorted(listed) == sorted(name for name in real_metrics if name.startswith("inference_"))

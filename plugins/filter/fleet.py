@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Filters that show what the nodes of a fleet have told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet import page, screen
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.fleet import read
+
+
+def fleet_screen(told: Mapping[str, Mapping[str, Any]]) -> str:
+    """The fleet as lines of text."""
+    return "\n".join(screen.render(read(told, datetime.now(UTC))))
+
+
+def fleet_page(told: Mapping[str, Mapping[str, Any]]) -> str:
+    """The fleet as a page of HTML."""
+    return page.render(read(told, datetime.now(UTC)))
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"fleet_screen": fleet_screen, "fleet_page": fleet_page}

@@ -1,0 +1,182 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the nodes of a fleet have told of themselves, in the words of its screen and its page. Private to the
+collection; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+GOOD, POOR, BAD, NONE = "good", "poor", "bad", "none"
+"""How a word is meant: fine, to be looked at, broken, nothing to say."""
+
+VERDICTS = {"healthy": GOOD, "busy": GOOD, "starting": POOR, "stopped": POOR, "unknown": POOR, "stale": POOR}
+"""Of the agent; any other is bad."""
+
+DOCTOR = {"ok": GOOD, "unknown": POOR, "warn": POOR, "fail": BAD}
+
+BACKUP_OLD = 2 * 86400
+"""Seconds after which a backup is too old: it is made every day."""
+
+UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+
+
+@dataclass(frozen=True)
+class Word:
+    """A cell."""
+
+    text: str
+    tone: str = NONE
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An engine of a node."""
+
+    name: str
+    model: str
+    revision: str
+    image: str
+    release: int | None
+    verdict: Word
+    since: str
+    """How long ago the verdict became this one."""
+    gpus: int
+    serving: bool
+    drain: str
+    pending: bool
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node that has answered."""
+
+    name: str
+    system: Mapping[str, Any]
+    gpus: Mapping[str, Any]
+    doctor: Word
+    updated: datetime | None
+    backed_up: datetime | None
+    backup: Word
+    instances: Sequence[Instance]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """All nodes; `unreachable` says of each that did not answer, why."""
+
+    time: datetime
+    nodes: Sequence[Node] = ()
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+
+
+def read(told: Mapping[str, Mapping[str, Any]], now: datetime) -> Fleet:
+    """The fleet by what the module node_status has returned of each node, or Ansible in its place."""
+    unreachable = {
+        name: " ".join(str(result.get("msg") or "gave no answer").split())
+        for name, result in told.items()
+        if "schema" not in result
+    }
+    nodes = [_node(name, result, now) for name, result in sorted(told.items()) if "schema" in result]
+    return Fleet(now, nodes, unreachable)
+
+
+def _node(name: str, told: Mapping[str, Any], now: datetime) -> Node:
+    instances = [_instance(one, now) for one in told["instances"] or ()]
+    backup = told["backup"]
+    backed_up = _time(backup["succeeded"]) if backup else None
+    return Node(
+        name=name,
+        system=told["system"] or {},
+        gpus=told["gpus"] or {},
+        doctor=_doctor(told["doctor"]),
+        updated=_time(told["updated"]),
+        backed_up=backed_up,
+        backup=_backup(backup, backed_up, now),
+        instances=instances,
+        notes=_notes(told, instances),
+    )
+
+
+def _instance(told: Mapping[str, Any], now: datetime) -> Instance:
+    probe, drain = told["probe"], told["drain"]
+    if probe is None:
+        verdict, since = Word(told["state"], GOOD if told["serving"] else BAD), told["since"]
+    else:
+        text = "stale" if probe["stale"] else probe["verdict"]
+        verdict, since = Word(text, VERDICTS.get(text, BAD)), probe["since"]
+    began = _time(since)
+    words = f"by {drain['owner']}, until {drain['until'] or 'undrained'}: {drain['reason']}" if drain else ""
+    return Instance(
+        name=told["name"],
+        model=told["model"],
+        revision=told["revision"],
+        image=told["image"],
+        release=told["release"]["active"],
+        verdict=verdict,
+        since=ago(now, began) if began else "",
+        gpus=len(told["gpus"]),
+        serving=told["serving"] and verdict.tone == GOOD,
+        drain=words,
+        pending=told["pending"],
+    )
+
+
+def _doctor(told: Mapping[str, Any] | None) -> Word:
+    return Word("?", POOR) if told is None else Word(told["verdict"], DOCTOR.get(told["verdict"], BAD))
+
+
+def _backup(told: Mapping[str, Any] | None, succeeded: datetime | None, now: datetime) -> Word:
+    if told is None:
+        return Word("none")
+    text = ago(now, succeeded) if succeeded else "never"
+    if not told["ok"]:
+        return Word(f"{text}, failed", BAD)
+    return Word(text, POOR if succeeded and (now - succeeded).total_seconds() > BACKUP_OLD else GOOD)
+
+
+def _notes(told: Mapping[str, Any], instances: Sequence[Instance]) -> list[str]:
+    """What wants attention, a line each."""
+    notes = []
+    for one, raw in zip(instances, told["instances"] or (), strict=True):
+        if one.drain:
+            notes.append(f"{one.name} is drained {one.drain}")
+        if one.pending:
+            notes.append(f"{one.name}: release {raw['release']['wanted']} is pending: update-model.yml rolls it out")
+        if not raw["desired"]:
+            notes.append(f"{one.name} is not in the inventory")
+        notes += [f"{one.name}: {problem}" for problem in raw["problems"]]
+    lock = told["lock"]
+    if lock:
+        state = "has left its lock" if lock["stale"] else "is at work"
+        notes.append(f"{lock['playbook']} {state} (by {lock['user']} on {lock['host']}, since {lock['since']})")
+    gpus = told["gpus"] or {}
+    if gpus.get("error"):
+        notes.append(f"GPUs: {gpus['error']}")
+    if (told["system"] or {}).get("reboot_required"):
+        notes.append("a reboot is due")
+    if told["backup"] and told["backup"]["error"]:
+        notes.append(f"backup: {told['backup']['error']}")
+    notes += [f"doctor: {problem}" for problem in (told["doctor"] or {}).get("problems", ())]
+    notes += [f"{part} cannot be told: {why}" for part, why in told["errors"].items()]
+    return [" ".join(note.split()) for note in notes]
+
+
+def _time(text: str | None) -> datetime | None:
+    """A time that a node has told; None where there is none."""
+    try:
+        time = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+    return time if time is not None and time.tzinfo is not None else None
+
+
+def ago(now: datetime, then: datetime) -> str:
+    """How long ago, in the largest unit: 5d, 3h, 12m, 40s. A clock that runs ahead makes it 0s."""
+    seconds = max(0.0, (now - then).total_seconds())
+    return next((f"{int(seconds // size)}{unit}" for size, unit in UNITS if seconds >= size), "0s")

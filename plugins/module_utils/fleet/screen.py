@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet on one screen of text. Private to the collection; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ..node import table
+from .fleet import BAD, Fleet, Instance, Node, ago
+
+WIDTH = 112
+"""Characters of a line: Ansible indents what it prints, and 120 must do."""
+
+HEADER = ("NODE", "INSTANCE", "MODEL", "REL", "VERDICT", "SINCE", "GPUS", "DOCTOR", "UPDATED", "BACKUP")
+ELASTIC = ("NODE", "INSTANCE", "MODEL", "BACKUP")
+"""Columns that are cut where all together are too wide, the widest first."""
+
+LEAST = 8
+"""Characters that such a column keeps."""
+
+NOTES = 40
+"""Lines of notes; a fleet that is in trouble must not push its own table off the screen."""
+
+
+def render(fleet: Fleet, width: int = WIDTH) -> list[str]:
+    """The lines: what is in all, a row for each instance, and what wants attention."""
+    rows = [HEADER, *(row for node in fleet.nodes for row in _rows(node, fleet))]
+    lines = [_summary(fleet), "", *table.lines(fit(rows, width))]
+    notes = [f"{name}: UNREACHABLE: {why}" for name, why in fleet.unreachable.items()]
+    notes += [f"{node.name}: {note}" for node in fleet.nodes for note in node.notes]
+    if notes:
+        left = len(notes) - NOTES
+        lines += ["", *(cut(note, width) for note in notes[:NOTES])]
+        lines += [f"and {left} more: -e format=json, or -e report=fleet.html"] if left > 0 else []
+    return lines
+
+
+def _summary(fleet: Fleet) -> str:
+    instances = [one for node in fleet.nodes for one in node.instances]
+    gpus = sum(node.gpus.get("present", 0) for node in fleet.nodes)
+    amounts = {"node": len(fleet.nodes), "instance": len(instances), "GPU": gpus}
+    parts = [f"{number} {what}{'' if number == 1 else 's'}" for what, number in amounts.items()]
+    count = Counter(one.verdict.text for one in instances)
+    parts += [f"{number} {verdict}" for verdict, number in sorted(count.items())]
+    drained = sum(bool(one.drain) for one in instances)
+    parts += [f"{drained} drained"] if drained else []
+    parts += [f"{len(fleet.unreachable)} UNREACHABLE"] if fleet.unreachable else []
+    return ", ".join(parts)
+
+
+def _rows(node: Node, fleet: Fleet) -> list[tuple[str, ...]]:
+    updated = ago(fleet.time, node.updated) if node.updated else "-"
+    rest = (_gpus(node), _loud(node.doctor.text, node.doctor.tone), updated, node.backup.text)
+    if not node.instances:
+        return [(node.name, "-", "-", "-", "-", "-", *rest)]
+    # What is the node's own is said once.
+    rows = [(node.name, *_cells(node.instances[0]), *rest)]
+    return rows + [("", *_cells(one), "", "", "", "") for one in node.instances[1:]]
+
+
+def _cells(one: Instance) -> tuple[str, ...]:
+    verdict = _loud(one.verdict.text, one.verdict.tone) + (" (D)" if one.drain else "")
+    release = "-" if one.release is None else str(one.release)
+    return (one.name, one.model or "-", f"{release}{'*' if one.pending else ''}", verdict, one.since or "-")
+
+
+def _gpus(node: Node) -> str:
+    """How many are in use of those that are there, and the hottest."""
+    gpus = node.gpus
+    if not gpus:
+        return "?"
+    missing = "" if gpus["reported"] == gpus["present"] else f"{gpus['reported']}/"
+    heat = "" if gpus["hottest_c"] is None else f" {gpus['hottest_c']}°C"
+    return f"{missing}{gpus['present']}{heat}" if gpus["present"] else "-"
+
+
+def _loud(text: str, tone: str) -> str:
+    return text.upper() if tone == BAD else text
+
+
+def fit(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """The rows with their elastic columns cut until a line is no longer than it may be."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    elastic = [rows[0].index(name) for name in ELASTIC]
+    gaps = 2 * (len(widths) - 1)
+    while sum(widths) + gaps > width:
+        widest = max(elastic, key=lambda index: widths[index])
+        if widths[widest] <= LEAST:
+            break
+        widths[widest] -= 1
+    return [[cut(cell, limit) for cell, limit in zip(row, widths, strict=True)] for row in rows]
+
+
+def cut(text: str, width: int) -> str:
+    """A text that is no longer than that."""
+    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node in a few words, for the fleet's screen: instances, GPUs, the doctor, updates, backups. Private to the
+collection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..backup import state as backup_state
+from ..backup.places import Places
+from . import drains, history, lock, releases, status
+from .doctor import catalogue, check
+from .doctor.host import Host
+
+SCHEMA = 1
+
+
+def gather(host: Host, now: datetime) -> dict[str, Any]:
+    """What there is to say. Raises nothing: a part that cannot be told is None, and `errors` says why."""
+    errors: dict[str, str] = {}
+
+    def part(name: str, look: Callable[[], Any]) -> Any:
+        try:
+            return look()
+        except Exception as error:
+            errors[name] = str(error) or repr(error)
+            return None
+
+    names = part("instances", lambda: releases.names(host.paths)) or []
+    return {
+        "schema": SCHEMA,
+        "time": drains.format_time(now),
+        "system": part("system", lambda: _system(host.root)),
+        "instances": part("instances", lambda: status.as_json(status.collect(host.paths, names))["instances"]),
+        "gpus": part("gpus", lambda: _gpus(host.gpus())),
+        "doctor": part("doctor", lambda: _doctor(host)),
+        "lock": part("lock", lambda: _lock(host, now)),
+        "updated": part("updated", lambda: _updated(host, names)),
+        "backup": part("backup", lambda: _backup(host.root)),
+        "errors": errors,
+    }
+
+
+def _system(root: Path) -> dict[str, Any]:
+    text = (root / "etc/debian_version").read_text(encoding="utf-8").strip()
+    return {"debian": text, "kernel": os.uname().release, "reboot_required": (root / "run/reboot-required").exists()}
+
+
+def _gpus(facts: Mapping[str, Any]) -> dict[str, Any]:
+    gpus = facts["gpus"]
+    driver = facts["gpu_driver"]
+
+    def known(key: str) -> list[float]:
+        return [gpu[key] for gpu in gpus if gpu[key] is not None]
+
+    return {
+        "present": len(gpus),
+        "reported": sum(gpu["reported"] for gpu in gpus),
+        "models": sorted({gpu["name"] for gpu in gpus if gpu["name"]}),
+        "memory_total_mib": sum(known("memory_total_mib")),
+        "memory_used_mib": sum(known("memory_used_mib")),
+        "hottest_c": max(known("temperature_c"), default=None),
+        "power_w": round(sum(known("power_draw_w"))),
+        "driver": driver["version"],
+        # Where there is no GPU, it is no failure that the tool is not installed.
+        "error": driver["error"]["message"] if gpus and driver["error"] else "",
+    }
+
+
+def _doctor(host: Host) -> dict[str, Any]:
+    settings = catalogue.read(host.paths)
+    results = check.run(catalogue.chosen((), settings.off), host)
+    wrong = [result for result in results if result.status != check.OK]
+    wrong.sort(key=lambda result: -check.STATUSES.index(result.status))
+    problems = [f"{result.status}: {result.name}: {result.message}" for result in wrong]
+    return {"verdict": check.verdict(results), "problems": problems}
+
+
+def _lock(host: Host, now: datetime) -> dict[str, Any] | None:
+    found = lock.read(host.paths)
+    return None if found is None else {**asdict(found), "stale": found.stale(now)}
+
+
+def _updated(host: Host, names: list[str]) -> str | None:
+    """When a release last began to serve."""
+    # ISO 8601 in UTC sorts as it is.
+    return max((served[-1].since for name in names if (served := history.read(host.paths, name))), default=None)
+
+
+def _backup(root: Path) -> dict[str, Any] | None:
+    """The last backup; None on a node that has none. Times are ISO 8601 in UTC."""
+    job = backup_state.read(Places(root))["jobs"].get("backup")
+    if not job:
+        return None
+    succeeded = job.get("succeeded")
+    last = None if succeeded is None else drains.format_time(datetime.fromtimestamp(succeeded, UTC))
+    return {"succeeded": last, "ok": bool(job.get("ok")), "error": str(job.get("error") or "")}

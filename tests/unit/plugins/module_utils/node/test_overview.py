@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node in a few words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet import screen
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.fleet import read
+from ansible_collections.baremetal.inference.plugins.module_utils.node import overview
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+def missing(command: Sequence[str], _timeout: float) -> Outcome:
+    return Outcome(None, failure="not_installed", message=f"{command[0]} is not installed")
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_a_node_and_its_row(tmp_path: Path) -> None:
+    """What the node tells is what the screen takes, also where half of it is damaged."""
+    write(tmp_path / "etc/debian_version", "12.9\n")
+    write(tmp_path / "run/reboot-required", "")
+    write(
+        tmp_path / "etc/inference/doctor.json",
+        json.dumps({"schema": 1, "off": ["driver", "gpu", "rdma", "system", "docker", "engine"]}),
+    )
+    job = {"succeeded": 1777600000.0, "ok": False, "error": "no route"}
+    state = {"schema": 1, "repository": "", "jobs": {"backup": job}}
+    write(tmp_path / "var/lib/inference-backup/state.json", json.dumps(state))
+    write(tmp_path / "var/lib/inference/lock", "{")
+    told = overview.gather(Host(Paths(tmp_path), missing), NOW)
+    assert told["system"]["reboot_required"] is True and told["doctor"] == {"verdict": "ok", "problems": []}
+    assert told["backup"] == {"succeeded": "2026-05-01T01:46:40Z", "ok": False, "error": "no route"}
+    assert told["gpus"]["present"] == 0 and told["gpus"]["error"] == "" and told["lock"] is None
+    assert list(told["errors"]) == ["lock"]
+    text = "\n".join(screen.render(read({"gpu1": json.loads(json.dumps(told))}, NOW)))
+    assert "gpu1: a reboot is due" in text and "gpu1: lock cannot be told: " in text and "10h, failed" in text
