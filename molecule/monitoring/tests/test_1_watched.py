@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +119,43 @@ def test_a_node_goes_from_the_inventory_and_comes_back(
 
 
 def test_what_a_prometheus_elsewhere_needs(watcher: Watcher, deb12: Node, tmp_path: Path) -> None:
-    output = watcher.playbook("--tags", "never", check=True)
-    assert changes(output) == 0
     watcher.playbook(monitoring_export_path=str(tmp_path / "export"))
     names = {str(path.relative_to(tmp_path / "export")) for path in (tmp_path / "export").rglob("*.*")}
     assert {"prometheus.yml", "alertmanager.yml", "targets/node.json", "rules/targets.yml"} <= names
     assert f"{deb12.address}:9100" in (tmp_path / "export/targets/node.json").read_text()
+
+
+@pytest.fixture
+def with_tls(watcher: Watcher, tmp_path: Path) -> Iterator[Watcher]:
+    """A certificate that root alone may read so far."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subject = ["-subj", "/CN=monitoring.example.com", "-days", "1"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *subject, "-keyout", key, "-out", certificate]
+    subprocess.run(made, check=True, capture_output=True)
+    watcher.node.run("mkdir -p /etc/ssl/monitoring")
+    for path in (key, certificate):
+        argv = watcher.node.argv("sh", "-c", f"umask 077; cat > /etc/ssl/monitoring/{path.name}")
+        subprocess.run(argv, input=path.read_bytes(), check=True)
+    yield watcher
+    watcher.playbook()
+    watcher.node.run("rm -r /etc/ssl/monitoring")
+
+
+@pytest.mark.full
+def test_with_tls_everybody_comes_by_it(with_tls: Watcher) -> None:
+    watcher = with_tls
+    paths = {
+        "monitoring_tls_certificate": "/etc/ssl/monitoring/cert.pem",
+        "monitoring_tls_key": "/etc/ssl/monitoring/key.pem",
+    }
+    before = watcher.files()
+    assert "permission denied" in watcher.playbook(check=False, **paths)
+    assert watcher.files() == before
+    watcher.node.run("chgrp prometheus /etc/ssl/monitoring/*.pem; chmod 640 /etc/ssl/monitoring/*.pem")
+    watcher.playbook(**paths)
+    user = f"{watcher.user}:{watcher.password}"
+    for port in (9090, 9093):
+        assert watcher.status(port, "/-/ready", user=user, scheme="https") == "200"
+        assert watcher.status(port, "/-/ready", scheme="https") == "401"
+        assert watcher.status(port, "/-/ready", user=user) == "400"
+    assert changes(watcher.playbook(**paths)) == 0
