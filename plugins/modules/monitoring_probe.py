@@ -13,7 +13,7 @@ author:
 description:
   - Asks, on their own machine, whether Prometheus has all targets and has evaluated all rules, and whether it has an
     Alertmanager. Tries again until it is so, or the time is over; then it fails.
-  - A target that does not answer is reported, and no failure of this machine.
+  - A target that did not answer when it was last asked is reported, and no failure of this machine.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -73,6 +73,7 @@ rules:
 """
 
 import time
+from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -122,6 +123,10 @@ class Look:
             if target["health"] != "up"
         ]
 
+    def asked_since(self, moment: datetime) -> bool:
+        """Whether every target was asked after a moment, so that what is known of them is no old story."""
+        return all(datetime.fromisoformat(target["lastScrape"]) > moment for target in self.targets)
+
 
 def main() -> None:
     module = AnsibleModule(
@@ -138,18 +143,20 @@ def main() -> None:
     secret = Path(DIRECTORY) / PASSWORD
     password = secret.read_text(encoding="utf-8").strip() if secret.exists() else ""
     prometheus, alertmanager = Server(params["url"], password), Server(params["alertmanager_url"], password)
-    deadline = time.monotonic() + params["seconds"]
+    began, deadline = datetime.now(tz=UTC), time.monotonic() + params["seconds"]
     while True:
+        settled = False
         result: dict[str, Any] = {"changed": False, "up": 0, "down": [], "rules": 0}
         try:
             look = Look(prometheus, alertmanager)
             missing = look.missing(params["targets"], params["rules"])
+            settled = not missing and (look.asked_since(began) or not look.down())
             result["down"] = look.down()
             result["up"] = len(look.targets) - len(result["down"])
             result["rules"] = sum(len(group["rules"]) for group in look.groups)
         except NoAnswer as error:
             missing = [str(error)]
-        if (not missing and not result["down"]) or time.monotonic() >= deadline:
+        if settled or time.monotonic() >= deadline:
             break
         time.sleep(POLL_SECONDS)
     if missing:

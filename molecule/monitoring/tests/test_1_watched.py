@@ -130,7 +130,19 @@ def with_tls(watcher: Watcher, tmp_path: Path) -> Iterator[Watcher]:
     """A certificate that root alone may read so far."""
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
     subject = ["-subj", "/CN=monitoring.example.com", "-days", "1"]
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", *subject, "-keyout", key, "-out", certificate]
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        *subject,
+        "-keyout",
+        str(key),
+        "-out",
+        str(certificate),
+    ]
     subprocess.run(made, check=True, capture_output=True)
     watcher.node.run("mkdir -p /etc/ssl/monitoring")
     for path in (key, certificate):
@@ -144,7 +156,7 @@ def with_tls(watcher: Watcher, tmp_path: Path) -> Iterator[Watcher]:
 @pytest.mark.full
 def test_with_tls_everybody_comes_by_it(with_tls: Watcher) -> None:
     watcher = with_tls
-    paths = {
+    paths: dict[str, Any] = {
         "monitoring_tls_certificate": "/etc/ssl/monitoring/cert.pem",
         "monitoring_tls_key": "/etc/ssl/monitoring/key.pem",
     }

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ TARGET: dict[str, Any] = {
     "labels": {"instance": "192.0.2.11:9100", "node": "gpu1"},
     "health": "up",
     "lastError": "",
+    "lastScrape": "2026-11-22T08:52:20.123456789Z",
 }
 RULE: dict[str, Any] = {"name": "TargetDown", "health": "ok"}
 
@@ -68,6 +70,14 @@ def test_who_does_not_answer_is_named_with_the_reason() -> None:
     down = {**TARGET, "health": "down", "lastError": "connection refused"}
     (text,) = Look(Told(targets=[down]), Told()).down()
     assert "node of gpu1" in text and "connection refused" in text
+
+
+def test_what_is_known_of_a_target_is_new_when_it_was_asked_since() -> None:
+    moment = datetime(2026, 11, 22, 8, 52, tzinfo=UTC)
+    never = {**TARGET, "lastScrape": "0001-01-01T00:00:00Z"}
+    assert Look(Told(), Told()).asked_since(moment)
+    assert not Look(Told(), Told()).asked_since(moment.replace(minute=53))
+    assert not Look(Told(targets=[TARGET, never]), Told()).asked_since(moment)
 
 
 def test_nobody_answers() -> None:
