@@ -132,7 +132,7 @@ def _capacity(fleet: Fleet) -> str:
         free = max(0, node.gpus.get("present", 0) - sum(used.values()))
         parts = [*((float(number), tone) for tone, number in used.items()), (float(free), NONE)]
         rows.append(Bar(node.name, parts, f"{used[GOOD]} of {sum(used.values()) + free} serve"))
-    return bars("GPUs of each node", rows) + _legend() if any(value for row in rows for value, _ in row.parts) else ""
+    return bars("GPUs of each node", rows) + _legend() if any(value for row in rows for value, _tone in row.parts) else ""
 
 
 def _legend() -> str:

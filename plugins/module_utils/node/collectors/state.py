@@ -66,6 +66,6 @@ def _describe(release: Release, samples: Samples) -> None:
 
 def image_label(image: str) -> str:
     """The end of an image's name, and the begin of its digest: what tells two apart."""
-    name, _, digest = image.partition("@")
+    name, _at, digest = image.partition("@")
     last = name.rpartition("/")[2]
     return f"{last}@{digest.removeprefix('sha256:')[:12]}" if digest else last

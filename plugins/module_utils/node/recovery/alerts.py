@@ -78,6 +78,10 @@ def for_alertmanager(alert: Alert) -> dict[str, Any]:
         "labels": {
             "alertname": "InferenceRecoveryGaveUp",
             "severity": "critical",
+            # About the fleet: the drain that comes with it must not silence it. Labels as those of Prometheus' alerts.
+            "scope": "fleet",
+            "node": alert.host,
+            "instance_name": alert.instance,
             "instance": alert.host,
             "name": alert.instance,
         },

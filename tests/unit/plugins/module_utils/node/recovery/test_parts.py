@@ -238,6 +238,7 @@ def test_every_channel_gets_an_alert_once(receiver: Any, tmp_path: Path) -> None
     hook, manager = (body for _path, body in receiver.got)
     assert (hook["instance"], hook["verdict"], hook["event"]) == ("main", "hung", "recovery-gave-up")
     assert manager[0]["labels"]["alertname"] == "InferenceRecoveryGaveUp"
+    assert manager[0]["labels"]["scope"] == "fleet" and manager[0]["labels"]["instance_name"] == "main"
     ((command, mail),) = mails
     assert command[0] == "sendmail" and "To: ops@example.org" in mail and "--reset" in mail
 
