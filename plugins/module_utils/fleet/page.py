@@ -31,9 +31,11 @@ td.good{color:var(--good)}td.poor{color:var(--poor)}td.bad{color:var(--bad);font
 svg{max-width:100%;height:auto}svg text{font-size:12px;fill:currentColor}svg line{stroke:var(--line)}
 svg .good{fill:var(--good)}svg .poor{fill:var(--poor)}svg .bad{fill:var(--bad)}svg .none{fill:var(--none)}
 ul{padding-left:1.2rem}code{font-size:.95em}.scroll{overflow-x:auto}
+.key{margin-right:1.5rem}.key i{display:inline-block;width:.8em;height:.8em;margin-right:.4em}
+i.good{background:var(--good)}i.poor{background:var(--poor)}i.bad{background:var(--bad)}i.none{background:var(--none)}
 """
 
-LEGEND = {GOOD: "serving", POOR: "loading, stopped or unknown", BAD: "broken", NONE: "in no use"}
+LEGEND = {GOOD: "serving", POOR: "drained, loading, stopped or unknown", BAD: "broken", NONE: "in no use"}
 
 
 def render(fleet: Fleet) -> str:
@@ -42,13 +44,13 @@ def render(fleet: Fleet) -> str:
     sections = [
         _section("Unreachable", _unreachable(fleet)),
         _section("Instances", _table(_INSTANCES, [row for node in fleet.nodes for row in _instances(node)])),
+        _section("What wants attention", _notes(fleet)),
         _section("Capacity: GPUs", _capacity(fleet)),
         _section("Capacity: memory of GPUs", _memory(fleet)),
         _section("Health", _health(fleet)),
         _section("Versions that differ", _versions(fleet)),
         _section("Last updates and backups, 30 days", _times(fleet)),
         _section("Nodes", _table(_NODES, [_node(node, fleet.time) for node in fleet.nodes])),
-        _section("What wants attention", _notes(fleet)),
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Inference fleet</title>'
@@ -132,12 +134,14 @@ def _capacity(fleet: Fleet) -> str:
         free = max(0, node.gpus.get("present", 0) - sum(used.values()))
         parts = [*((float(number), tone) for tone, number in used.items()), (float(free), NONE)]
         rows.append(Bar(node.name, parts, f"{used[GOOD]} of {sum(used.values()) + free} serve"))
-    return bars("GPUs of each node", rows) + _legend() if any(value for row in rows for value, _tone in row.parts) else ""
+    return (
+        bars("GPUs of each node", rows) + _legend() if any(value for row in rows for value, _tone in row.parts) else ""
+    )
 
 
 def _legend() -> str:
-    cells = "".join(f'<td class="{tone}">■ {escape(words)}</td>' for tone, words in LEGEND.items())
-    return f"<table><tr>{cells}</tr></table>"
+    spots = (f'<span class="key"><i class="{tone}"></i>{escape(words)}</span>' for tone, words in LEGEND.items())
+    return f"<p>{''.join(spots)}</p>"
 
 
 def _memory(fleet: Fleet) -> str:
