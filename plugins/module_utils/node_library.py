@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import py_compile
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -116,6 +117,10 @@ class Plan:
         """Do it. Raises OSError."""
         for path in self.changed:
             files.write(path, *self.wanted[path])
+            if path.suffix == ".py":
+                # Services that may write nothing but their state could not keep the byte code, and would compile all of
+                # this at each start.
+                py_compile.compile(str(path), quiet=2)
         for path in self.stale:
             path.unlink()
         if not self.wanted and self.library.is_dir():
