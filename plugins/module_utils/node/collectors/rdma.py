@@ -10,7 +10,8 @@ from typing import Any
 
 from ...exposition import Help, Samples
 
-GIGA = 1_000_000_000
+BYTES = 1_000_000_000 / 8
+"""In a gigabit."""
 
 COUNTERS = (
     "duplicate_request",
@@ -45,7 +46,7 @@ HELP: Help = {
     "inference_rdma_nics_without_driver": "Network cards that could do RDMA and lack its driver.",
     "inference_rdma_port_info": "1 for what a port is.",
     "inference_rdma_port_active": "1 where the port is active.",
-    "inference_rdma_port_rate_bits_per_second": "Rate of the port over all lanes.",
+    "inference_rdma_port_rate_bytes_per_second": "Rate of the port over all lanes.",
     "inference_rdma_port_errors_total": "Errors and signs of congestion, by the kernel's name of the counter.",
 }
 
@@ -62,7 +63,7 @@ def render(facts: Mapping[str, Any], samples: Samples) -> None:
         if port["state"]:
             samples.add("inference_rdma_port_active", port["state"].startswith("ACTIVE"), **where)
         if port["rate_gbps"] is not None:
-            samples.add("inference_rdma_port_rate_bits_per_second", port["rate_gbps"] * GIGA, **where)
+            samples.add("inference_rdma_port_rate_bytes_per_second", port["rate_gbps"] * BYTES, **where)
         for counter, value in (port["counters"] or {}).items():
             if counter in COUNTERS:
                 samples.add("inference_rdma_port_errors_total", value, **where, counter=counter)

@@ -118,7 +118,7 @@ def test_ports_of_rdma(tmp_path: Path) -> None:
     text = collect("rdma", Paths(tmp_path))
     assert "inference_rdma_ports 1\n" in text
     assert 'inference_rdma_port_active{device="mlx5_0",port="1"} 1\n' in text
-    assert 'inference_rdma_port_rate_bits_per_second{device="mlx5_0",port="1"} 400000000000\n' in text
+    assert 'inference_rdma_port_rate_bytes_per_second{device="mlx5_0",port="1"} 50000000000\n' in text
     assert 'inference_rdma_port_errors_total{device="mlx5_0",port="1",counter="link_downed"} 3\n' in text
     assert "lifespan" not in text
 
