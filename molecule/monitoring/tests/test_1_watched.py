@@ -113,7 +113,7 @@ def test_a_node_goes_from_the_inventory_and_comes_back(
     watcher.playbook(inventory=without(deb13, tmp_path))
     wait_for("it is gone", lambda: {name for _job, name in watcher.targets()} == {deb12.name}, 60)
     watcher.playbook()
-    wait_for("it is back", lambda: watcher.targets().get(("engine", deb13.name)) == "up", 60)
+    wait_for("it is back", lambda: watcher.targets().get(("node", deb13.name)) == "up", 60)
     # Targets need no reload, let alone a restart.
     assert watcher.node.run("systemctl show --property=MainPID,ExecMainStartTimestamp prometheus.service") == before
 
