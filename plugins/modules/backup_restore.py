@@ -44,6 +44,12 @@ options:
         on the node, but for images.
     type: bool
     default: false
+  models:
+    description:
+      - The registry of today, as the inventory has it. By it, models are fetched that the snapshot's own does not have,
+        such as one that was served for once.
+    type: dict
+    default: {}
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -125,8 +131,8 @@ served:
       type: str
 absent_models:
   description:
-    - Entries of the registry of that time, by name, of the models that are served and not on the node, with their
-      bases. By them, the models can be fetched again.
+    - Entries of the registry of that time, or else of O(models), by name, of the models that are served and not on the
+      node, with their bases. By them, the models can be fetched again.
   returned: success
   type: dict
 absent_instances:
@@ -171,6 +177,7 @@ def main() -> None:
             "target": {"type": "str", "default": ""},
             "drill": {"type": "bool", "default": False},
             "serves": {"type": "bool", "default": False},
+            "models": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
@@ -210,7 +217,7 @@ def run(
     with restore.fetched(places, target, str(snapshot["id"])) as saved:
         recorded = record.read(saved)
         owner = record.owner_here(recorded)
-        served, models = serving.served(saved), serving.registry(saved)
+        served, models = serving.served(saved), {**params["models"], **serving.registry(saved)}
         absent = serving.absent(served, places.root)
         if params["serves"] and not check:
             lacking = serving.problems(served, places.root, models, record.numbers_here(recorded))

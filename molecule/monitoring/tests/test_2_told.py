@@ -11,7 +11,7 @@ from node import Node, wait_for
 from watcher import Watcher
 
 EXPORTER = "prometheus-node-exporter.service"
-DEAD = "TargetDown"
+DEAD = "NodeExporterDown"
 """The alert of a node whose exporter is gone."""
 
 # As the shipped rules do it, on what is always true here.

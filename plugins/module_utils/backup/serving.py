@@ -92,7 +92,9 @@ def problems(
         store = live / one.path.lstrip("/")
         others = ", ".join(sorted(path.name for path in store.parent.glob("[0-9a-f]*"))) or "none"
         if one.model not in models:
-            found.append(f"{what}, and the snapshot's registry has no such model any more: put it there yourself")
+            found.append(
+                f"{what}, and neither the snapshot's registry nor the inventory's has it: put it there yourself"
+            )
         else:
             found.append(
                 f"{what} (it has: {others}): the source, {_source(models, one.model)}, gives something else now"

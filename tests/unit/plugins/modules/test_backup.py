@@ -273,7 +273,13 @@ def test_what_engines_need_is_told_and_nothing_is_restored_without_it(
 def test_a_model_that_the_registry_had_forgotten_is_named(call: Call, snapshot: dict[str, Any], places: Places) -> None:
     snapshot["release"] = release("old")
     assert call(backup_restore, snapshot="latest", paths=PATHS, drill=True)["absent_models"] == {}
-    assert "no such model any more" in call(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
+    known = {"old": {"model": "/srv/old"}}
+    asked = call(backup_restore, snapshot="latest", paths=PATHS, drill=True, models=known)
+    assert asked["absent_models"] == known and len(asked["absent_instances"]) == 1
+    assert (
+        "neither the snapshot's registry nor"
+        in call(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
+    )
 
 
 def test_a_release_for_an_account_of_another_number_is_refused(
