@@ -129,7 +129,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.uni
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 from ansible_collections.baremetal.inference.plugins.module_utils.node.metrics import samples
 
-PROMETHEUS, ALERTMANAGER = "prometheus.service", "prometheus-alertmanager.service"
+PROMETHEUS = "prometheus.service"
+ALERTMANAGER = "prometheus-alertmanager.service"
 USER = "prometheus"
 """As whom Debian's units run both."""
 

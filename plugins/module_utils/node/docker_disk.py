@@ -32,7 +32,7 @@ class Item:
 def repository(reference: str) -> str:
     """The repository of a reference: without its digest and its tag."""
     name = reference.partition("@")[0]
-    head, _, last = name.rpartition("/")
+    head, _slash, last = name.rpartition("/")
     return f"{head}/{last.partition(':')[0]}" if head else last.partition(":")[0]
 
 

@@ -62,7 +62,11 @@ class Apt:
 @pytest.fixture
 def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Apt:
     apt = Apt()
-    monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda *given, **more: apt(*given, **more))
+
+    def run_command(*given: Any, **more: Any) -> Any:
+        return apt(*given, **more)
+
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", run_command)
     monkeypatch.setattr(apt_pins, "ETC_APT", tmp_path)
     blacklist = tmp_path / "apt.conf.d" / apt_pins.file_name("docker")
     blacklist.parent.mkdir()
