@@ -262,7 +262,7 @@ def test_the_token_is_in_no_command_and_stays_in_no_file(tmp_path: Path, shared:
     assert f"--property=BindReadOnlyPaths={shared.root}/m/{manifest.revision}" in command
     assert (machine.given["token"], machine.given["address"]) == (share.token, "192.0.2.7")
     assert set(machine.given["files"]) == {f"/m/{manifest.revision}/{each}" for each in manifest.files}
-    assert not [path for path in root.rglob("*") if path.is_file() and share.token in path.read_text()]
+    assert not [path for path in root.rglob("*") if path.is_file() and share.token.encode() in path.read_bytes()]
     assert sharing.start(shared.root, {"m": manifest.revision}, "192.0.2.7", 5003, 600).token != share.token
     assert sharing.stop()
     assert machine.calls[-1] == ["systemctl", "stop", "--quiet", "inference-share.service"]
