@@ -61,6 +61,8 @@ def test_a_blank_machine_becomes_what_the_lost_one_was(
     assert blank.files() == lost["files"]
     assert node.run(FIREWALL) == lost["firewall"]
     assert fleet.serving()[node.name] == ["tiny-b", "active", "current"]
+    # The blank machine has another address.
+    fleet.gateway.site()
     fleet.wait_up()
 
 
