@@ -91,8 +91,10 @@ class Timers:
     def apply(self) -> None:
         """Raises SystemdError, OSError."""
         if self.to_stop or self.removed:
-            there = [path.name for path in self.removed if path.name in METRICS_TIMERS]
-            systemd.systemctl("disable", "--now", *(there or self.to_stop))
+            going = {*self.to_stop, *(path.name for path in self.removed if path.name in METRICS_TIMERS)}
+            # Of timers that went before, metrics may be left.
+            if going:
+                systemd.systemctl("disable", "--now", *sorted(going))
         for path in self.written:
             files.write(path, self.wanted[path])
         for path in self.removed:

@@ -73,7 +73,7 @@ def test_it_is_installed_once_and_taken_away(run_module: Call, fake: Systemd, pa
         (paths.textfiles / name).write_text("")
     fake.calls.clear()
     gone = run_module(node_metrics, state="absent")
-    assert gone["changed"] and fake.calls == [f"disable --now {' '.join(METRICS_TIMERS)}", "daemon-reload"]
+    assert gone["changed"] and fake.calls == [f"disable --now {' '.join(sorted(METRICS_TIMERS))}", "daemon-reload"]
     # What others wrote is not its own.
     assert [path.name for path in paths.textfiles.iterdir()] == ["inference-probe.prom"]
     assert not any(paths.units.iterdir())
@@ -84,3 +84,12 @@ def test_without_the_tool_nothing_is_changed(run_module: Call, fake: Systemd, pa
     paths.command.unlink()
     refused = run_module(node_metrics)
     assert refused["failed"] and "site.yml installs it" in refused["msg"] and fake.calls == []
+
+
+def test_metrics_that_outlived_their_timers_go(run_module: Call, fake: Systemd, paths: Paths) -> None:
+    paths.textfiles.mkdir(parents=True)
+    left = paths.metrics("gpus")
+    left.write_text("")
+    gone = run_module(node_metrics, state="absent")
+    # systemctl refuses `disable` without a unit.
+    assert gone["files"] == [str(left)] and fake.calls == ["daemon-reload"] and not left.exists()
