@@ -18,6 +18,11 @@ class AddressError(ValueError):
     """Hosts without an address; the text names all of them."""
 
 
+def in_url(address: str) -> str:
+    """An address, or a name, as it stands before a colon and a port: IPv6 in brackets (RFC 3986, 3.2.2)."""
+    return f"[{address}]" if ":" in address else address
+
+
 def resolve(name: str) -> list[str]:
     """All addresses of a name, as this machine resolves it; none where it does not."""
     try:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import node_library
+from .addresses import in_url
 from .manifest import MANIFEST, Manifest
 from .model_store import make_directory
 from .node import files as node_files
@@ -110,8 +111,7 @@ class Sharing:
             self._given.unlink(missing_ok=True)
         if code:
             raise ShareError(f"the server does not start at {address}, port {port}: {self._last_words()}")
-        host = f"[{address}]" if ":" in address else address
-        return Share(f"http://{host}:{port}", token, manifests)
+        return Share(f"http://{in_url(address)}:{port}", token, manifests)
 
     def stop(self) -> bool:
         """End it, and leave nothing of it. Returns whether there was one."""

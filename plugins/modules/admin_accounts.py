@@ -209,14 +209,6 @@ def acting_as(account: pwd.struct_passwd) -> Iterator[None]:
         os.setgroups(groups)
 
 
-def text_of(path: Path) -> str:
-    """A file's text, empty where there is none."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""
-
-
 def rule_file(name: str) -> Path:
     """Where the rule of an admin stands."""
     return SUDOERS / f"inference-{name}"
@@ -227,7 +219,7 @@ def in_place(path: Path, text: str) -> bool:
     if not path.exists():
         return not text
     status = path.stat()
-    return text_of(path) == text and (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (0, 0, 0o440)
+    return files.text(path) == text and (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (0, 0, 0o440)
 
 
 class Manager:
@@ -337,7 +329,7 @@ class Manager:
                     steps.append(f"runuser -u {user} -- rm -f {path}")
         if not in_place(rule, admin.sudo_text):
             if rule.exists():
-                kept = shlex.quote(str(self.trial.keep("rule", text_of(rule))))
+                kept = shlex.quote(str(self.trial.keep("rule", files.text(rule) or "")))
                 steps.append(f"install -m 0440 {kept} {shlex.quote(str(rule))}")
             else:
                 steps.append(f"rm -f {shlex.quote(str(rule))}")
@@ -386,7 +378,7 @@ class Manager:
         try:
             with acting_as(account):
                 places = [directory / name for name in KEY_FILES]
-                return {place.name: text_of(place) for place in places if place.exists()}
+                return {place.name: files.text(place) or "" for place in places if place.exists()}
         except OSError as error:
             raise AccountError(
                 f"{account.pw_name}: cannot read its keys: {error}. Correct what is wrong there."
@@ -443,7 +435,7 @@ class Manager:
         self.diff.append(
             {
                 **dict.fromkeys(("before_header", "after_header"), str(path)),
-                "before": text_of(path),
+                "before": files.text(path) or "",
                 "after": admin.sudo_text,
             }
         )
@@ -512,7 +504,9 @@ def is_ours(path: Path) -> bool:
 
 def expiry(name: str) -> str:
     """The day since 1970 on which an account ends, empty for none. Source: shadow(5)."""
-    fields = next((line.split(":") for line in text_of(SHADOW).splitlines() if line.startswith(f"{name}:")), [])
+    fields = next(
+        (line.split(":") for line in (files.text(SHADOW) or "").splitlines() if line.startswith(f"{name}:")), []
+    )
     return fields[7] if len(fields) > 7 else ""
 
 

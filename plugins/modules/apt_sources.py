@@ -173,6 +173,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.apt_sources im
     read_sources,
     redact,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
 
 ETC_APT = Path("/etc/apt")
@@ -240,11 +241,11 @@ class Manager:
         parts = ETC_APT / "sources.list.d"
         found = [ETC_APT / "sources.list", *sorted(parts.glob("*.list")), *sorted(parts.glob("*.sources"))]
         declared = {ETC_APT / source.file for source in self.sources}
-        return [path for path in found if path not in declared and path.is_file() and active(read(path))]
+        return [path for path in found if path not in declared and path.is_file() and active(files.text(path) or "")]
 
     def apply(self) -> dict[str, object]:
         """The module's result. Raises SourceError and OSError."""
-        before = {path: read(path) for path in [*self.wanted, *self.gone]}
+        before = {path: files.text(path) or "" for path in [*self.wanted, *self.gone]}
         changed = [path for path, file in self.wanted.items() if before[path] != file.text or mode(path) != file.mode]
         differing = [*changed, *self.gone, *self.saved]
         found: list[tuple[str, str]] = []
@@ -333,7 +334,8 @@ class Manager:
     def replace(self, changed: list[Path]) -> None:
         """Replace all files, or none, and refresh the lists. Raises SourceError and OSError."""
         old = {
-            path: File(read(path), mode(path) or 0o644) if path.exists() else None for path in [*changed, *self.gone]
+            path: File(files.text(path) or "", mode(path) or 0o644) if path.exists() else None
+            for path in [*changed, *self.gone]
         }
         moved: list[tuple[Path, Path]] = []
         try:
@@ -402,11 +404,6 @@ def saved(path: Path) -> Path:
     """Where a file goes that is taken out of use: nothing that was saved before is overwritten."""
     names = (f"{path.name}{number}{SAVED}" for number in ("", *(f".{count}" for count in range(2, 1000))))
     return next(place for place in map(path.with_name, names) if not place.exists())
-
-
-def read(path: Path) -> str:
-    """A file's text, empty where it is not there."""
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
 def mode(path: Path) -> int | None:

@@ -132,7 +132,6 @@ backup_file:
 """
 
 import fcntl
-import hashlib
 import json
 import os
 import re
@@ -146,6 +145,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils import nftables
+from ansible_collections.baremetal.inference.plugins.module_utils.conffiles import pristine
 from ansible_collections.baremetal.inference.plugins.module_utils.nftables import FirewallError
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
@@ -253,7 +253,7 @@ class Node:
 
     def sockets(self) -> list[nftables.Socket]:
         """All TCP sockets."""
-        texts = (read(PROC / "net" / name) or "" for name in ("tcp", "tcp6"))
+        texts = (files.text(PROC / "net" / name) or "" for name in ("tcp", "tcp6"))
         return [found for text in texts for found in nftables.sockets(text)]
 
     def ssh_ports(self, units: dict[str, dict[str, str]]) -> tuple[int, ...]:
@@ -276,17 +276,7 @@ class Node:
 
     def default_main(self) -> bool:
         """Whether /etc/nftables.conf is as Debian's package brought it."""
-        code, output = self.run("dpkg-query", "--show", "--showformat=${Conffiles}", "nftables")
-        digest = hashlib.md5(MAIN.read_bytes(), usedforsecurity=False).hexdigest()
-        return code == 0 and f"{MAIN} {digest}" in output
-
-
-def read(path: Path) -> str | None:
-    """A file's text, or None where there is none."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return None
+        return pristine(lambda argv: (*self.run(*argv), ""), "nftables", MAIN)
 
 
 @contextmanager
@@ -323,9 +313,9 @@ class Manager:
             MAIN: nftables.main_text(base),
             DROP_IN: DROP_IN_TEXT,
         }
-        self.before = {path: read(path) for path in self.files}
+        self.before = {path: files.text(path) for path in self.files}
         self.foreign_main = self.refuse_foreign_main()
-        parts = {path.name: read(path) or "" for path in PARTS.glob("*.nft") if path != own}
+        parts = {path.name: files.text(path) or "" for path in PARTS.glob("*.nft") if path != own}
         text = self.files[own]
         self.text = nftables.complete(str(self.files[MAIN]), parts if text is None else {**parts, own.name: text})
         self.flows = [item for item in self.node.sockets() if item.established and item.port in base.ssh_ports]
@@ -362,7 +352,7 @@ class Manager:
         ]
 
     def refuse_others(self, units: dict[str, dict[str, str]]) -> None:
-        others = nftables.conflicts({name: units.get(name, {}) for name in OTHERS}, read(UFW) or "")
+        others = nftables.conflicts({name: units.get(name, {}) for name in OTHERS}, files.text(UFW) or "")
         if others:
             off = "; ".join("ufw disable" if name == "ufw" else f"systemctl disable --now {name}" for name in others)
             raise FirewallError(
@@ -455,7 +445,7 @@ class Manager:
             return old
         # Old versions of nft list some expressions in a way that they cannot read.
         main = self.before[MAIN] or ""
-        parts = {path.name: read(path) or "" for path in PARTS.glob("*.nft")}
+        parts = {path.name: files.text(path) or "" for path in PARTS.glob("*.nft")}
         old = nftables.complete(main, parts)
         code, words = self.node.run(str(NFT), "--check", "-f", "-", text=old)
         if code or not nftables.is_ours(main):
@@ -484,7 +474,7 @@ class Manager:
         if self.module.check_mode:
             return {"changed": False}
         with locked():
-            text = read(RUN / "trial.json")
+            text = files.text(RUN / "trial.json")
             if text is None:
                 raise FirewallError(
                     "the trial was over before it was confirmed, and the old rules are back: see"
@@ -502,7 +492,7 @@ class Manager:
         A trial's own roll-back brings its table back, so ``running`` is only for who has none.
         """
         backup: dict[str, str] = {}
-        before = {Path(name): read(Path(name)) for name in texts}
+        before = {Path(name): files.text(Path(name)) for name in texts}
         try:
             self.node.must(str(NFT), "-f", "-", text=text)
             if self.foreign_main:
@@ -516,7 +506,7 @@ class Manager:
             self.node.must("systemctl", "start", SERVICE)
         except (FirewallError, OSError) as error:
             for path, content in before.items():
-                if read(path) != content:
+                if files.text(path) != content:
                     files.write(path, content)
             self.node.run("systemctl", "daemon-reload")
             if not (RUN / "trial.json").exists():

@@ -127,14 +127,6 @@ def digest(texts: dict[str, str]) -> str:
     return whole.hexdigest()
 
 
-def read(path: Path) -> str | None:
-    """A file's text, or None where there is none."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return None
-
-
 class Manager:
     """HAProxy on this machine."""
 
@@ -159,7 +151,7 @@ class Manager:
             raise GatewayError("HAProxy is not installed. Nothing was changed.")
         self.state = files.read_json(STATE) or {}
         names = {*self.wanted, *self.state.get("files", ())}
-        self.before = {name: read(DIRECTORY / name) for name in names}
+        self.before = {name: files.text(DIRECTORY / name) for name in names}
         self.foreign = self.is_foreign(self.before[CONFIG])
         if self.foreign and not self.module.params["replace"]:
             raise GatewayError(
@@ -239,7 +231,7 @@ class Manager:
         ]
         found = [(str(DIRECTORY / name), *texts) for name, texts in zip(self.differing, shown, strict=True)]
         if self.drop_in_differs:
-            found.append((str(DROP_IN), read(DROP_IN) or "", self.drop_in))
+            found.append((str(DROP_IN), files.text(DROP_IN) or "", self.drop_in))
         return [
             {"before_header": path, "after_header": path, "before": before, "after": after}
             for path, before, after in found

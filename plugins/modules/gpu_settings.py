@@ -254,7 +254,7 @@ def main() -> None:
         if problems := wanted.problems():
             raise InputError(problems)
         text = gpu_boot.as_text(wanted, params["nvidia_smi"], params["timeout"])
-        before = paths.gpu_settings.read_text("utf-8", "replace") if paths.gpu_settings.exists() else ""
+        before = files.text(paths.gpu_settings) or ""
         if wanted and params["apply"]:
             clocks = Clocks.read(paths.gpu_clocks, loading(ROOT))
             setter = Setter(gpu_boot.runner(params["nvidia_smi"], params["timeout"]), clocks, wanted)

@@ -77,7 +77,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils import kernel_settings as ks
-from ansible_collections.baremetal.inference.plugins.module_utils.node.files import same, write
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 
 ROOT = Path("/")
 SYSCTL_FILE = "60-inference.conf"
@@ -217,7 +217,9 @@ class Kernel:
 
     def stale_files(self) -> list[Path]:
         """The files that say something else."""
-        return [path for path, text in self.files.items() if not (same(path, text) if text else not path.exists())]
+        return [
+            path for path, text in self.files.items() if not (files.same(path, text) if text else not path.exists())
+        ]
 
     def apply(self) -> None:
         """Set every value and read it back; then write the files. Raises KernelError, with the old values in force."""
@@ -242,7 +244,7 @@ class Kernel:
             raise KernelError("\n- ".join([f"the kernel did not take these values; {rest}.", *refused]))
         for path in self.stale_files():
             if self.files[path]:
-                write(path, self.files[path])
+                files.write(path, self.files[path])
             else:
                 path.unlink()
 
@@ -271,7 +273,7 @@ def diff_of(kernel: Kernel, differing: list[ks.Setting], stale: list[Path]) -> l
         )
     ]
     for path in stale:
-        before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        before = files.text(path) or ""
         changes.append((str(path), before, kernel.files[path]))
     return [
         {"before_header": name, "after_header": name, "before": before, "after": after}

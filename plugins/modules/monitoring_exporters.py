@@ -85,11 +85,6 @@ class ExporterError(Exception):
     """What the operator has to put right; the text is for them."""
 
 
-def text_of(path: Path) -> str:
-    """The text of a file; empty where there is none."""
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-
 def answers(address: str, port: int, seconds: float = START_SECONDS) -> bool:
     """Wait until an exporter tells its metrics."""
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
@@ -112,7 +107,7 @@ class Exporter:
 
     def __init__(self, unit: str, path: Path, text: str) -> None:
         self.unit, self.path, self.text = unit, path, text
-        self.before = text_of(path)
+        self.before = files.text(path) or ""
         self.properties = systemd.show([unit], PROPERTIES)[unit]
         running = self.properties["ActiveState"] in systemd.RUNNING
         self.writes = not files.same(path, text) if text else path.exists()

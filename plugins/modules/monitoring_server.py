@@ -160,14 +160,6 @@ def digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
-def read(path: Path) -> str | None:
-    """A file's text, or None where there is none."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return None
-
-
 class Manager:
     """Prometheus and Alertmanager on this machine."""
 
@@ -185,17 +177,19 @@ class Manager:
         if missing and not self.module.check_mode:
             raise ServerError(f"not installed: {', '.join(missing)}. Nothing was changed.")
         self.installed = not missing
-        self.password = ((read(DIRECTORY / PASSWORD) or "").strip() or secrets.token_urlsafe(32)) if self.users else ""
+        self.password = (
+            ((files.text(DIRECTORY / PASSWORD) or "").strip() or secrets.token_urlsafe(32)) if self.users else ""
+        )
         users = {**self.users, INTERNAL_USER: self.password} if self.users else {}
         self.hidden = {
             **self.params["secrets"],
-            WEB: self.params["web"] + basic_auth_users(users, read(DIRECTORY / WEB) or ""),
+            WEB: self.params["web"] + basic_auth_users(users, files.text(DIRECTORY / WEB) or ""),
             **({PASSWORD: f"{self.password}\n"} if self.users else {}),
         }
         self.wanted: dict[str, str] = {**self.params["files"], **self.hidden}
         self.state = files.read_json(STATE) or {}
         names = {*self.wanted, *self.state.get("files", ())}
-        self.before = {name: read(DIRECTORY / name) for name in sorted(names)}
+        self.before = {name: files.text(DIRECTORY / name) for name in sorted(names)}
         self.foreign = [name for name in OWNED if self.is_foreign(name)]
         if self.foreign and not self.params["replace"]:
             found = ", ".join(str(DIRECTORY / name) for name in self.foreign)
@@ -305,7 +299,9 @@ class Manager:
             elif name in self.hidden:
                 before, after = redacted(before), redacted(after)
             found.append((str(DIRECTORY / name), before, after))
-        found += [(str(self.drop_in(unit)), read(self.drop_in(unit)) or "", self.units[unit]) for unit in self.drop_ins]
+        found += [
+            (str(self.drop_in(unit)), files.text(self.drop_in(unit)) or "", self.units[unit]) for unit in self.drop_ins
+        ]
         return [
             {"before_header": path, "after_header": path, "before": before, "after": after}
             for path, before, after in found
@@ -317,7 +313,7 @@ class Manager:
         """Write, and bring into effect. Raises ServerError, with the old files back in place."""
         if self.foreign:
             result["backup_files"] = [self.module.backup_local(str(DIRECTORY / name)) for name in self.foreign]
-        old_units = {unit: read(self.drop_in(unit)) for unit in self.drop_ins}
+        old_units = {unit: files.text(self.drop_in(unit)) for unit in self.drop_ins}
         self.put({name: self.wanted.get(name) for name in self.differing})
         self.put_units({unit: self.units[unit] for unit in self.drop_ins})
         try:

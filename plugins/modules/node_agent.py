@@ -67,7 +67,6 @@ restarted:
 import ipaddress
 import socket
 import time
-from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -172,11 +171,6 @@ class Agent:
         return systemd.show([AGENT_UNIT], ["StatusText"])[AGENT_UNIT]["StatusText"]
 
 
-def text_of(path: Path) -> str:
-    """The text of a file, for the diff; empty where there is none."""
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -190,7 +184,7 @@ def main() -> None:
     paths = Paths()
     try:
         agent = Agent(paths, module.check_mode)
-        before = text_of(paths.agent_unit)
+        before = files.text(paths.agent_unit) or ""
         if module.params["state"] == "absent":
             agent.remove()
             module.exit_json(changed=agent.changed, diff={"before": before, "after": ""})

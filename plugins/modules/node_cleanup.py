@@ -83,7 +83,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import logs
 from ansible_collections.baremetal.inference.plugins.module_utils.manifest import human
 from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB
-from ansible_collections.baremetal.inference.plugins.module_utils.node import docker_disk, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.node import docker_disk, files, releases, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import (
     Docker,
     DockerError,
@@ -160,9 +160,9 @@ class Cleanup:
         if self.module.check_mode:
             rotated = logs.due(self.run("logrotate", "--debug", str(LOGROTATE)))
         else:
-            before = MEMORY.read_text(encoding="utf-8", errors="replace") if MEMORY.exists() else ""
+            before = files.text(MEMORY) or ""
             self.run("logrotate", str(LOGROTATE))
-            after = MEMORY.read_text(encoding="utf-8", errors="replace") if MEMORY.exists() else ""
+            after = files.text(MEMORY) or ""
             rotated = logs.rotated(before, after)
         self.lines += [f"rotate {path}" for path in rotated]
 

@@ -154,7 +154,7 @@ class Server:
 
     def _options(self) -> list[str]:
         """What Debian's unit puts on sshd's command line. Raises SshdError."""
-        text = DEFAULTS.read_text(encoding="utf-8", errors="replace") if DEFAULTS.exists() else ""
+        text = files.text(DEFAULTS) or ""
         options: list[str] = []
         for line in text.splitlines():
             name, _equals, value = line.strip().partition("=")
@@ -214,14 +214,6 @@ def listed(pattern: str, extra: str = "") -> list[str]:
     if extra and Path(extra).match(pattern) and Path(pattern).parent == Path(extra).parent:
         found.add(extra)
     return sorted(found)
-
-
-def text_of(path: str | Path) -> str:
-    """A file's text, empty where there is none."""
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""
 
 
 def groups_of(user: str) -> list[str]:
@@ -289,7 +281,7 @@ class Manager:
 
     def read(self, path: str) -> str:
         """A file's text as it would be."""
-        return self.new if path == str(OURS) else text_of(path)
+        return self.new if path == str(OURS) else files.text(Path(path)) or ""
 
     def listed(self, pattern: str) -> list[str]:
         """The files of a pattern as they would be."""

@@ -64,7 +64,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node.files import same, write
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files as node_files
 
 ROOT = Path("/")
 HEADER = "# Managed by Ansible, module baremetal.inference.systemd_defaults: changes made here are lost.\n"
@@ -162,7 +162,9 @@ def files(params: dict[str, Any]) -> dict[str, str]:
 def stale(root: Path, wanted: dict[str, str]) -> list[str]:
     """The files that say something else."""
     return [
-        name for name, text in wanted.items() if not (same(root / name, text) if text else not (root / name).exists())
+        name
+        for name, text in wanted.items()
+        if not (node_files.same(root / name, text) if text else not (root / name).exists())
     ]
 
 
@@ -209,7 +211,7 @@ def diff_of(root: Path, names: list[str], wanted: dict[str, str]) -> list[dict[s
     found = []
     for name in names:
         path = root / name
-        before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        before = node_files.text(path) or ""
         found.append(
             {"before_header": str(path), "after_header": str(path), "before": before, "after": wanted[name]},
         )
@@ -238,7 +240,7 @@ def main() -> None:
         if changed and not module.check_mode:
             for name in names:
                 if wanted[name]:
-                    write(ROOT / name, wanted[name])
+                    node_files.write(ROOT / name, wanted[name])
                 else:
                     (ROOT / name).unlink()
             manager.reload(asked)

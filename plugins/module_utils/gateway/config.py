@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..addresses import in_url
 from . import errors
 from .errors import ApiError
 from .fleet import SET, Backend, Fleet, Replica
@@ -144,7 +145,7 @@ def _defaults(settings: Settings) -> list[str]:
 
 
 def _bind(address: str, port: int) -> str:
-    return f":::{port} v4v6" if address == "::" else f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    return f":::{port} v4v6" if address == "::" else f"{in_url(address)}:{port}"
 
 
 def _return(error: ApiError, condition: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..addresses import AddressError, host_addresses, resolve
+from ..addresses import AddressError, host_addresses, in_url, resolve
 from ..problems import Problem
 from ..registry.instances import bridge_name, present_instances
 
@@ -47,7 +47,7 @@ class Replica:
 
     @property
     def endpoint(self) -> str:
-        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+        return f"{in_url(self.address)}:{self.port}"
 
     @property
     def bridge(self) -> Replica | None:

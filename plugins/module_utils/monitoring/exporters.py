@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from ..addresses import in_url
 from ..paths import Paths
 from ..release import gpu_argv
 from .units import HEADER, command_line
@@ -45,9 +46,8 @@ OPTIONS = (
 
 def node_drop_in(address: str, port: int) -> str:
     """What is added to Debian's unit of node_exporter; without an address, it listens on all."""
-    where = f"[{address}]" if ":" in address else address
     options = [
-        f"--web.listen-address={where}:{port}",
+        f"--web.listen-address={in_url(address)}:{port}",
         "--collector.disable-defaults",
         *(f"--collector.{name}" for name in COLLECTORS),
         f"--collector.textfile.directory={Paths().textfiles}",
@@ -80,12 +80,11 @@ def dcgm_unit(image: str, address: str, port: int, gpu_request: str) -> str:
 
     It ends with Docker's daemon and starts with it again; with the driver's own service, it is started anew.
     """
-    where = f"[{address}]" if ":" in address else address
     argv = [
         *("--rm", "--name", DCGM_CONTAINER, "--network", "host", "--cap-drop", "ALL"),
         *("--security-opt", "no-new-privileges", "--log-driver", "none", "--memory", "1g"),
         *gpu_argv(["all"], gpu_request),
-        *(image, "--address", f"{where}:{port}"),
+        *(image, "--address", f"{in_url(address)}:{port}"),
     ]
     return f"""\
 {HEADER}

@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
 
+from ..addresses import in_url
 from ..problems import Problem
 
 PREFIX = "monitoring_"
@@ -64,7 +65,7 @@ class Settings:
         """Where the machine itself reaches both."""
         if self.bind_address in ("0.0.0.0", "::"):
             return "127.0.0.1"
-        return f"[{self.bind_address}]" if ":" in self.bind_address else self.bind_address
+        return in_url(self.bind_address)
 
     @property
     def tls(self) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..addresses import AddressError, host_addresses, resolve
+from ..addresses import AddressError, host_addresses, in_url, resolve
 from ..registry.instances import present_instances
 
 JOBS = ("node", "engine", "gateway", "dcgm", "prometheus", "alertmanager")
@@ -66,7 +66,7 @@ class Targets:
         if not (PORT.fullmatch(str(port)) and int(str(port)) < 65536):
             self.problems.append(f"{labels['node']}: the port of its target {job} is {port!r}: it must be 1 to 65535")
             return
-        where = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+        where = f"{in_url(address)}:{port}"
         self.groups[job].append({"targets": [where], "labels": dict(labels)})
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..addresses import in_url
 from ..release import systemd_quote
 from .settings import Settings
 
@@ -46,9 +47,8 @@ def alertmanager(settings: Settings) -> str:
 
 
 def _web(settings: Settings, port: int, url: str) -> list[str]:
-    address = f"[{settings.bind_address}]" if ":" in settings.bind_address else settings.bind_address
     return [
-        f"--web.listen-address={address}:{port}",
+        f"--web.listen-address={in_url(settings.bind_address)}:{port}",
         f"--web.config.file={DIRECTORY}/{WEB}",
         # A proxy in front takes the path of the URL off: here, everything is at its usual place.
         "--web.route-prefix=/",

@@ -13,6 +13,14 @@ from pathlib import Path
 from typing import Any
 
 
+def text(path: Path) -> str | None:
+    """A file's text, with a mark for each byte that is none; None where there is no file. Raises OSError."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+
+
 def same(path: Path, content: str | bytes, mode: int = 0o644) -> bool:
     """Whether a file has this content and mode, so that write() would leave it alone."""
     try:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..addresses import in_url
 from .identity import PROC, ownership
 
 CONNECT_TIMEOUT = 5.0
@@ -45,7 +46,7 @@ class Target:
         return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.address, self.address)
 
     def __str__(self) -> str:
-        return f"[{self.address}]:{self.port}" if ":" in self.address else f"{self.address}:{self.port}"
+        return f"{in_url(self.address)}:{self.port}"
 
 
 @dataclass(frozen=True)
