@@ -227,6 +227,25 @@ def test_a_full_disk_is_told_and_costs_no_older_snapshot(own: Saved) -> None:
 
 
 @pytest.mark.full
+def test_a_clock_in_the_past_makes_no_snapshot_that_stands_before_others(own: Saved) -> None:
+    """To the node, a snapshot of tomorrow is the same as its own clock being a day behind."""
+    host = "--host $(hostname) --tag inference-node"
+    tomorrow = own.node.run(
+        f"inference-backup restic backup --json {host} --time \"$(date -d tomorrow '+%F %T')\" /etc/hostname"
+    )
+    made = json.loads(tomorrow.splitlines()[-1])["snapshot_id"]
+    try:
+        job = own.backup()
+        assert job["ok"] and 86000 < job["behind"] < 86410
+        assert own.snapshots()[-1]["short_id"] == job["snapshot"]
+        assert "THE CLOCK IS WRONG" in own.node.run("inference-backup status")
+    finally:
+        own.node.run(f"inference-backup restic forget {made[:8]} {own.jobs()['backup']['snapshot']}")
+    own.backup()
+    assert "CLOCK" not in own.node.run("inference-backup status")
+
+
+@pytest.mark.full
 def test_a_repository_that_is_gone_is_not_made_anew(own: Saved) -> None:
     own.backup()
     own.node.run(f"mv {REPOSITORY} {REPOSITORY}-away")
@@ -242,15 +261,26 @@ def test_a_repository_that_is_gone_is_not_made_anew(own: Saved) -> None:
 
 
 @pytest.mark.full
-def test_a_damaged_repository_is_found(own: Saved) -> None:
-    own.backup()
-    own.node.run(f"cp -a {REPOSITORY} {REPOSITORY}-sound")
+def test_a_damaged_repository_is_found_and_older_snapshots_restore(own: Saved) -> None:
+    older = own.backup()["snapshot"]
+    own.node.run(f"cp -a {REPOSITORY} {REPOSITORY}-sound; touch /root/since")
+    own.node.run("head -c 1M /dev/urandom > /etc/inference/later")
     try:
-        own.node.run(f"for pack in $(find {REPOSITORY}/data -type f); do truncate --size=-1 $pack; done")
+        later = own.backup()["snapshot"]
+        own.node.run(
+            f"for pack in $(find {REPOSITORY}/data -type f -newer /root/since); do truncate --size=-1 $pack; done"
+        )
         own.node.run("systemctl start inference-backup-check.service", check=False)
         assert not own.jobs()["check"]["ok"] and own.jobs()["check"]["error"]
+        damaged = own.restore(check=False, snapshot=later, path="/etc/inference/later", target="/root/later")
+        assert changes(damaged) == 0 and "failed=1" in damaged
+        own.restore(snapshot=older, path="/etc/inference/env", target="/root/older")
+        assert own.node.run("cd /root/older && find -name main.env | xargs cat") == own.node.run(
+            "cat /etc/inference/env/main.env"
+        )
     finally:
-        own.node.run(f"rm -rf {REPOSITORY}; mv {REPOSITORY}-sound {REPOSITORY}")
+        own.node.run(f"rm -rf {REPOSITORY} /root/older /root/later /root/since /etc/inference/later")
+        own.node.run(f"mv {REPOSITORY}-sound {REPOSITORY}")
     own.node.run("systemctl start inference-backup-check.service")
     assert own.jobs()["check"]["ok"]
 

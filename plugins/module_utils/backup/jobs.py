@@ -11,6 +11,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from . import record, staging, state
 from .places import Places
 from .restic import TAG, Access, Restic, ResticError
 from .settings import Settings
+
+Work = Callable[[Places, Settings, Restic], dict[str, Any]]
+"""Does a job, and returns what is to be remembered of it."""
 
 
 class NotSetUp(Exception):
@@ -47,11 +51,11 @@ def alone(places: Places) -> Iterator[None]:
 def run(places: Places, job: str, clock: Callable[[], float] = time.time) -> dict[str, Any]:
     """Do a job and return what is known of it then; a failure is in it, too. Raises NotSetUp."""
     settings, restic = open_node(places)
-    work = {"backup": backup, "prune": prune, "check": check}[job]
+    works: dict[str, Work] = {"backup": partial(backup, now=clock()), "prune": prune, "check": check}
     with alone(places):
         _remember(lambda: state.begin(places, settings, job, clock()))
         try:
-            found, error = work(places, settings, restic), ""
+            found, error = works[job](places, settings, restic), ""
         except (ResticError, staging.StagingError, OSError, ValueError) as failure:
             found, error = {}, str(failure)
         known = {"ok": not error, "error": error, **found}
@@ -68,14 +72,20 @@ def _remember(write: Callable[[], None]) -> None:
         sys.stderr.flush()
 
 
-def backup(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
-    """Save a snapshot. Raises ResticError, StagingError, OSError."""
+def backup(places: Places, settings: Settings, restic: Restic, now: float) -> dict[str, Any]:
+    """Save a snapshot. Raises ResticError, StagingError, OSError.
+
+    A clock that is in the past (a dead battery, no time server) must not have it stand before older ones: "latest"
+    would be another, and the retention would take this one first. Then it is dated a second after the last one.
+    """
+    behind = restic.newest(settings.host) - now
     staged = staging.stage(places.root, settings.paths, settings.exclude, places.staging, settings.max_mib << 20)
     try:
         value = record.collect(places.root, settings.host, staged.listing.values())
         files.write(places.staging / record.FILE, files.to_json(value), 0o600)
         tags = [f"machine-{value['machine_id'][:8]}"] if value["machine_id"] else []
-        summary = restic.backup(places.staging, settings.host, tags, settings.lock_minutes)
+        moment = now + behind + 1 if behind > 0 else None
+        summary = restic.backup(places.staging, settings.host, tags, settings.lock_minutes, moment)
     finally:
         shutil.rmtree(places.staging, ignore_errors=True)
     return {
@@ -84,6 +94,7 @@ def backup(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]
         "bytes": staged.bytes,
         "added": int(summary["data_added"]),
         "tries": staged.tries,
+        "behind": max(round(behind), 0),
     }
 
 

@@ -85,9 +85,19 @@ def said(job: str, known: dict[str, Any]) -> str:
     if job == "backup":
         return (
             f"snapshot {known['snapshot']}, {known['files']} files, {known['bytes'] / 1024:.0f} KiB,"
-            f" {known['added'] / 1024:.0f} KiB of them new"
+            f" {known['added'] / 1024:.0f} KiB of them new" + late(known.get("behind", 0))
         )
     return f"{known['snapshots']} snapshots kept" if job == "prune" else f"whole, {known['subset']} of the data read"
+
+
+def late(behind: float) -> str:
+    """What there is to say of a clock that was `behind` (seconds) the last snapshot."""
+    if not behind:
+        return ""
+    return (
+        f". THE CLOCK IS WRONG, or was at the snapshot before, which is {behind / 3600:.1f} h later: this one is dated"
+        " after it. Look at `timedatectl`"
+    )
 
 
 def _time(seconds: float) -> str:

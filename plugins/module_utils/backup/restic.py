@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -189,12 +190,25 @@ class Restic:
                     raise
             time.sleep(pause)
 
-    def backup(self, directory: Path, host: str, tags: list[str], minutes: float) -> dict[str, Any]:
-        """Save what a directory holds, as the root of a snapshot; returns restic's summary. Raises ResticError."""
+    def newest(self, host: str) -> float:
+        """When our last snapshot of a host was made, in seconds since 1970; 0 without one. Raises ResticError."""
+        found = self.snapshots(host)
+        return datetime.fromisoformat(found[-1]["time"]).timestamp() if found else 0.0
+
+    def backup(
+        self, directory: Path, host: str, tags: list[str], minutes: float, moment: float | None = None
+    ) -> dict[str, Any]:
+        """Save what a directory holds, as the root of a snapshot; returns restic's summary. Raises ResticError.
+
+        `moment` is when it was made, in seconds since 1970, where that is not now.
+        """
         # A copy has a new inode and ctime each time; size and mtime are the file's own.
         words = ["backup", "--json", "--host", host, "--ignore-inode", "--ignore-ctime"]
         for tag in (TAG, *tags):
             words += ["--tag", tag]
+        if moment is not None:
+            # In the machine's time zone, by whole seconds: restic-backup(1).
+            words += ["--time", datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M:%S")]
         text = self.patiently([*words, "."], minutes, directory=directory)
         return summary(text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,24 @@ def test_a_failure_is_told_and_the_last_success_is_not_forgotten(places: Places,
     assert not places.staging.exists()
     assert program.main(["check"], places) == 1
     assert "repository contains errors" in program.as_text(state.read(places), 2000.0)
+
+
+def test_a_clock_in_the_past_makes_no_snapshot_that_stands_before_older_ones(
+    places: Places, fake: Fake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs.run(places, "backup")
+    assert "--time" not in next(call for call in fake.calls if "backup" in call)
+    later = "2100-01-01T00:00:00.987654321Z"
+    fake.answers["snapshots"] = Outcome(0, stdout=json.dumps([{"time": "2026-01-01T00:00:00Z"}, {"time": later}]))
+    fake.calls.clear()
+    assert program.main(["backup"], places) == 0
+    words = next(call for call in fake.calls if "backup" in call)
+    said = datetime.strptime(words[words.index("--time") + 1], "%Y-%m-%d %H:%M:%S")
+    assert 0 < said.timestamp() - datetime.fromisoformat(later).timestamp() <= 1
+    assert "THE CLOCK IS WRONG" in capsys.readouterr().out
+    fake.answers["snapshots"] = Outcome(0, stdout="[]")
+    jobs.run(places, "backup")
+    assert program.main(["status"], places) == 0 and "CLOCK" not in capsys.readouterr().out
 
 
 def test_retention_touches_nothing_but_the_hosts_own(places: Places, fake: Fake) -> None:
