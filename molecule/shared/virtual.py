@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import shlex
+from typing import Any
 
 import machines
-from node import EPHEMERAL, PROJECT, Node
+from node import EPHEMERAL, PROJECT, Node, playbook
 
 
 class Machine(Node):
@@ -23,6 +24,7 @@ class Machine(Node):
         # What ssh is given, a shell reads.
         return [*self._qemu.ssh_command(), shlex.join(command)]
 
-    def reboot(self) -> None:
-        """Boot again, and wait for it."""
-        self._qemu.reboot()
+    def maintenance(self, **extra: Any) -> str:
+        """Reboot it for what waits for that, as its operator would; returns what the playbook said."""
+        name = "baremetal.inference.maintenance"
+        return playbook(self.name, "--tags", "reboot", name=name, check=False, **extra)

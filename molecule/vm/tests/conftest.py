@@ -13,6 +13,7 @@ import pytest
 PROJECT = Path(os.environ["MOLECULE_PROJECT_DIRECTORY"])
 sys.path[:0] = [str(PROJECT / "molecule/shared"), str(PROJECT / "tests/tools")]
 
+from node import changes
 from virtual import Machine
 
 
@@ -24,8 +25,11 @@ def machine() -> Machine:
 
 @pytest.fixture(scope="session")
 def rebooted(machine: Machine) -> Machine:
-    """The machine after the reboot. Tests that ask for it run last."""
-    machine.reboot()
+    """The machine after the reboot, for its new command line, by the maintenance. Tests that ask for it run last."""
+    boot = machine.run("cat /proc/sys/kernel/random/boot_id")
+    output = machine.maintenance(reboot_allowed=True)
+    assert changes(output) and "failed=0" in output, output
+    assert machine.run("cat /proc/sys/kernel/random/boot_id") != boot
     return machine
 
 
