@@ -23,6 +23,10 @@ PASSWORD = "password"
 NOBODY = "nobody"
 """The receiver that tells nobody."""
 
+HEARTBEAT = "heartbeat"
+"""The receiver outside that notices when it hears nothing any more, and the name of its rule's file without ending."""
+HEARTBEAT_ALERT = "MonitoringHeartbeat"
+
 # Alerts that only tell what others are about: they keep those quiet, and reach nobody. A drained instance is out of
 # service on purpose; on a node in maintenance, everything may be. Rules give their alerts the label `scope`.
 INHIBIT_RULES: tuple[Mapping[str, Any], ...] = (
@@ -92,6 +96,7 @@ def _access(settings: Settings) -> dict[str, Any]:
 
 def alertmanager(settings: Settings) -> dict[str, Any]:
     """alertmanager.yml: the first receiver gets what no route of the site takes."""
+    quiet = {"matchers": ['severity="info"'], "receiver": NOBODY}
     first = str(settings.receivers[0]["name"]) if settings.receivers else NOBODY
     document: dict[str, Any] = {
         "route": {
@@ -100,14 +105,48 @@ def alertmanager(settings: Settings) -> dict[str, Any]:
             "group_wait": f"{settings.group_wait_seconds}s",
             "group_interval": f"{settings.group_interval_seconds}s",
             "repeat_interval": f"{settings.repeat_hours}h",
-            "routes": [{"matchers": ['severity="info"'], "receiver": NOBODY}, *settings.routes],
+            "routes": [*_heartbeat_route(settings), quiet, *settings.routes],
         },
         "inhibit_rules": [dict(rule) for rule in INHIBIT_RULES],
-        "receivers": [{"name": NOBODY}, *settings.receivers],
+        "receivers": [{"name": NOBODY}, *_heartbeat_receiver(settings), *settings.receivers],
     }
     if settings.alertmanager_global:
         document["global"] = dict(settings.alertmanager_global)
     return document
+
+
+def heartbeat_rules(settings: Settings) -> dict[str, Any]:
+    """The rule that always fires; empty where nobody outside listens."""
+    if not settings.heartbeat_url:
+        return {}
+    alert = {
+        "alert": HEARTBEAT_ALERT,
+        "expr": "vector(1)",
+        "labels": {"severity": "info", "scope": "fleet"},
+        "annotations": {"summary": "Prometheus evaluates rules, and Alertmanager delivers."},
+    }
+    return {"groups": [{"name": HEARTBEAT, "rules": [alert]}]}
+
+
+def _heartbeat_route(settings: Settings) -> list[dict[str, Any]]:
+    """Told of again on a tick of its group: were both equally long, every second one would come too early."""
+    if not settings.heartbeat_url:
+        return []
+    return [
+        {
+            "matchers": [f'alertname="{HEARTBEAT_ALERT}"'],
+            "receiver": HEARTBEAT,
+            "group_wait": "0s",
+            "group_interval": "1m",
+            "repeat_interval": f"{settings.heartbeat_minutes * 60 - 30}s",
+        }
+    ]
+
+
+def _heartbeat_receiver(settings: Settings) -> list[dict[str, Any]]:
+    if not settings.heartbeat_url:
+        return []
+    return [{"name": HEARTBEAT, "webhook_configs": [{"url": settings.heartbeat_url, "send_resolved": False}]}]
 
 
 def web(settings: Settings) -> dict[str, Any]:

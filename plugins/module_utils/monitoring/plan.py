@@ -45,7 +45,8 @@ def plan(raw: Mapping[str, Any], targets: Mapping[str, Any], shipped: Path, dump
     """All files, or every mistake at once. ``shipped`` is the role's directory `files`."""
     settings, problems = read_settings(raw)
     found = [*(str(problem) for problem in problems), *(f"{WHERE}: {text}" for text in targets.get("problems", ()))]
-    own = rule_files(shipped)
+    heartbeat = config.heartbeat_rules(settings)
+    own = rule_files(shipped) | ({f"{config.HEARTBEAT}.yml": _headed(dump(heartbeat))} if heartbeat else {})
     found += [
         f"{WHERE}: monitoring_extra_rules: {name}: the role has a file of this name: take another one"
         for name in sorted(set(own) & set(settings.extra_rules))

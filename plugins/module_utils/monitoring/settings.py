@@ -59,6 +59,8 @@ class Settings:
     group_wait_seconds: int
     group_interval_seconds: int
     repeat_hours: int
+    heartbeat_url: str
+    heartbeat_minutes: int
 
     @property
     def asked_at(self) -> str:
@@ -81,6 +83,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "group_wait_seconds": (0, 3600),
     "group_interval_seconds": (1, 86400),
     "repeat_hours": (1, 24 * 30),
+    "heartbeat_minutes": (1, 24 * 60),
 }
 """The least and the most of each number."""
 
@@ -105,6 +108,9 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     for name in URLS:
         if raw[name] and urlsplit(str(raw[name])).scheme not in ("http", "https"):
             refuse(name, "must begin with http:// or https://", raw[name])
+    if raw["heartbeat_url"] and urlsplit(str(raw["heartbeat_url"])).scheme not in ("http", "https"):
+        # Not the address itself: who knows it can keep a dead monitoring quiet.
+        refuse("heartbeat_url", "must begin with http:// or https://")
     for name in ABSOLUTE:
         if raw[name] and not str(raw[name]).startswith("/"):
             refuse(name, "must be an absolute path on the monitoring host", raw[name])

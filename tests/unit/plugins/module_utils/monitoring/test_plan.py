@@ -58,6 +58,20 @@ def test_what_only_informs_reaches_nobody_and_quiets_what_it_is_about() -> None:
     assert rules['alertname="NodeInMaintenance"']["equal"] == ["node"]
 
 
+def test_a_heartbeat_is_told_of_before_all_that_only_informs() -> None:
+    assert "rules/heartbeat.yml" not in made().files
+    result = made(heartbeat_url="https://hook.example.com/secret-7", receivers=[{"name": "ops"}], repeat_hours=4)
+    assert not result.problems and "heartbeat.yml" in result.rules
+    config = yaml.safe_load(result.secrets["alertmanager.yml"])
+    first = config["route"]["routes"][0]
+    assert (first["receiver"], first["repeat_interval"]) == ("heartbeat", "270s")
+    (hook,) = [one for one in config["receivers"] if one["name"] == "heartbeat"]
+    assert hook["webhook_configs"] == [{"url": "https://hook.example.com/secret-7", "send_resolved": False}]
+    # Who knows the address can keep a dead monitoring quiet.
+    assert "secret-7" not in str(result.files)
+    assert "secret-7" not in str(made(heartbeat_url="secret-7").problems)
+
+
 def test_with_users_and_tls_it_asks_itself_like_everybody_else() -> None:
     result = made(
         bind_address="0.0.0.0", users={"op": "long-enough"}, tls_certificate="/etc/ssl/a.pem", tls_key="/etc/ssl/a.key"
