@@ -135,7 +135,7 @@ class Site:
             "ansible_ssh_private_key_file": str(self.key),
             "ansible_ssh_common_args": f"-o UserKnownHostsFile={self.known_hosts}",
             # This machine asks the engines, whether or not there is a gateway.
-            "firewall_allow": [{"name": "engines", "port": 5005, "sources": [self.own_address]}],
+            "firewall_allow": [{"name": "engine for this machine", "port": 5005, "sources": [self.own_address]}],
         }
         groups = {
             "inference": {"hosts": {name: host for name, host in hosts.items() if name != gateway}},
