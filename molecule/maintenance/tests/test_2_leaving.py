@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from fleet import Fleet, unharmed
 from node import EPHEMERAL, Node, changes, playbook
 
@@ -103,3 +104,14 @@ def test_a_node_leaves_and_nothing_is_left(fleet: Fleet) -> None:
 def test_the_other_node_serves_on(fleet: Fleet) -> None:
     assert fleet.nodes[0].ask() == "I am tiny-a."
     assert fleet.up() == [fleet.nodes[0].name]
+
+
+@pytest.mark.full
+def test_docker_goes_when_that_is_asked_for(fleet: Fleet) -> None:
+    node = fleet.nodes[1]
+    wanted: dict[str, Any] = {"node": node.name, "confirm": node.name, "remove_packages": True}
+    assert changes(leave(**wanted)) > 0
+    packages = node.run("dpkg-query --show --showformat '${db:Status-Status} ${Package}\\n'")
+    assert not re.search(r"^installed (?:docker|containerd|restic)", packages, re.MULTILINE)
+    assert not node.run("ls -d /var/lib/docker /etc/docker 2>/dev/null", check=False)
+    assert changes(leave(**wanted)) == 0
