@@ -20,7 +20,7 @@ def test_check_mode_has_predicted_what_was_done() -> None:
     predicted, done = recorded_changes("check"), recorded_changes("converge")
     assert done, "nothing was done"
     # restic was not there yet: what needs it was announced instead.
-    announced = {"backup : Install | Install the packages", "backup : Configure | See that the repository is there"}
+    announced = {"backup : Install | Install the packages", "backup : Configure | Make the repository"}
     assert {(host, task) for host, task in done if task not in announced} <= predicted
     assert {host for host, task in predicted if "would do" in task} == {host for host, _task in done}
 
