@@ -10,8 +10,8 @@ import pytest
 from lanes import nodes_of
 from node import Node
 
-# The containers that are the scenario's nodes; others where tests run beside a scenario.
-NAMES = dict(zip(("deb12", "deb13"), os.environ.get("NODE_NAMES", "deb12 deb13").split(), strict=True))
+# The containers that are the scenario's nodes, as in .config/molecule/config.yml.
+NAMES = {f"deb{release}": f"{os.environ.get('NODES') or 'deb'}{release}" for release in (12, 13)}
 
 
 @pytest.fixture(scope="session")
