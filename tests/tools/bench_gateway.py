@@ -99,6 +99,8 @@ async def one_at_a_time(ways: dict[str, str]) -> dict[str, list[float]]:
             began = time.perf_counter()
             status, answer = await connection.post("/v1/chat/completions", HEADERS, body.encode())
             said = await answer.whole()
+            if not answer.keep:
+                connection.close()
             if status != 200:
                 raise NodeError(f"{name} answered {status}: {said[:300]!r}")
             # The first ones only warm up.
