@@ -16,7 +16,8 @@ from saved import Saved
 
 BACKUP = "baremetal.inference.backup"
 
-FIREWALL = "nft --stateless list ruleset"
+# Our own: Docker has one for its name server in every container, with ports of its own.
+FIREWALL = "nft --stateless list table inet inference"
 
 
 def burn_down(node: Node) -> None:
