@@ -174,11 +174,11 @@ def test_a_rest_server_takes_backups_by_name_and_password(own: Saved) -> None:
     own.node.run("apt-get update && apt-get install --yes --no-install-recommends restic-rest-server openssl")
     own.node.run(
         "mkdir -p /srv/rest;"
-        " printf 'node:{SHA}%s' $(printf rest-password-81 | openssl dgst -sha1 -binary | base64) > /root/users;"
+        " printf 'rest-user-81:{SHA}%s' $(printf rest-password-81 | openssl dgst -sha1 -binary | base64) > /root/users;"
         " systemd-run --unit=rest restic-rest-server --path /srv/rest"
         " --htpasswd-file /root/users --listen 127.0.0.1:8001"
     )
-    given = {"RESTIC_REST_USERNAME": "node", "RESTIC_REST_PASSWORD": "rest-password-81"}
+    given = {"RESTIC_REST_USERNAME": "rest-user-81", "RESTIC_REST_PASSWORD": "rest-password-81"}
     address = "rest:http://127.0.0.1:8001/own/"
     try:
         wrong = {**given, "RESTIC_REST_PASSWORD": "wrong"}
@@ -262,14 +262,16 @@ def test_a_repository_that_is_gone_is_not_made_anew(own: Saved) -> None:
 
 @pytest.mark.full
 def test_a_damaged_repository_is_found_and_older_snapshots_restore(own: Saved) -> None:
+    # As many checks of a part would.
+    own.node.site(backup_check_subset="100%")
     older = own.backup()["snapshot"]
     own.node.run(f"cp -a {REPOSITORY} {REPOSITORY}-sound; touch /root/since")
     own.node.run("head -c 1M /dev/urandom > /etc/inference/later")
     try:
         later = own.backup()["snapshot"]
-        own.node.run(
-            f"for pack in $(find {REPOSITORY}/data -type f -newer /root/since); do truncate --size=-1 $pack; done"
-        )
+        new = own.node.run(f"find {REPOSITORY}/data -type f -newer /root/since").split()
+        for pack in new:
+            own.node.run(f"printf damaged | dd of={pack} conv=notrunc status=none")
         own.node.run("systemctl start inference-backup-check.service", check=False)
         assert not own.jobs()["check"]["ok"] and own.jobs()["check"]["error"]
         damaged = own.restore(check=False, snapshot=later, path="/etc/inference/later", target="/root/later")
@@ -281,6 +283,7 @@ def test_a_damaged_repository_is_found_and_older_snapshots_restore(own: Saved) -
     finally:
         own.node.run(f"rm -rf {REPOSITORY} /root/older /root/later /root/since /etc/inference/later")
         own.node.run(f"mv {REPOSITORY}-sound {REPOSITORY}")
+        own.node.site()
     own.node.run("systemctl start inference-backup-check.service")
     assert own.jobs()["check"]["ok"]
 

@@ -131,7 +131,7 @@ class Restic:
         raise self._error(outcome, arguments[0])
 
     def _error(self, outcome: Outcome, verb: str) -> ResticError:
-        said = self._clean(f"{outcome.stderr}\n{outcome.stdout}")
+        said = self._clean(spoken(f"{outcome.stderr}\n{outcome.stdout}"))
         kind = meaning(outcome)
         where = repository.mask(self.access.address)
         last = "\n".join(said.splitlines()[-6:])
@@ -215,6 +215,29 @@ class Restic:
     def restore(self, snapshot: str, target: Path) -> None:
         """Write a whole snapshot below target, and read it again. Raises ResticError."""
         self.call("restore", snapshot, "--no-lock", "--target", str(target), "--verify", timeout=LONG)
+
+
+def spoken(text: str) -> str:
+    """What restic said for people: without its signs of progress, and without the JSON around its errors.
+
+    Source of the forms: restic's manual, "Scripting", section "JSON output".
+    """
+    lines = []
+    for line in text.splitlines():
+        try:
+            message = json.loads(line)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict) or "message_type" not in message:
+            lines.append(line)
+        elif message["message_type"] == "exit_error":
+            lines.append(str(message["message"]))
+        elif message["message_type"] == "error":
+            error = message.get("error")
+            # The kind of error is all that 0.14 has there.
+            words = error.get("message") or json.dumps(error) if isinstance(error, dict) else str(error)
+            lines.append(f"{message.get('item', '')}: {words}")
+    return "\n".join(lines)
 
 
 def meaning(outcome: Outcome) -> str:

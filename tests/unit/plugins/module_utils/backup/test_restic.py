@@ -103,3 +103,20 @@ def test_sftp_has_its_command_and_s3_its_certificate() -> None:
     assert access.options()[0] == "-o" and "-i /k" in access.options()[1]
     assert access.variables()["RESTIC_CACHE_DIR"] == "/c"
     assert restic.Access("s3:h/b", "/p", {}, ca_file="/ca").options() == ["--cacert", "/ca", "--no-cache"]
+
+
+def test_signs_of_progress_do_not_hide_why_it_failed() -> None:
+    text = """Fatal: unable to save snapshot: no space left on device
+{"message_type":"status","percent_done":0.66,"current_files":["/etc/inference/large"]}
+{"message_type":"error","error":{"message":"read failed"},"during":"archival","item":"/etc/a"}
+{"message_type":"error","error":{"Op":"write","Err":28},"during":"archival","item":"/etc/b"}
+{"message_type":"exit_error","code":1,"message":"Fatal: config or key is damaged"}
+{"id": "of no message"}
+"""
+    assert restic.spoken(text).splitlines() == [
+        "Fatal: unable to save snapshot: no space left on device",
+        "/etc/a: read failed",
+        '/etc/b: {"Op": "write", "Err": 28}',
+        "Fatal: config or key is damaged",
+        '{"id": "of no message"}',
+    ]
