@@ -36,13 +36,24 @@ def named(text: str) -> set[Revision]:
     return set(_REVISION.findall(text))
 
 
-def of_node(paths: Paths, containers_text: str, without: Collection[str] = ()) -> dict[Revision, str]:
-    """What needs each revision, as a phrase for people; the instances in `without` need nothing any more.
+def of_node(
+    paths: Paths,
+    containers_text: str,
+    without: Collection[str] = (),
+    superseded: Collection[tuple[str, int]] = (),
+) -> dict[Revision, str]:
+    """What needs each revision, as a phrase for people.
+
+    The instances in `without` need nothing any more, nor do the releases in `superseded`, by instance and number.
 
     Raises InputError where that cannot be told for sure, and OSError: then nothing may be deleted.
     """
     needed: dict[Revision, str] = {}
-    for why, texts in [*_releases(paths, without), *_units(paths, without), ("a container", [containers_text])]:
+    for why, texts in [
+        *_releases(paths, without, superseded),
+        *_units(paths, without),
+        ("a container", [containers_text]),
+    ]:
         for revision in set().union(*map(named, texts)):
             needed.setdefault(revision, why)
     return needed
@@ -58,12 +69,15 @@ def with_bases(needed: Mapping[Revision, str], store: Path) -> dict[Revision, st
     return found
 
 
-def _releases(paths: Paths, without: Collection[str]) -> Iterator[tuple[str, Iterable[str]]]:
+def _releases(
+    paths: Paths, without: Collection[str], superseded: Collection[tuple[str, int]]
+) -> Iterator[tuple[str, Iterable[str]]]:
     """Each kept release with its texts; that with its environment is left out, for it is secret."""
     for directory in sorted(paths.all_releases.glob("*/[0-9]*")):
-        if directory.parent.name in without:
+        name, number = directory.parent.name, directory.name
+        if name in without or (number.isdigit() and (name, int(number)) in superseded):
             continue
-        why = f"release {directory.name} of {directory.parent.name}"
+        why = f"release {number} of {name}"
         texts = [
             file.read_text(encoding="utf-8", errors="replace")
             for file in sorted(directory.iterdir())

@@ -32,6 +32,12 @@ options:
     description: How many of the newest revisions of each model stay, whether anything needs them or not; 1 or more.
     type: int
     default: 2
+  keep_releases:
+    description:
+      - How many of each instance's releases M(baremetal.inference.node_cleanup) leaves; what only the others need goes.
+        0 for all.
+    type: int
+    default: 0
   models:
     description: Entries of the model registry by name. The revision that they pin stays, or else the newest.
     type: dict
@@ -46,6 +52,7 @@ attributes:
 seealso:
   - module: baremetal.inference.model_publish
   - module: baremetal.inference.model_fast_copy
+  - module: baremetal.inference.node_cleanup
 """
 
 EXAMPLES = r"""
@@ -110,6 +117,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.manifest impor
 from ansible_collections.baremetal.inference.plugins.module_utils.model_references import Revision
 from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files as node_files
+from ansible_collections.baremetal.inference.plugins.module_utils.node import history
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
@@ -138,6 +146,7 @@ def main() -> None:
             "store": {"type": "path", "required": True},
             "fast_path": {"type": "str", "default": ""},
             "keep": {"type": "int", "default": 2},
+            "keep_releases": {"type": "int", "default": 0},
             "models": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
@@ -151,7 +160,9 @@ def main() -> None:
         text = model_references.containers(module.run_command, module.get_bin_path("docker"))
         registry = node_files.read_json(paths.registry) or {}
         needed = of_registries(store, registry.get("models", {}), values["models"])
-        cleaning.plan(values["keep"], {**needed, **model_references.of_node(paths, text)}, text)
+        superseded = history.superseded(paths, values["keep_releases"])
+        needed |= model_references.of_node(paths, text, superseded=superseded)
+        cleaning.plan(values["keep"], needed, text)
         if not module.check_mode:
             cleaning.apply()
     except (InputError, ValueError, OSError) as error:

@@ -12,7 +12,7 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Removes images of our repositories that no kept release and no container needs, containers of ours that do not run,
-    and what builds have left. Images of others stay. What a release in the history needs is never removed.
+    and what builds have left. Images of others stay. What a kept release needs is never removed.
   - Has the journal keep within a size and an age, and rotates logs that are due.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -34,6 +34,12 @@ options:
     type: list
     elements: str
     default: []
+  keep_releases:
+    description:
+      - How many of each instance's releases stay to be rolled back to - the last that served, and the newest. What is
+        in use stays in any case. 0 leaves all of them.
+    type: int
+    default: 0
   build_cache:
     description: Whether what builds have left goes.
     type: bool
@@ -75,6 +81,7 @@ lines:
   elements: str
 """
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -83,7 +90,13 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import logs
 from ansible_collections.baremetal.inference.plugins.module_utils.manifest import human
 from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB
-from ansible_collections.baremetal.inference.plugins.module_utils.node import docker_disk, files, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    docker_disk,
+    files,
+    history,
+    releases,
+    systemd,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import (
     Docker,
     DockerError,
@@ -109,6 +122,12 @@ class Cleanup:
         self.paths = paths
         self.bytes = 0
         self.lines: list[str] = []
+        self.superseded = frozenset(history.superseded(paths, module.params["keep_releases"]))
+        # Their repositories are ours, even where no other release has an image of one of them.
+        self.images: set[str] = set()
+        for name, number in self.superseded:
+            with contextlib.suppress(releases.ReleaseError):
+                self.images.add(releases.load(paths, name, number).image)
 
     def run(self, *command: str) -> str:
         """What a command says, errors and all. Raises CleanupError."""
@@ -117,12 +136,20 @@ class Cleanup:
             raise CleanupError(f"{' '.join(command)} failed ({code}): {(words or output).strip()}")
         return f"{output}\n{words}"
 
+    def releases(self) -> None:
+        """Before the images, which they need. Raises OSError, ValueError."""
+        for name, number in sorted(self.superseded):
+            if not self.module.check_mode:
+                releases.remove(self.paths, name, number)
+            self.lines.append(f"release {number} of {name}")
+
     def docker(self, docker: Docker) -> None:
         """Raises ReleaseError, SystemdError, DockerError, DockerUnavailable."""
         if not docker.path.exists():
             return
         keep = frozenset(self.module.params["keep"])
-        disk = docker_disk.Disk(docker, self.paths, frozenset(map(docker_disk.repository, keep)), keep)
+        ours = frozenset(map(docker_disk.repository, keep | self.images))
+        disk = docker_disk.Disk(docker, self.paths, ours, keep, self.superseded)
         for item in disk.clean(caches=self.module.params["build_cache"], check=self.module.check_mode):
             self.bytes += item.bytes
             self.lines.append(f"{item.kind} {item.name}: {human(item.bytes)}")
@@ -172,6 +199,7 @@ def main() -> None:
         argument_spec={
             "images": {"type": "bool", "default": True},
             "keep": {"type": "list", "elements": "str", "default": []},
+            "keep_releases": {"type": "int", "default": 0},
             "build_cache": {"type": "bool", "default": True},
             "logs": {"type": "bool", "default": True},
             "journal_max_mib": {"type": "int", "default": 0},
@@ -179,8 +207,11 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    cleanup = Cleanup(module, Paths())
+    lines: list[str] = []
     try:
+        cleanup = Cleanup(module, Paths())
+        lines = cleanup.lines
+        cleanup.releases()
         if module.params["images"]:
             cleanup.docker(Docker())
         if module.params["logs"]:
@@ -193,8 +224,9 @@ def main() -> None:
         DockerError,
         DockerUnavailable,
         OSError,
+        ValueError,
     ) as error:
-        module.fail_json(msg=f"The clean-up stopped: {error}", lines=cleanup.lines)
+        module.fail_json(msg=f"The clean-up stopped: {error}", lines=lines)
     module.exit_json(
         changed=bool(cleanup.lines),
         freed_gib=round(cleanup.bytes / GIB, 3),

@@ -36,12 +36,16 @@ def repository(reference: str) -> str:
     return f"{head}/{last.partition(':')[0]}" if head else last.partition(":")[0]
 
 
-def kept_images(paths: Paths) -> set[str]:
-    """The images of all kept releases. Raises ReleaseError: where one cannot be read, nobody knows what it needs."""
+def kept_images(paths: Paths, without: Collection[tuple[str, int]] = ()) -> set[str]:
+    """The images of all kept releases but for some, by instance and number.
+
+    Raises ReleaseError: where one cannot be read, nobody knows what it needs.
+    """
     return {
         releases.load(paths, name, number).image
         for name in releases.names(paths)
         for number in releases.numbers(paths, name)
+        if (name, number) not in without
     }
 
 
@@ -101,10 +105,12 @@ class Disk:
     """Those of ours besides the releases' own: of what the inventory asks for now."""
     keep: frozenset[str] = frozenset()
     """Images that somebody needs besides the releases."""
+    without: frozenset[tuple[str, int]] = frozenset()
+    """Releases that need nothing any more, by instance and number."""
 
     def clean(self, *, caches: bool, check: bool) -> list[Item]:
         """Remove what nobody needs. Returns it. Raises ReleaseError, SystemdError, DockerUnavailable, DockerError."""
-        kept = kept_images(self.paths) | self.keep
+        kept = kept_images(self.paths, self.without) | self.keep
         disk = self.docker.disk_usage()
         stale = containers(disk.get("Containers") or (), self.paths)
         gone = {item.name for item in stale}

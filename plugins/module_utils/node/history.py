@@ -81,6 +81,29 @@ def back_target(paths: Paths, name: str, active: int | None, desired: int | None
     return previous(paths, name, active)
 
 
+def superseded(paths: Paths, keep: int) -> list[tuple[str, int]]:
+    """The releases of all instances that nobody goes back to any more, by instance and number; none where `keep` is 0.
+
+    Of each instance stay: the active, the current and the desired one, those of a pin and of a swap, the last `keep`
+    that served, and the newest `keep`. Raises OSError, and ValueError where a desired state is damaged.
+    """
+    return [(name, number) for name in releases.names(paths) for number in _superseded(paths, name, keep)]
+
+
+def _superseded(paths: Paths, name: str, keep: int) -> list[int]:
+    kept = releases.numbers(paths, name)
+    if keep < 1:
+        return []
+    pin, swap = pins.read(paths, name), swaps.read(paths, name)
+    used = {releases.active_number(paths, name), releases.current_number(paths, name)}
+    used |= {releases.desired_number(paths, name)}
+    used |= {pin.release, pin.instead_of} if pin else set()
+    used |= {swap.origin, swap.target} if swap else set()
+    served = dict.fromkeys(entry.release for entry in reversed(read(paths, name)) if entry.release in kept)
+    used |= {*list(served)[:keep], *kept[-keep:]}
+    return [number for number in kept if number not in used]
+
+
 def last(paths: Paths, name: str, number: int) -> Served | None:
     """What is known of a release from when it served last."""
     return next((entry for entry in reversed(read(paths, name)) if entry.release == number), None)

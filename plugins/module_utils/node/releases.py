@@ -124,6 +124,14 @@ def stage(
     return rendered, True
 
 
+def remove(paths: Paths, name: str, number: int) -> None:
+    """Remove a kept release, of which nothing is left half. Raises OSError."""
+    going = paths.release(name, number).with_name(f".{number}.gone")
+    shutil.rmtree(going, ignore_errors=True)
+    os.replace(paths.release(name, number), going)
+    shutil.rmtree(going)
+
+
 def installed(paths: Paths, name: str, number: int) -> bool:
     """Whether a release's unit and environment are in place, so that activate() would change nothing.
 

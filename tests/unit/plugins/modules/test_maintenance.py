@@ -13,7 +13,10 @@ import pytest
 from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils import apt_pins, commands
-from ansible_collections.baremetal.inference.plugins.module_utils.node import docker_disk
+from ansible_collections.baremetal.inference.plugins.module_utils.node import docker_disk, files, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
 from ansible_collections.baremetal.inference.plugins.modules import maintenance_facts, node_cleanup, package_updates
 
 RunModule = Callable[..., dict[str, Any]]
@@ -197,6 +200,40 @@ def test_the_inventorys_image_is_kept(run_module: RunModule, monkeypatch: pytest
     found = run_module(node_cleanup, check=True, logs=False, keep=["vllm@sha256:new"])
     assert found["freed_gib"] == 3.0 and found["lines"] == ["image vllm@sha256:old: 3.0 GiB"]
     assert seen[0].keep == {"vllm@sha256:new"} and seen[0].repositories == {"vllm"}
+
+
+def test_releases_that_nobody_goes_back_to_go_with_their_images(
+    run_module: RunModule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[docker_disk.Disk] = []
+    paths = Paths(tmp_path)
+    for number in (1, 2, 3):
+        settings = Settings()
+        instance = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
+        made = render(instance, [], StoredModel("/m/a", "r"), f"vllm-{number}@sha256:0", settings, number=number)
+        files.write(paths.release("main", number) / "release.json", made.release.to_json())
+    # Damaged, and of no use: it does not keep the others.
+    files.write(paths.release("main", 2) / "release.json", "")
+    files.write_json(paths.instance("main"), {"release": 3})
+
+    def clean(disk: docker_disk.Disk, *, caches: bool, check: bool) -> list[docker_disk.Item]:
+        seen.append(disk)
+        return []
+
+    monkeypatch.setattr(docker_disk.Disk, "clean", clean)
+    monkeypatch.setattr(node_cleanup, "Paths", lambda: paths)
+    (tmp_path / "docker.sock").touch()
+    monkeypatch.setattr(node_cleanup, "Docker", lambda: docker_disk.Docker(tmp_path / "docker.sock"))
+    predicted = run_module(node_cleanup, check=True, logs=False, keep_releases=1)
+    assert releases.numbers(paths, "main") == [1, 2, 3]
+    done = run_module(node_cleanup, logs=False, keep_releases=1)
+    assert done["lines"] == predicted["lines"] == ["release 1 of main", "release 2 of main"]
+    assert releases.numbers(paths, "main") == [3]
+    # What they needed goes in check mode, too, and their repositories are ours although nobody else has one.
+    for disk in seen:
+        assert disk.repositories == {"vllm-1"} and disk.without == {("main", 1), ("main", 2)}
+        assert docker_disk.kept_images(paths, disk.without) == {"vllm-3@sha256:0"}
+    assert not run_module(node_cleanup, logs=False, keep_releases=1)["changed"]
 
 
 # --- facts

@@ -125,6 +125,15 @@ def test_what_a_rollback_needs_stays_also_by_its_fast_path(bed: Bed) -> None:
     assert bed.left() == [3]
 
 
+def test_what_only_superseded_releases_need_goes(bed: Bed) -> None:
+    bed.release(bed.revisions[0])
+    bed.release(bed.revisions[1], 2)
+    predicted = bed.run(check=True, keep_releases=1)
+    result = bed.run(keep_releases=1)
+    assert bed.left() == [1, 3] and predicted["freed"] == result["freed"]
+    assert bed.run(keep_releases=1)["changed"] is False
+
+
 def test_what_a_unit_or_a_container_names_stays(bed: Bed) -> None:
     bed.paths.unit("main").parent.mkdir(parents=True)
     bed.paths.unit("main").write_text(f"ExecStartPre=/usr/bin/docker create image serve {bed.revisions[0]} \\\n")

@@ -51,7 +51,7 @@ def container(name: str, number: int, state: str = "running") -> dict[str, Any]:
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     paths = Paths(tmp_path)
     stage(paths, "main", 5005)
-    monkeypatch.setattr(docker_disk, "kept_images", lambda _paths: {f"{OURS}@sha256:kept"})
+    monkeypatch.setattr(docker_disk, "kept_images", lambda _paths, _without=(): {f"{OURS}@sha256:kept"})
     monkeypatch.setattr(systemd, "active_state", lambda unit: "active" if "busy" in unit else "inactive")
     return paths
 

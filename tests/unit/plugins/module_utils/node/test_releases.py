@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files, history, pins, releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import (
@@ -159,3 +159,42 @@ def test_write_is_atomic_and_keeps_the_mode(tmp_path: Path) -> None:
     assert files.write(target, "b", mode=0o600) is True
     assert target.stat().st_mode & 0o777 == 0o600
     assert [path.name for path in target.parent.iterdir()] == ["secret"]
+
+
+def numbered(paths: Paths, *served: int) -> None:
+    """Ten releases, the last of which is desired; `served` are those that have served, in this order."""
+    for number in range(1, 11):
+        files.write(paths.release("main", number) / "release.json", "{}")
+    files.write_json(paths.instance("main"), {"release": 10})
+    for number in served:
+        history.add(paths, "main", history.Served(number, "2026-01-01T00:00:00Z"))
+
+
+def left(paths: Paths, keep: int) -> list[int]:
+    going = [number for _name, number in history.superseded(paths, keep)]
+    return [number for number in releases.numbers(paths, "main") if number not in going]
+
+
+def test_releases_that_nobody_goes_back_to_are_superseded(paths: Paths) -> None:
+    numbered(paths, 1, 2, 3, 2, 4)
+    assert left(paths, 0) == list(range(1, 11))
+    # The last that served, each once, and the newest.
+    assert left(paths, 1) == [4, 10]
+    assert left(paths, 2) == [2, 4, 9, 10]
+    assert left(paths, 10) == list(range(1, 11))
+
+
+def test_what_is_in_use_is_never_superseded(paths: Paths) -> None:
+    numbered(paths)
+    files.link(paths.active("main"), "3")
+    files.link(paths.current("main"), "4")
+    pins.settle(paths, "main", 5, "a rollback", "2026-01-01T00:00:00Z", back=True)
+    swaps.begin(paths, "main", swaps.Swap(6, 7, "run", "2026-01-01T00:00:00Z"))
+    assert left(paths, 1) == [3, 4, 5, 6, 7, 10]
+
+
+def test_a_release_goes_as_a_whole(paths: Paths) -> None:
+    numbered(paths)
+    releases.remove(paths, "main", 2)
+    assert releases.numbers(paths, "main") == [1, *range(3, 11)]
+    assert not list(paths.releases("main").glob(".*"))
