@@ -142,6 +142,9 @@ STATE = Path("/var/lib/inference/monitoring.json")
 OWNED = {"prometheus.yml": "prometheus", "alertmanager.yml": "prometheus-alertmanager"}
 """Configurations that a package brings, and the package."""
 
+LOADED = {PROMETHEUS: ("prometheus.yml", f"{RULES}/"), ALERTMANAGER: ("alertmanager.yml",)}
+"""How the names of the files begin that a service takes when it is reloaded."""
+
 TOOLS = ("promtool", "amtool", "prometheus", "prometheus-alertmanager")
 
 RELOAD_SECONDS = 30.0
@@ -248,10 +251,12 @@ class Manager:
             unit: {"config": digest(*configs[unit]), "unit": digest(text, self.params["web"])}
             for unit, text in self.units.items()
         }
+        altered = [name for name, before in self.before.items() if before != self.wanted.get(name)]
+        self.reloading = {unit for unit, names in LOADED.items() if any(name.startswith(names) for name in altered)}
         self.differing = [
             name
             for name, before in self.before.items()
-            if before != self.wanted.get(name) or (before is not None and not self.kept(name))
+            if name in altered or (before is not None and not self.kept(name))
         ]
         self.drop_ins = [unit for unit, text in self.units.items() if not files.same(self.drop_in(unit), text)]
         actions = {unit: self.action(unit) for unit in self.units}
@@ -284,7 +289,8 @@ class Manager:
             return "start"
         if known.get("unit") != self.loaded[unit]["unit"] or unit in self.drop_ins:
             return "restart"
-        return "none" if known.get("config") == self.loaded[unit]["config"] else "reload"
+        # What somebody has altered by hand, they have perhaps reloaded as well.
+        return "reload" if unit in self.reloading or known.get("config") != self.loaded[unit]["config"] else "none"
 
     def drop_in(self, unit: str) -> Path:
         return UNITS / f"{unit}.d/inference.conf"

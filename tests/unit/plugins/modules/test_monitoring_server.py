@@ -200,6 +200,18 @@ def test_a_run_that_was_cut_off_is_finished(machine: Machine) -> None:
     assert (result["written"], result["actions"][module.PROMETHEUS]) == ([], "reload")
 
 
+def test_what_was_altered_by_hand_is_put_back_and_loaded(machine: Machine) -> None:
+    run(machine)
+    for name, actions in (
+        ("rules/a.yml", {module.PROMETHEUS: "reload", module.ALERTMANAGER: "none"}),
+        ("alertmanager.yml", {module.PROMETHEUS: "none", module.ALERTMANAGER: "reload"}),
+    ):
+        (module.DIRECTORY / name).write_text(f"{HEADER}\naltered\n")
+        result = run(machine)
+        assert (result["written"], result["actions"]) == ([name], actions)
+    assert run(machine)["changed"] is False
+
+
 def test_a_password_stays_what_it_is_and_another_is_taken_without_a_reload(machine: Machine) -> None:
     run(machine)
     before = (module.DIRECTORY / "web.yml").read_text()
