@@ -44,13 +44,25 @@ class Shape:
 SHAPES = (Shape(True, 20), Shape(False, 20), Shape(True, 150), Shape(False, 150))
 
 
+@dataclass(frozen=True)
+class Stream:
+    """When the tokens of a streamed answer came, in seconds since it was asked for."""
+
+    first: float
+    last: float
+    tokens: int
+
+
 @dataclass
 class Report:
     """What came of it. Times are in seconds."""
 
     succeeded: int = 0
+    tokens: int = 0
+    """Of all that succeeded."""
     failures: list[str] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
     texts: Counter[str] = field(default_factory=Counter)
     """How often each answer's beginning was given."""
 
@@ -58,6 +70,17 @@ class Report:
         """The latency that this share of the successful requests did not exceed."""
         ordered = sorted(self.latencies)
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else 0.0
+
+    @property
+    def first_token(self) -> float:
+        """The mean time until a streamed answer's first token."""
+        return sum(stream.first for stream in self.streams) / len(self.streams)
+
+    @property
+    def between_tokens(self) -> float:
+        """The mean time between two tokens of streamed answers."""
+        gaps = sum(stream.tokens - 1 for stream in self.streams)
+        return sum(stream.last - stream.first for stream in self.streams) / gaps
 
     def __str__(self) -> str:
         reasons = Counter(reason.partition(" [")[0] for reason in self.failures)
@@ -129,9 +152,10 @@ def _check(answer: dict[str, Any], model: str, tokens: int) -> str:
     return str(choice["message"]["content"])
 
 
-async def _read_stream(body: AnswerBody, model: str, tokens: int) -> str:
-    """The text of a streamed answer. Raises FailedRequest."""
+async def _read_stream(body: AnswerBody, model: str, tokens: int, began: float) -> tuple[str, Stream | None]:
+    """The text of a streamed answer, and when it came. Raises FailedRequest."""
     text, finish, used, pending, done = "", None, 0, b"", False
+    times: list[float] = []
     while part := await body.chunk():
         *events, pending = (pending + part).split(b"\n\n")
         for event in events:
@@ -147,14 +171,17 @@ async def _read_stream(body: AnswerBody, model: str, tokens: int) -> str:
             if message.get("model") != model:
                 raise FailedRequest(f"another model answered [{message.get('model')}]")
             for choice in message["choices"]:
-                text += choice["delta"].get("content") or ""
+                # The first message names a role, and has no token.
+                if choice["delta"].get("content"):
+                    text += choice["delta"]["content"]
+                    times.append(time.monotonic() - began)
                 finish = choice.get("finish_reason") or finish
             used = (message.get("usage") or {}).get("completion_tokens", used)
     if not done or not finish:
         raise FailedRequest(f"a stream without its {'finish_reason' if done else '[DONE]'}")
     if used < tokens:
         raise FailedRequest(f"too few tokens [{used} of {tokens}]")
-    return text
+    return text, Stream(times[0], times[-1], used) if times else None
 
 
 class Load:
@@ -220,6 +247,8 @@ class Load:
             try:
                 text = await self._one(connection, model, shape)
                 self.report.succeeded += 1
+                # Its end is not the model's: it gives as many as are asked for.
+                self.report.tokens += shape.tokens
                 self.report.latencies.append(time.monotonic() - began)
                 self.report.texts[text[: self.text_shown]] += 1
             except (OSError, EOFError, ValueError, KeyError, IndexError, FailedRequest) as error:
@@ -242,14 +271,16 @@ class Load:
         if shape.stream:
             body["stream_options"] = {"include_usage": True}
         path = f"{self.parts.path.rstrip('/')}/v1/chat/completions"
+        began = time.monotonic()
         status, answer = await connection.post(path, self.headers, json.dumps(body).encode())
         if not 200 <= status < 300:
             raise FailedRequest(f"status {status} [{(await answer.whole())[:SHOWN].decode(errors='replace')}]")
-        text = (
-            await _read_stream(answer, model, shape.tokens)
-            if shape.stream
-            else _check(json.loads(await answer.whole()), model, shape.tokens)
-        )
+        if shape.stream:
+            text, stream = await _read_stream(answer, model, shape.tokens, began)
+            if stream:
+                self.report.streams.append(stream)
+        else:
+            text = _check(json.loads(await answer.whole()), model, shape.tokens)
         if not answer.keep:
             connection.close()
         return text

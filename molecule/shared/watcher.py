@@ -5,13 +5,17 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
-from node import EPHEMERAL, Node, playbook
+from node import EPHEMERAL, Node, playbook, wait_for
 
 MONITORING = "baremetal.inference.monitoring"
 
@@ -75,9 +79,41 @@ class Watcher:
         groups = self.get("/api/v1/rules")["data"]["groups"]
         return {rule["name"] for group in groups for rule in group["rules"] if rule["health"] == "ok"}
 
+    def value(self, expression: str) -> float:
+        """The value of an expression that has just one series."""
+        (series,) = self.query(expression)
+        return float(series["value"][1])
+
     def alerts(self) -> list[dict[str, Any]]:
         """What Alertmanager has, the quiet ones included."""
         return list(self.get("/api/v2/alerts", 9093))
+
+    def quiet(self, name: str) -> dict[str, bool]:
+        """Whether another alert keeps the alerts of a name quiet, by node."""
+        found = [alert for alert in self.alerts() if alert["labels"]["alertname"] == name]
+        return {alert["labels"]["node"]: bool(alert["status"]["inhibitedBy"]) for alert in found}
+
+    def fired(self, since: float = 0.0) -> set[tuple[str, str]]:
+        """The alerts that fire, by name and node; with a time since the epoch, also those that have fired since."""
+        window = f"[{max(1, int(time.time() - since))}s]" if since else ""
+        series = f'ALERTS{{alertstate="firing"}}{window}'
+        found = self.query(f"last_over_time({series})" if since else series)
+        return {(one["metric"]["alertname"], one["metric"].get("node", "")) for one in found}
+
+    @contextmanager
+    def tunnel(self, port: int = 9090) -> Iterator[str]:
+        """A port of the monitoring host on this machine, as docs/monitoring.md has people reach it; yields its URL."""
+        own = 18000 + port % 1000
+        options = ["-o", f"UserKnownHostsFile={EPHEMERAL / 'known_hosts'}", "-o", "ExitOnForwardFailure=yes"]
+        argv = ["ssh", "-N", "-i", str(EPHEMERAL / "id_ed25519"), *options, "-L", f"{own}:127.0.0.1:{port}"]
+        process = subprocess.Popen([*argv, f"root@{self.node.address}"], stdin=subprocess.DEVNULL)
+        try:
+            wait_for("the tunnel", lambda: process.poll() is not None or _listens(own), 20)
+            assert process.poll() is None, "ssh has ended"
+            yield f"http://127.0.0.1:{own}"
+        finally:
+            process.terminate()
+            process.wait()
 
     # --- who is told
 
@@ -93,6 +129,11 @@ class Watcher:
         lines = self.node.run(f"cat {TOLD}", check=False).splitlines()
         return [alert for line in lines for alert in json.loads(line)["alerts"]]
 
+    def told_of(self, name: str, status: str = "firing") -> list[dict[str, str]]:
+        """The labels of every alert of a name that somebody was told of."""
+        found = [alert for alert in self.told() if alert["status"] == status]
+        return [alert["labels"] for alert in found if alert["labels"]["alertname"] == name]
+
     # --- Ansible
 
     def playbook(self, *options: str, limit: str = "", check: bool = True, **extra: Any) -> str:
@@ -106,6 +147,11 @@ class Watcher:
             " find . -type f | sort | xargs sha256sum;"
             " systemctl show --property=MainPID,ActiveState prometheus.service prometheus-alertmanager.service"
         )
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
 def without(node: Node, directory: Path) -> Path:

@@ -1,40 +1,39 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Somebody is told what they must act on, and nothing else."""
+"""What is known to be at rest, or worked on, is told to nobody."""
 
 from __future__ import annotations
 
+import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
-from node import Node, wait_for
+from node import Node, start_playbook, wait_for
+from repository import Package, Repository
 from watcher import Watcher
 
 EXPORTER = "prometheus-node-exporter.service"
-DEAD = "NodeExporterDown"
-"""The alert of a node whose exporter is gone."""
 
-# As the shipped rules do it, on what is always true here.
+# On what is always true here: what the shipped rules are about must be broken first.
 RULES = """
 groups:
   - name: tests
     rules:
-      - alert: InstanceDrained
-        expr: label_replace(inference_drained, "instance_name", "$1", "name", "(.+)") == 1
-        labels: {severity: info, scope: instance}
-      - alert: Asleep
+      - alert: EngineThere
         expr: up{job="engine"} == 1
         labels: {severity: warning, scope: instance}
+      - alert: NodeThere
+        expr: up{job="node"} == 1
+        labels: {severity: critical, scope: node}
 """
 
+MAINTENANCE = "baremetal.inference.maintenance"
 
-def firing(watcher: Watcher, name: str, status: str = "firing") -> list[dict[str, str]]:
-    """The labels of every alert of a name that somebody was told of."""
-    return [
-        alert["labels"]
-        for alert in watcher.told()
-        if alert["labels"]["alertname"] == name and alert["status"] == status
-    ]
+# An update that takes as long as the test wants, five minutes at most.
+POSTINST = "for i in $(seq 300); do [ ! -e /root/go-on ] || exit 0; sleep 1; done"
 
 
 def test_an_exporter_that_dies_comes_back_by_itself(deb13: Node) -> None:
@@ -44,46 +43,81 @@ def test_an_exporter_that_dies_comes_back_by_itself(deb13: Node) -> None:
     assert deb13.run(f"systemctl show --value --property=MainPID {EXPORTER}") != pid
 
 
-def test_an_exporter_that_stays_dead_is_told_of_and_its_return_too(watcher: Watcher, deb13: Node) -> None:
-    watcher.listen()
-    deb13.run(f"systemctl mask --runtime --now {EXPORTER}")
-    try:
-        (labels,) = wait_for("somebody is told", lambda: firing(watcher, DEAD), 240)
-        assert (labels["node"], labels["job"], labels["scope"]) == (deb13.name, "node", "node")
-    finally:
-        deb13.run(f"systemctl unmask --runtime {EXPORTER} && systemctl start {EXPORTER}")
-    wait_for("somebody is told of the end", lambda: firing(watcher, DEAD, "resolved"), 120)
-
-
-@pytest.fixture
-def with_rules(watcher: Watcher) -> Iterator[Watcher]:
-    """Rules of the site, which are loaded without a restart."""
+@pytest.fixture(scope="module")
+def with_rules(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Watcher]:
+    """Rules of the site, which are loaded without a restart, and told of."""
     pid = watcher.node.run("systemctl show --value --property=MainPID prometheus.service")
+    watcher.listen()
     watcher.playbook(monitoring_extra_rules={"tests.yml": RULES})
-    assert "Asleep" in watcher.rules()
+    assert {"EngineThere", "NodeThere"} <= watcher.rules()
     assert watcher.node.run("systemctl show --value --property=MainPID prometheus.service") == pid
+    both = {deb12.name, deb13.name}
+    for name in ("EngineThere", "NodeThere"):
+        wait_for(
+            f"somebody is told of {name}",
+            lambda name=name: {labels["node"] for labels in watcher.told_of(name)} == both,
+            60,
+        )
     yield watcher
     watcher.playbook()
-    assert "Asleep" not in watcher.rules()
+    assert "EngineThere" not in watcher.rules()
 
 
 def test_a_drained_instance_is_quiet_until_it_serves_again(with_rules: Watcher, deb12: Node, deb13: Node) -> None:
     watcher = with_rules
+    loud = {deb12.name: False, deb13.name: False}
+    before, began = watcher.fired(), time.time()
     watcher.listen()
-    told = wait_for(
-        "of both", lambda: {one["node"] for one in firing(watcher, "Asleep")} == {deb12.name, deb13.name}, 60
-    )
-    assert told
     deb13.run("inferctl drain main --reason test")
-
-    def quiet() -> dict[str, bool]:
-        found = [alert for alert in watcher.alerts() if alert["labels"]["alertname"] == "Asleep"]
-        return {alert["labels"]["node"]: bool(alert["status"]["inhibitedBy"]) for alert in found}
-
     try:
-        wait_for("one is quiet", lambda: quiet() == {deb12.name: False, deb13.name: True}, 90)
+        wait_for("one is quiet", lambda: watcher.quiet("EngineThere") == loud | {deb13.name: True}, 90)
+        assert watcher.quiet("NodeThere") == loud
+        assert watcher.fired(began) - before == {("InstanceDrained", deb13.name)}
         # What only informs reaches nobody.
-        assert not firing(watcher, "InstanceDrained")
+        assert not watcher.told_of("InstanceDrained")
     finally:
         deb13.run("inferctl undrain main")
-    wait_for("none is quiet", lambda: quiet() == {deb12.name: False, deb13.name: False}, 90)
+    wait_for("none is quiet", lambda: watcher.quiet("EngineThere") == loud, 90)
+    assert ("InstanceDrained", deb13.name) not in watcher.fired()
+
+
+@contextmanager
+def maintained(node: Node, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A node in the middle of an update that maintenance.yml makes."""
+    repository = Repository(node, "Slow")
+    repository.publish([Package("slow", "1")])
+    node.run("apt-get -qq install --yes slow; rm -f /root/go-on")
+    repository.publish([Package("slow", "2", scripts={"postinst": POSTINST})])
+    given = {"maintenance_security_labels": ["localhost"], "maintenance_lists_seconds": 0}
+    process = start_playbook(node.name, MAINTENANCE, log, **given)
+    try:
+        yield process
+    finally:
+        node.run("touch /root/go-on")
+        assert process.wait(300) == 0, log.read_text()[-3000:]
+        repository.remove()
+
+
+@pytest.mark.full
+def test_a_node_in_maintenance_is_quiet_until_the_playbook_lets_go(
+    with_rules: Watcher, deb12: Node, deb13: Node, tmp_path: Path
+) -> None:
+    watcher = with_rules
+    loud = {deb12.name: False, deb13.name: False}
+    before, began = watcher.fired(), time.time()
+    watcher.listen()
+    with maintained(deb13, tmp_path / "log") as process:
+        for name in ("NodeThere", "EngineThere"):
+            wait_for(
+                f"{name} of one is quiet",
+                lambda name=name: process.poll() or watcher.quiet(name) == loud | {deb13.name: True},
+                180,
+            )
+        assert process.poll() is None, "it has ended already"
+        assert "slow 1" in deb13.run("dpkg-query --show --showformat='${Package} ${Config-Version}' slow")
+        raised = {("NodeInMaintenance", deb13.name), ("InstanceDrained", deb13.name)}
+        assert watcher.fired(began) - before == raised
+        assert not watcher.told_of("NodeInMaintenance")
+    for name in ("NodeThere", "EngineThere"):
+        wait_for(f"{name} of none is quiet", lambda name=name: watcher.quiet(name) == loud, 60)
+    assert not raised & watcher.fired()

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Prometheus says of the load is what clients measured, and what watching costs is known."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from load import Load, Report, Shape
+from node import Node, wait_for
+from watcher import Watcher
+
+KEY = "monitoring-load-key-7e20"
+
+LOAD_SECONDS = 90.0
+
+WINDOW = 300
+"""What the recording rules' rates are over."""
+
+FLEET_MEAN = "sum(instance:inference_{0}_seconds:mean5m * {1}) / sum({1})"
+"""The mean over both engines, each by what it did."""
+
+
+def measured(watcher: Watcher, deb12: Node, deb13: Node) -> Report:
+    """A load through the gateway, at the end of which nobody serves for a moment."""
+    load = Load(f"http://{deb12.address}:8000", ("main",), 6, KEY, (Shape(True, 40),), pause_seconds=0.2).start()
+    try:
+        time.sleep(LOAD_SECONDS)
+        for node in (deb12, deb13):
+            node.run("inferctl drain main --reason test")
+        wait_for("somebody is refused", lambda: load.report.failures, 60)
+    finally:
+        for node in (deb12, deb13):
+            node.run("inferctl undrain main")
+        report = load.stop()
+    print(report)
+    return report
+
+
+@pytest.mark.full
+def test_the_golden_signals_are_what_clients_measured(watcher: Watcher, deb12: Node, deb13: Node) -> None:
+    """All that happened within the rules' five minutes is the load's: the gateway has no other client, and an engine's
+    only other one is the probe, with a token every ten seconds."""
+    responses = 'sum(haproxy_frontend_http_responses_total{proxy="api"})'
+    wait_for("nobody else asked lately", lambda: watcher.value("fleet:inference_requests:rate5m") == 0, WINDOW + 60)
+    count = watcher.value(responses)
+    report = measured(watcher, deb12, deb13)
+    done = report.succeeded + len(report.failures)
+    wait_for("all of it is known", lambda: watcher.value(responses) - count == done, 30)
+    # The rules are made of one another, and are evaluated in their own rounds.
+    time.sleep(15)
+    requests, tokens = "instance:inference_requests:rate5m", "instance:inference_generation_tokens:rate5m"
+    pairs = {
+        "requests/s": (done / WINDOW, watcher.value("fleet:inference_requests:rate5m")),
+        "errors": (len(report.failures) / done, watcher.value("fleet:inference_request_errors:ratio_rate5m")),
+        "tokens/s": (report.tokens / WINDOW, watcher.value("fleet:inference_generation_tokens:rate5m")),
+        "first token, s": (report.first_token, watcher.value(FLEET_MEAN.format("ttft", requests))),
+        "between tokens, s": (report.between_tokens, watcher.value(FLEET_MEAN.format("inter_token", tokens))),
+    }
+    for name, (client, prometheus) in pairs.items():
+        print(f"{name:<20}{client:>10.4f} measured {prometheus:>10.4f} recorded {prometheus / client - 1:>+8.1%}")
+    assert {name: pair for name, pair in pairs.items() if pair[1] != pytest.approx(pair[0], rel=0.1)} == {}
+
+
+def test_what_watching_costs(watcher: Watcher) -> None:
+    """No limit is set to what a busy machine takes: the figures are printed, for docs/monitoring.md."""
+    own = 'job="node"'
+    figures = {
+        "series of a target": "sum by (job, node) (scrape_samples_scraped)",
+        "series of textfiles": 'count by (node) ({__name__=~"inference_.+",job="node"})',
+        "scrape, s": "avg_over_time(scrape_duration_seconds[5m])",
+        "of it textfiles, s": 'avg_over_time(node_scrape_collector_duration_seconds{collector="textfile"}[5m])',
+        "of it systemd, s": 'avg_over_time(node_scrape_collector_duration_seconds{collector="systemd"}[5m])',
+        "node_exporter, share of a core": f"rate(process_cpu_seconds_total{{{own}}}[5m])",
+        "node_exporter, MiB": f"process_resident_memory_bytes{{{own}}} / 2^20",
+        "Prometheus, share of a core": 'rate(process_cpu_seconds_total{job="prometheus"}[5m])',
+        "Prometheus, MiB": 'process_resident_memory_bytes{job="prometheus"} / 2^20',
+    }
+    for name, expression in figures.items():
+        found = watcher.query(expression)
+        assert found, name
+        for series in found:
+            labels = " ".join(value for key, value in series["metric"].items() if key in ("job", "node"))
+            print(f"{name:<32}{labels:<20}{float(series['value'][1]):>10.4g}")
+    # As many as docs/monitoring.md says at most, on such a node without GPUs.
+    assert all(float(one["value"][1]) < 1000 for one in watcher.query(f"scrape_samples_scraped{{{own}}}"))

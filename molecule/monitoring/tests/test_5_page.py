@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet's page as a person sees it: in a browser, through the tunnel of docs/monitoring.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from browser import Browser
+from node import Node, wait_for
+from watcher import Watcher
+
+PAGE = "/consoles/inference.html"
+
+
+@pytest.fixture(scope="module")
+def page(watcher: Watcher) -> Iterator[tuple[Browser, str]]:
+    with watcher.tunnel() as url, Browser() as browser:
+        yield browser, f"{url}{PAGE}"
+
+
+def look(watcher: Watcher, page: tuple[Browser, str]) -> Browser:
+    browser, url = page
+    browser.show(url, f"{watcher.user}:{watcher.password}")
+    return browser
+
+
+def test_the_page_wants_a_password(page: tuple[Browser, str]) -> None:
+    browser, url = page
+    browser.show(url)
+    assert "Unauthorized" in browser.text() and not browser.table("#nodes")
+
+
+def test_the_page_shows_the_fleet(watcher: Watcher, page: tuple[Browser, str], deb12: Node, deb13: Node) -> None:
+    browser = look(watcher, page)
+    assert browser.value("document.title") == "Inference fleet"
+    summary = " ".join(browser.text("#summary").split())
+    assert "2 / 2 nodes answer" in summary and "2 / 2 instances serve" in summary
+    names = [deb12.name, deb13.name]
+    instances = browser.table("#instances")
+    assert [row["node"] for row in instances] == names
+    for row in instances:
+        assert (row["instance"], row["model"], row["verdict"]) == ("main", "tiny-a", "healthy")
+        assert row["release"].isdigit() and row["KV cache"].endswith("%")
+    nodes = browser.table("#nodes")
+    assert [(row["node"], row["answers"]) for row in nodes] == [(name, "yes") for name in names]
+    assert all(row["memory free"].endswith("%") and row["doctor"] != "–" for row in nodes)
+    assert [row["model"] for row in browser.table("#models")] == ["tiny-a"]
+    assert [(row["gateway"], row["answers"]) for row in browser.table("#gateways")] == [(deb12.name, "yes")]
+    # It loads nothing, all of it is in sight, and no template is left over.
+    assert browser.faults == []
+    assert browser.value("document.documentElement.scrollWidth <= innerWidth")
+    assert not any(word in browser.text() for word in ("{{", "NaN", "error executing"))
+
+
+def test_the_page_shows_what_is_wrong(watcher: Watcher, page: tuple[Browser, str], deb13: Node) -> None:
+    deb13.run("inferctl drain main --reason test")
+    try:
+        wait_for("it is known", lambda: ("InstanceDrained", deb13.name) in watcher.fired(), 60)
+        browser = look(watcher, page)
+        verdicts = {row["node"]: row["verdict"] for row in browser.table("#instances")}
+        assert verdicts[deb13.name] == "healthy, drained"
+        alerts = [(row["severity"], row["alert"], row["node"]) for row in browser.table("#alerts")]
+        assert ("info", "InstanceDrained", deb13.name) in alerts
+    finally:
+        deb13.run("inferctl undrain main")
+    wait_for("it serves again", lambda: ("InstanceDrained", deb13.name) not in watcher.fired(), 60)
+    shown = {row["node"]: row["verdict"] for row in look(watcher, page).table("#instances")}
+    assert shown[deb13.name] == "healthy"
