@@ -88,10 +88,13 @@ class Watcher:
         """What Alertmanager has, the quiet ones included."""
         return list(self.get("/api/v2/alerts", 9093))
 
-    def quiet(self, name: str) -> dict[str, bool]:
-        """Whether another alert keeps the alerts of a name quiet, by node."""
-        found = [alert for alert in self.alerts() if alert["labels"]["alertname"] == name]
-        return {alert["labels"]["node"]: bool(alert["status"]["inhibitedBy"]) for alert in found}
+    def quiet(self, *names: str) -> dict[tuple[str, str], bool]:
+        """Whether another alert keeps the alerts of some names quiet, by name and node."""
+        found = [alert for alert in self.alerts() if alert["labels"]["alertname"] in names]
+        return {
+            (alert["labels"]["alertname"], alert["labels"]["node"]): bool(alert["status"]["inhibitedBy"])
+            for alert in found
+        }
 
     def fired(self, since: float = 0.0) -> set[tuple[str, str]]:
         """The alerts that fire, by name and node; with a time since the epoch, also those that have fired since."""
@@ -129,10 +132,10 @@ class Watcher:
         lines = self.node.run(f"cat {TOLD}", check=False).splitlines()
         return [alert for line in lines for alert in json.loads(line)["alerts"]]
 
-    def told_of(self, name: str, status: str = "firing") -> list[dict[str, str]]:
-        """The labels of every alert of a name that somebody was told of."""
+    def told_of(self, *names: str, status: str = "firing") -> list[dict[str, str]]:
+        """The labels of every alert of some names that somebody was told of."""
         found = [alert for alert in self.told() if alert["status"] == status]
-        return [alert["labels"] for alert in found if alert["labels"]["alertname"] == name]
+        return [alert["labels"] for alert in found if alert["labels"]["alertname"] in names]
 
     # --- Ansible
 

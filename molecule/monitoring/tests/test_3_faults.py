@@ -8,8 +8,8 @@ By the rules as they are shipped, and so in their own time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from node import Node, playbook, wait_for
@@ -85,13 +85,13 @@ QUICK = ("EngineHung", "BackupFailed")
 @pytest.fixture(scope="module")
 def saved(deb13: Node) -> Node:
     """A node that has saved itself once."""
-    own = {"backup_repository": "/srv/own", "backup_password": "molecule-password-2c81e0", "backup_delay_minutes": 0}
-    playbook(deb13.name, name="baremetal.inference.backup", run_backup=True, **own)
+    own: dict[str, Any] = {
+        "run_backup": True,
+        "backup_repository": "/srv/own",
+        "backup_password": "molecule-password-2c81e0",
+    }
+    playbook(deb13.name, name="baremetal.inference.backup", **own)
     return deb13
-
-
-def told_of(watcher: Watcher, fault: Fault, status: str) -> Callable[[], list[dict[str, str]]]:
-    return lambda: watcher.told_of(fault.alert, status)
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_a_fault_raises_its_alert_alone(fault: Fault, watcher: Watcher, saved: N
     watcher.listen()
     saved.run(fault.breaks)
     try:
-        (labels,) = wait_for(f"somebody is told of {fault.alert}", told_of(watcher, fault, "firing"), fault.seconds)
+        (labels,) = wait_for(f"somebody is told of {fault.alert}", lambda: watcher.told_of(fault.alert), fault.seconds)
         took = time.time() - began
     finally:
         saved.run(fault.mends)
     assert labels.items() >= {"node": saved.name, "severity": fault.severity, **fault.labels}.items()
-    wait_for("somebody is told of the end", told_of(watcher, fault, "resolved"), 120)
+    wait_for("somebody is told of the end", lambda: watcher.told_of(fault.alert, status="resolved"), 120)
     print(f"{fault.alert}: told after {took:.0f} s, and of its end {time.time() - began - took:.0f} s later")
     assert watcher.fired(began) - before == {(fault.alert, saved.name)}
     others = {alert["labels"]["alertname"] for alert in watcher.told()} - {name for name, _node in before}

@@ -15,7 +15,12 @@ NEEDED = (
     *("bash", "env", "dirname", "mkdir", "ln", "sha256sum", "cut", "cat", "touch", "python3", "rm", "sleep", "tail"),
     *("sort", "grep", "awk"),
 )
-EMULATOR = {"qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils", "mkfs.ext4": "e2fsprogs"}
+FOR_TESTS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "qemu-img": "qemu-utils",
+    "mkfs.ext4": "e2fsprogs",
+    "chromium-headless-shell": "chromium-headless-shell",
+}
 ENGINE_HERE = """case "$1" in context) echo unix:///var/run/docker.sock;; info) exit 0;; esac"""
 ENGINE_SILENT = """case "$1" in context) echo unix:///var/run/docker.sock;; *) exit 1;; esac"""
 
@@ -32,7 +37,7 @@ def machine(tmp_path: Path) -> Path:
     for name in NEEDED:
         (binaries / name).symlink_to(str(shutil.which(name)))
     provide(tmp_path, "uname", "echo x86_64")
-    for name in EMULATOR:
+    for name in FOR_TESTS:
         provide(tmp_path, name)
     # The virtual environment's Python: it would build the images.
     venv = tmp_path / ".cache/venv"
@@ -99,17 +104,17 @@ def test_debian_13_has_the_command_docker_in_a_package_of_its_own(machine: Path)
     assert "sudo apt-get install --no-install-recommends docker-cli\n" in setup(machine).stderr
 
 
-def test_what_the_virtual_machine_needs_is_for_the_tests_alone(machine: Path) -> None:
+def test_machine_and_browser_are_for_the_tests_alone(machine: Path) -> None:
     become(machine, "root")
     provide(machine, "docker", ENGINE_HERE)
     for name in ("mmdebstrap", "ssh", "rsync"):
         provide(machine, name)
-    for name in EMULATOR:
+    for name in FOR_TESTS:
         (machine / "bin" / name).unlink()
     assert setup(machine, "demo").returncode == 0
     assert not (machine / "apt.log").exists()
     assert setup(machine, "all").returncode == 0
-    assert installed(machine) == " ".join(sorted(EMULATOR.values()))
+    assert installed(machine) == " ".join(sorted(FOR_TESTS.values()))
 
 
 def test_root_gets_python3_venv_for_the_tools_alone(machine: Path) -> None:
