@@ -160,7 +160,7 @@ def _listens(port: int) -> bool:
 def without(node: Node, directory: Path) -> Path:
     """A copy of the scenario's inventory that does not know a node."""
     for path in (EPHEMERAL / "inventory").iterdir():
-        if path.suffix == ".yml" and not path.is_symlink():
+        if path.is_file():
             (directory / path.name).write_text(yaml.safe_dump(_cut(yaml.safe_load(path.read_text()), node.name)))
         else:
             (directory / path.name).symlink_to(path.resolve())
