@@ -88,8 +88,11 @@ def names_in() -> Callable[[str], set[str]]:
 
 @pytest.fixture(scope="session")
 def real_metrics() -> set[str]:
-    """The metrics of scrapes of the real exporters, and our own."""
-    recorded = {name for path in SAMPLES.glob("*.txt") for name in path.read_text().split()}
+    """The metrics of scrapes of the real exporters, which each of its versions has, and our own."""
+    scrapes: dict[str, list[set[str]]] = {}
+    for path in SAMPLES.glob("*.txt"):
+        scrapes.setdefault(path.stem.rpartition("-")[0], []).append(set(path.read_text().split()))
+    recorded = {name for versions in scrapes.values() for name in set.intersection(*versions)}
     helps = (textfile._HELP, recovery_metrics._HELP, backup_state._HELP, catalogue.HELP)
     own = {name for help_texts in helps for name in help_texts}
     own |= {name for one in catalogue.COLLECTORS.values() for name in one.help}
