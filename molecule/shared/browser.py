@@ -92,7 +92,7 @@ class Browser:
             "row => row.checkVisibility() && row.getBoundingClientRect().height > 0"
             " ? [...row.cells].map(cell => cell.innerText.trim()) : [])"
         )
-        titles, *others = [row for row in rows if row]
+        titles, *others = [row for row in rows if row] or [[]]
         return [dict(zip(titles, row, strict=False)) for row in others]
 
     def _call(self, method: str, **parameters: Any) -> Any:
