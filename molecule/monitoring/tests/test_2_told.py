@@ -18,16 +18,19 @@ from watcher import Watcher
 EXPORTER = "prometheus-node-exporter.service"
 
 # On what is always true here: what the shipped rules are about must be broken first. Alertmanager knows alerts of an
-# earlier run for minutes, and would not tell of them again: `run` makes them new.
+# earlier run for minutes, and would not tell of them again: `run` makes them new. A reload forgets for seconds where
+# Alertmanager is, and what fires at once is sent again after a minute: `for` is longer.
 RULES = """
 groups:
   - name: tests
     rules:
       - alert: EngineThere
         expr: up{job="engine"} == 1
+        for: 10s
         labels: {severity: warning, scope: instance, run: "@run"}
       - alert: NodeThere
         expr: up{job="node"} == 1
+        for: 10s
         labels: {severity: critical, scope: node, run: "@run"}
 """
 
@@ -62,8 +65,7 @@ def with_rules(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Watcher]:
             both
             == {(labels["alertname"], labels["node"]) for labels in watcher.told_of(*ALWAYS) if labels["run"] == run}
         ),
-        # What fires at once is dropped, for a reload forgets where Alertmanager is; it is sent again after a minute.
-        120,
+        90,
     )
     yield watcher
     watcher.playbook()
