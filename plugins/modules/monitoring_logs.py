@@ -1,0 +1,305 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: monitoring_logs
+short_description: Have a machine ship its log
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Runs an rsyslog of its own, beside the site's where there is one, that reads the journal and hands the lines of named units to
+    a server, as one object of JSON each. Of an engine's log, only what cannot hold a prompt or an answer leaves the machine.
+  - The journal is its queue. While the server is away, nothing is lost that the journal keeps, and nobody waits.
+  - The configuration is judged by C(rsyslogd -N1) before the old one is replaced. A service that does not start gets its old files
+    back.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Where rsyslog is not installed yet, nobody judges the configuration.
+  diff_mode:
+    support: full
+options:
+  server:
+    description: The name or address of the server. Empty to ship nothing, and to remove what did.
+    type: str
+    default: ""
+  port:
+    description: Its port.
+    type: int
+    default: 6514
+  protocol:
+    description: How lines get there.
+    type: str
+    choices: [tls, tcp]
+    default: tls
+  ca:
+    description: The file with the authorities that the server's certificate is judged by; empty for Debian's own.
+    type: path
+    default: ""
+  peer:
+    description: The name in the server's certificate; empty for O(server).
+    type: str
+    default: ""
+  units:
+    description: The units whose lines are shipped; C(kernel) and C(inferctl) are known as well.
+    type: list
+    elements: str
+    default: []
+  host:
+    description: The machine's name in every line. Needed with O(server).
+    type: str
+    default: ""
+"""
+
+EXAMPLES = r"""
+- name: Ship the log
+  baremetal.inference.monitoring_logs:
+    server: logs.example.com
+    host: "{{ inventory_hostname }}"
+    units: [vllm@*, inference-*, haproxy, docker, kernel]
+
+- name: Ship nothing any more
+  baremetal.inference.monitoring_logs:
+    server: ""
+"""
+
+RETURN = r"""
+restarted:
+  description: Whether the service was, or would be, started anew.
+  returned: success
+  type: bool
+masked:
+  description: Whether rsyslog's own service is masked, as it is where the package was installed for this alone.
+  returned: success
+  type: bool
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.problems import Problem
+
+PROPERTIES = ("ActiveState", "UnitFileState", "NeedDaemonReload")
+STATES = (Path("/var/lib/private"), Path("/var/lib"))
+"""Where systemd keeps the state of a service with a user of its own, and where it has a link to it."""
+
+CONNECT_SECONDS = 3.0
+
+
+class LogsError(Exception):
+    """What the operator has to put right; the text is for them."""
+
+
+def text_of(path: Path) -> str:
+    """The text of a file; empty where there is none."""
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+def unreadable(path: Path) -> str:
+    """Why a service without rights cannot take certificates from a file; empty where it can."""
+    if not path.is_file():
+        return "is no file on this machine"
+    if not path.stat().st_mode & 0o004:
+        return "cannot be read by everybody, as a certificate may be: chmod a+r"
+    for directory in path.parents:
+        if not directory.stat().st_mode & 0o001:
+            return f"cannot be reached by everybody: chmod a+x {directory}"
+    if "-----BEGIN CERTIFICATE-----" not in text_of(path):
+        return "holds no certificate in PEM"
+    return ""
+
+
+class Shipper:
+    """The service, its check, and the files that make them what they are."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        params = module.params
+        self.settings = logs.Settings(
+            host=params["host"],
+            server=params["server"],
+            port=params["port"],
+            protocol=params["protocol"],
+            ca=params["ca"],
+            peer=params["peer"],
+            units=tuple(params["units"]),
+        )
+        self.present = bool(params["server"])
+        if self.present:
+            self.refuse()
+        directory = Paths().units
+        texts = {directory / name: text for name, text in logs.units().items()}
+        texts[logs.CONFIG] = logs.config(self.settings, self.authorities()) if self.present else ""
+        self.wanted = texts if self.present else dict.fromkeys(texts, "")
+        self.before = {path: text_of(path) for path in texts}
+        self.differing = [
+            path for path, text in self.wanted.items() if (not files.same(path, text) if text else path.exists())
+        ]
+        self.found = systemd.show([logs.UNIT, logs.CHECK_TIMER], PROPERTIES)
+        self.enables = [
+            unit for unit, properties in self.found.items() if self.present and properties["UnitFileState"] != "enabled"
+        ]
+        running = {unit: found["ActiveState"] in systemd.RUNNING for unit, found in self.found.items()}
+        own = {logs.UNIT: {logs.CONFIG, directory / logs.UNIT}, logs.CHECK_TIMER: {directory / logs.CHECK_TIMER}}
+        self.restarts = [
+            unit for unit in self.found if self.present and (not running[unit] or own[unit] & set(self.differing))
+        ]
+        self.stops = [unit for unit in self.found if not self.present and running[unit]]
+        self.states = [path / logs.STATE for path in STATES if not self.present and os.path.lexists(path / logs.STATE)]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.differing or self.enables or self.restarts or self.stops or self.states)
+
+    @property
+    def diff(self) -> list[dict[str, str]]:
+        return [
+            {
+                "before_header": str(path),
+                "after_header": str(path),
+                "before": self.before[path],
+                "after": self.wanted[path],
+            }
+            for path in self.differing
+        ]
+
+    def refuse(self) -> None:
+        """Raises LogsError with all mistakes."""
+        problems = self.settings.problems()
+        if not self.settings.host:
+            problems.append(Problem("monitoring_logs", "must not be empty", "host"))
+        why = unreadable(Path(self.settings.authorities)) if self.settings.tls else ""
+        if why:
+            hint = "" if self.settings.ca else " (the package ca-certificates brings it)"
+            problems.append(Problem(logs.WHERE, why + hint, "monitoring_log_ca", self.settings.authorities))
+        if problems:
+            lines = "\n".join(f"- {problem}" for problem in problems)
+            raise LogsError(f"The log cannot be shipped like this. Nothing was changed.\n{lines}")
+
+    def authorities(self) -> str:
+        """A digest of who is believed: rsyslog reads them when it starts."""
+        if not self.settings.tls:
+            return ""
+        return hashlib.sha256(Path(self.settings.authorities).read_bytes()).hexdigest()[:16]
+
+    def judge(self) -> None:
+        """Have rsyslog judge its new configuration, where it is installed. Raises LogsError."""
+        if logs.CONFIG not in self.differing or not self.present or not Path(logs.PROGRAM).exists():
+            return
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / logs.CONFIG.name
+            path.write_text(self.wanted[logs.CONFIG], encoding="utf-8")
+            code, output, words = self.module.run_command([logs.PROGRAM, "-N1", "-f", str(path)])
+        if code:
+            raise LogsError(
+                f"rsyslogd refuses the new configuration. Nothing was changed.\n{(words or output).strip()}"
+            )
+
+    def apply(self) -> None:
+        """Raises LogsError, with the old files back in place, and SystemdError."""
+        if not self.present:
+            self.remove()
+            return
+        if not Path(logs.PROGRAM).exists():
+            raise LogsError(f"{logs.PROGRAM} is missing: install the package rsyslog. Nothing was changed.")
+        self.put(self.wanted)
+        try:
+            if self.restarts:
+                systemd.systemctl("restart", *self.restarts)
+        except systemd.SystemdError as error:
+            self.put(self.before)
+            back = "There was none before."
+            if self.before[logs.CONFIG]:
+                systemd.systemctl("restart", logs.UNIT)
+                back = "Its old files are back in place."
+            else:
+                systemd.systemctl("stop", *self.restarts)
+            raise LogsError(
+                f"{logs.UNIT} does not start: {error}. journalctl -u {logs.UNIT} tells why. {back}"
+            ) from error
+        if self.enables:
+            systemd.systemctl("enable", *self.enables)
+
+    def put(self, texts: dict[Path, str]) -> None:
+        for path in self.differing:
+            files.write(path, texts[path] or None)
+        stale = any(found["NeedDaemonReload"] == "yes" for found in self.found.values())
+        if stale or any(path != logs.CONFIG for path in self.differing):
+            systemd.systemctl("daemon-reload")
+
+    def remove(self) -> None:
+        """Raises SystemdError and OSError."""
+        there = [unit for unit in self.found if Paths().units / unit in self.differing]
+        if there:
+            systemd.systemctl("disable", "--now", *there)
+        self.put(self.wanted)
+        for path in self.states:
+            if path.is_symlink():
+                path.unlink()
+            else:
+                shutil.rmtree(path)
+        with contextlib.suppress(systemd.SystemdError):
+            # Of a unit that has not failed, systemd knows nothing any more.
+            systemd.systemctl("reset-failed", logs.CHECK_UNIT, logs.UNIT)
+
+    def unreachable(self) -> str:
+        """Why nobody takes the lines; empty where somebody does."""
+        try:
+            address = (self.settings.server, self.settings.port)
+            socket.create_connection(address, timeout=CONNECT_SECONDS).close()
+        except OSError as error:
+            return str(error)
+        return ""
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "server": {"type": "str", "default": ""},
+            "port": {"type": "int", "default": 6514},
+            "protocol": {"type": "str", "choices": ["tls", "tcp"], "default": "tls"},
+            "ca": {"type": "path", "default": ""},
+            "peer": {"type": "str", "default": ""},
+            "units": {"type": "list", "elements": "str", "default": []},
+            "host": {"type": "str", "default": ""},
+        },
+        supports_check_mode=True,
+    )
+    result: dict[str, Any] = {}
+    try:
+        shipper = Shipper(module)
+        shipper.judge()
+        result = {"changed": shipper.changed, "restarted": logs.UNIT in shipper.restarts, "diff": shipper.diff}
+        if shipper.changed and not module.check_mode:
+            shipper.apply()
+        if result["restarted"] and not module.check_mode and (why := shipper.unreachable()):
+            module.warn(
+                f"{module.params['server']} does not take connections on port {module.params['port']} ({why}). The log"
+                " waits in the journal, and is shipped as soon as it does."
+            )
+    except (LogsError, systemd.SystemdError, OSError) as error:
+        module.fail_json(msg=str(error))
+    mask = Paths().units / "rsyslog.service"
+    module.exit_json(**result, masked=mask.is_symlink() and os.readlink(mask) == os.devnull)
+
+
+if __name__ == "__main__":
+    main()
