@@ -11,11 +11,12 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Runs an rsyslog of its own, beside the site's where there is one, that reads the journal and hands the lines of named units to
-    a server, as one object of JSON each. Of an engine's log, only what cannot hold a prompt or an answer leaves the machine.
+  - Runs an rsyslog of its own, beside the site's where there is one. It reads the journal, and hands the lines of named
+    units to a server, as an object of JSON each. Of an engine's log, only what cannot hold a prompt or an answer leaves
+    the machine.
   - The journal is its queue. While the server is away, nothing is lost that the journal keeps, and nobody waits.
-  - The configuration is judged by C(rsyslogd -N1) before the old one is replaced. A service that does not start gets its old files
-    back.
+  - The configuration is judged by C(rsyslogd -N1) before the old one is replaced. A service that does not start gets
+    its old files back.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:

@@ -170,8 +170,8 @@ def _which(units: Sequence[str]) -> list[str]:
         # systemd's own words on a unit.
         "} else if $!_PID == '1' and $!UNIT != '' then {",
         "    set $.unit = $!UNIT;",
-        f"}} else if $!SYSLOG_IDENTIFIER == '{TOOL}' and $!_UID == '0' and not ($!_SYSTEMD_UNIT startswith 'inference-')",
-        "    and not ($!_SYSTEMD_UNIT startswith 'vllm@') then {",
+        f"}} else if $!SYSLOG_IDENTIFIER == '{TOOL}' and $!_UID == '0'",
+        "    and not ($!_SYSTEMD_UNIT startswith 'inference-' or $!_SYSTEMD_UNIT startswith 'vllm@') then {",
         f"    set $.unit = '{TOOL}';",
         "} else {",
         "    set $.unit = $!_SYSTEMD_UNIT;",
