@@ -78,8 +78,8 @@ BARE = (
     r"|Shutting down|Finished server process)|[^ ]+:[0-9]+:[0-9]+ \[[0-9]+\] NCCL (INFO|WARN) "
     r"|(\[rank[0-9]+\]:)?\[[EWF][0-9]|Fatal Python error: |terminate called after |Segmentation fault)"
 )
-"""Lines that are not in vLLM's form, of its web server, NCCL, PyTorch and the interpreter. None has a request in it: not
-among them is the web server's line for each request, which has its path."""
+"""Lines that are not in vLLM's form, of its web server, NCCL, PyTorch and the interpreter. None has a request in it;
+not among them is the web server's line for each request, which has its path."""
 
 CONTENT = (
     r"^((.*[^A-Za-z_])?(prompts?|prompt_token_ids|messages|content|input|input_value|output|outputs|text|stop|bad_words"
