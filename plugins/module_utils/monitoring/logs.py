@@ -43,7 +43,8 @@ KERNEL, TOOL = "kernel", "inferctl"
 FIELDS = ("event", "instance", "verdict", "was", "act", "evidence", "latency_ms")
 """What our own services say beside the words (node/journal.py)."""
 
-HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?")
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*")
+"""A name, an address, or one of IPv6; with a port it is none."""
 NAME = re.compile(r"[A-Za-z0-9:_.@\\*?-]+")
 SUFFIXES = ("service", "socket", "timer", "path", "target", "mount")
 

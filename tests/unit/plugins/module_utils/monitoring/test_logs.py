@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How a machine ships its log."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs
+
+GOOD = logs.Settings("gpu7", "logs.example.com", 6514, "tls", "", "", ("vllm@*", "ssh.service", "kernel"))
+
+
+def test_good_settings_are_taken() -> None:
+    for server in (GOOD.server, "192.0.2.9", "2001:db8::9", "::1"):
+        for protocol in ("tls", "tcp"):
+            assert replace(GOOD, server=server, protocol=protocol).problems() == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [
+        ({"server": "logs.example.com:514"}, "server"),
+        ({"server": 'a" b'}, "server"),
+        ({"peer": "*.example.com"}, "peer"),
+        ({"port": 0}, "port"),
+        ({"protocol": "tcp", "ca": "/etc/ca.pem"}, "ca"),
+        ({"protocol": "tcp", "peer": "x"}, "peer"),
+        ({"ca": "ca.pem"}, "ca"),
+        ({"ca": '/etc/"'}, "ca"),
+        ({"units": ()}, "units"),
+        ({"units": ("vllm@main", "a|b")}, "units"),
+    ],
+)
+def test_a_mistake_is_named(changed: dict[str, object], key: str) -> None:
+    found = [problem.key for problem in replace(GOOD, **changed).problems()]  # type: ignore[arg-type]
+    assert found == [f"monitoring_log_{key}"]
+
+
+def test_units_are_found_by_name() -> None:
+    pattern = logs.unit_pattern(["vllm@*", "ssh.service", "kernel", "a.b", r"x\x2d?"])
+    for name in ("vllm@main.service", "vllm@.timer", "ssh.service", "kernel", "a.b.path", r"x\x2dy.mount"):
+        assert re.search(pattern, name), name
+    for name in ("xvllm@main.service", "sshd.service", "ssh.serviced", "aXb", "docker.service", ".service", ""):
+        assert not re.search(pattern, name), name
+
+
+def test_tls_knows_whom_to_believe() -> None:
+    text = logs.config(GOOD, "0123")
+    assert f'defaultNetstreamDriverCAFile="{logs.AUTHORITIES}"' in text and f"{logs.AUTHORITIES} is 0123." in text
+    assert 'streamDriverPermittedPeers="logs.example.com"' in text and 'streamDriverAuthMode="x509/name"' in text
+    assert 'streamDriverPermittedPeers="other"' in logs.config(replace(GOOD, peer="other"))
+    plain = logs.config(replace(GOOD, protocol="tcp"))
+    assert "gtls" not in plain and "CAFile" not in plain
+
+
+def test_a_name_cannot_end_its_quotes() -> None:
+    assert r"set $.line!host = 'it\'s';" in logs.config(replace(GOOD, host="it's"))
+
+
+def test_units_are_watched() -> None:
+    """The check is what an alert is made of: node_exporter must tell of it."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import exporters
+
+    watched = rf"({'|'.join(exporters.WATCHED_UNITS)})\.(service|timer)"
+    assert all(re.fullmatch(watched, name) for name in logs.units())

@@ -1,0 +1,180 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module monitoring_logs: what it installs, refuses, puts back and takes away."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs
+from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.modules import monitoring_logs as module
+
+Call = Callable[..., dict[str, Any]]
+
+BOTH = [logs.UNIT, logs.CHECK_TIMER]
+
+
+class Machine:
+    """systemd, and an rsyslogd that refuses what holds a word."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.running: set[str] = set()
+        self.enabled: set[str] = set()
+        self.starts = True
+        self.calls: list[str] = []
+        program = root / "rsyslogd"
+        program.write_text("#!/bin/sh\n! grep -q refused \"$3\" || { echo 'it is wrong' >&2; exit 1; }\n")
+        program.chmod(0o755)
+
+    def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {
+            unit: {
+                "ActiveState": "active" if unit in self.running else "inactive",
+                "UnitFileState": "enabled" if unit in self.enabled else "",
+                "NeedDaemonReload": "no",
+            }
+            for unit in units
+        }
+
+    def systemctl(self, verb: str, *units: str) -> str:
+        self.calls.append(" ".join([verb, *units]))
+        named = {unit for unit in units if not unit.startswith("-")}
+        if verb == "restart":
+            if not self.starts:
+                self.starts = True
+                raise systemd.SystemdError("it failed")
+            self.running |= named
+        elif verb == "enable":
+            self.enabled |= named
+        elif verb in ("disable", "stop"):
+            self.running -= named
+            self.enabled -= named if verb == "disable" else set()
+        return ""
+
+    def files(self) -> dict[str, str]:
+        places = [self.root / "etc", self.root / "var"]
+        found = [path for place in places for path in place.rglob("*") if path.is_file()]
+        return {str(path.relative_to(self.root)): path.read_text() for path in found}
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    machine = Machine(tmp_path)
+    monkeypatch.setattr(systemd, "show", machine.show)
+    monkeypatch.setattr(systemd, "systemctl", machine.systemctl)
+    monkeypatch.setattr(module, "Paths", lambda: Paths(tmp_path))
+    monkeypatch.setattr(module, "STATES", (tmp_path / "var/lib/private", tmp_path / "var/lib"))
+    monkeypatch.setattr(logs, "CONFIG", Paths(tmp_path).etc / "logs.conf")
+    monkeypatch.setattr(logs, "PROGRAM", str(tmp_path / "rsyslogd"))
+    monkeypatch.setattr(socket, "create_connection", lambda *_args, **_options: socket.socket())
+    Paths(tmp_path).units.mkdir(parents=True)
+    return machine
+
+
+@pytest.fixture
+def wanted() -> dict[str, Any]:
+    return {"server": "logs.example.com", "protocol": "tcp", "host": "gpu7", "units": ["docker"]}
+
+
+def test_it_is_installed_once_and_taken_away(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
+    predicted = run_module(module, True, **wanted)
+    assert predicted["changed"] and predicted["restarted"] and len(predicted["diff"]) == 4
+    assert machine.calls == [] and machine.files() == {}
+    done = run_module(module, **wanted)
+    assert done["changed"] and not done["masked"] and done["diff"] == predicted["diff"]
+    assert machine.calls == ["daemon-reload", f"restart {' '.join(BOTH)}", f"enable {' '.join(BOTH)}"]
+    machine.calls.clear()
+    assert not run_module(module, **wanted)["changed"] and machine.calls == []
+    # Another port is no other timer.
+    assert run_module(module, **wanted, port=9000)["restarted"]
+    assert machine.calls == [f"restart {logs.UNIT}"]
+
+    state = machine.root / "var/lib/private" / logs.STATE
+    state.mkdir(parents=True)
+    (state / "position").write_text("x")
+    (machine.root / "var/lib" / logs.STATE).symlink_to(state)
+    (Paths(machine.root).units / "rsyslog.service").symlink_to(os.devnull)
+    assert run_module(module, True)["changed"] and state.exists()
+    gone = run_module(module)
+    assert gone["changed"] and gone["masked"] and machine.files() == {}
+    assert machine.running == machine.enabled == set() and not state.exists()
+    assert not os.path.lexists(machine.root / "var/lib" / logs.STATE)
+    machine.calls.clear()
+    assert not run_module(module)["changed"] and machine.calls == []
+
+
+def test_all_mistakes_are_named_at_once(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
+    wrong = {**wanted, "port": 0, "protocol": "tls", "ca": str(machine.root / "none.pem"), "units": ["a|b"]}
+    said = run_module(module, **wrong)["msg"]
+    assert all(word in said for word in ("_port: 0", "_units: 'a|b'", "none.pem", "is no file", "Nothing was changed"))
+    assert machine.files() == {}
+
+
+def test_certificates_must_be_readable_by_the_service(
+    run_module: Call, machine: Machine, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A test's own directories are closed to others.
+    monkeypatch.setattr(Path, "parents", property(lambda path: [machine.root]))
+    machine.root.chmod(0o755)
+    path = machine.root / "ca.pem"
+    wanted |= {"protocol": "tls", "ca": str(path)}
+    for text, mode, words in (("x", 0o644, "holds no certificate"), ("x", 0o640, "chmod a+r")):
+        path.write_text(text)
+        path.chmod(mode)
+        assert words in run_module(module, **wanted)["msg"]
+    path.write_text("-----BEGIN CERTIFICATE-----\n")
+    path.chmod(0o644)
+    assert run_module(module, True, **wanted)["changed"]
+    machine.root.chmod(0o700)
+    assert f"chmod a+x {machine.root}" in run_module(module, True, **wanted)["msg"]
+
+
+def test_what_rsyslog_refuses_is_not_written(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
+    run_module(module, **wanted)
+    before = machine.files()
+    for check in (True, False):
+        failed = run_module(module, check, **{**wanted, "host": "refused"})
+        assert "it is wrong" in failed["msg"] and "Nothing was changed" in failed["msg"]
+    assert machine.files() == before
+
+
+def test_without_rsyslog_check_mode_predicts_and_a_run_says_what_is_missing(
+    run_module: Call, machine: Machine, wanted: dict[str, Any]
+) -> None:
+    Path(logs.PROGRAM).unlink()
+    assert run_module(module, True, **wanted)["changed"]
+    assert "install the package rsyslog" in run_module(module, **wanted)["msg"]
+    assert machine.files() == {}
+
+
+def test_a_service_that_does_not_start_gets_its_old_files_back(
+    run_module: Call, machine: Machine, wanted: dict[str, Any]
+) -> None:
+    machine.starts = False
+    assert "There was none before" in run_module(module, **wanted)["msg"]
+    assert machine.files() == {} and machine.running == set()
+    run_module(module, **wanted)
+    before = machine.files()
+    machine.starts = False
+    assert "old files are back" in run_module(module, **wanted, port=9000)["msg"]
+    assert machine.files() == before and logs.UNIT in machine.running
+
+
+def test_a_server_that_does_not_answer_is_told_of(
+    run_module: Call, machine: Machine, wanted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_args: Any, **_options: Any) -> None:
+        raise ConnectionRefusedError("Connection refused")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    done = run_module(module, **wanted)
+    assert done["changed"] and "waits in the journal" in str(done["warnings"])
