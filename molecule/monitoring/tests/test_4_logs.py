@@ -43,7 +43,7 @@ while True:
 SECRET = "stromboli"
 CORE = "(EngineCore pid=86) ERROR 11-22 12:31:15 [core.py:1750] "
 SAYS = f"""
-(APIServer pid=1) INFO 11-22 12:31:15 [request_logger.py:65] Received request a: params: SamplingParams(stop=['{SECRET}'])
+(APIServer pid=1) INFO 11-22 12:31:15 [request_logger.py:65] Received request a: params: Params(stop=['{SECRET}'])
 (APIServer pid=1) DEBUG 11-22 12:31:15 [core.py:40] Request a details: prompt: '{SECRET}'
 (APIServer pid=1) WARNING 11-22 12:31:15 [chat_utils.py:1931] Skipping multimodal part '{SECRET}'
 (APIServer pid=1) INFO:     127.0.0.1:5 - "POST /v1/completions?prompt={SECRET} HTTP/1.1" 200 OK
@@ -53,7 +53,7 @@ SAYS = f"""
 {CORE}    raise ValueError("{SECRET}")
 {CORE}vllm.exceptions.VLLMValidationError: {SECRET}
 {CORE}{SECRET} in the second line of what the exception says
-(EngineCore pid=86) ERROR 11-22 12:31:16 [core.py:1750] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB
+(EngineCore pid=86) ERROR 11-22 12:31:16 [core.py:1750] torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB
 (EngineCore pid=86) INFO 11-22 12:31:17 [core.py:99] failed with prompt: '{SECRET}'
 ValueError: {SECRET}
 {SECRET} as a program prints it that nobody knows
@@ -133,8 +133,7 @@ def receiver(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Receiver]:
     receiver = Receiver(deb13, watcher, deb12)
     deb13.run(f"rm -f {TAKEN}")
     receiver.start()
-    before = "would install rsyslog"
-    assert before in receiver.playbook("--check")
+    assert changes(receiver.playbook("--check")) > 0
     receiver.playbook()
     yield receiver
     both = f"{deb12.name},{deb13.name}"
@@ -196,7 +195,7 @@ def test_no_prompt_leaves_the_node(receiver: Receiver, deb12: Node) -> None:
         ("err", "Traceback (most recent call last):"),
         ("err", '  File "/venv/vllm/v1/engine/core.py", line 1741, in run_engine_core'),
         ("err", "vllm.exceptions.VLLMValidationError: (left out)"),
-        ("err", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"),
+        ("err", "torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB"),
         ("info", "failed with prompt: (left out)"),
         ("info", "ValueError: (left out)"),
         ("info", "INFO:     Application startup complete."),
