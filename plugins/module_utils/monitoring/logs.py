@@ -27,7 +27,7 @@ CONFIG = Paths().etc / "logs.conf"
 STATE = "inference-logs"
 """The directory below /var/lib."""
 POSITION = f"/var/lib/{STATE}/position"
-"""How far the journal was shipped; written with every line."""
+"""How far the journal was shipped; written with every line, once that is handed over."""
 
 PROGRAM = "/usr/sbin/rsyslogd"
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
@@ -214,8 +214,9 @@ Type=notify
 ExecStart={PROGRAM} -n -iNONE -f {CONFIG}
 Restart=always
 RestartSec=5
-# While the server is away it does not end by itself; what it has not shipped stays in the journal.
-TimeoutStopSec=5
+# Asked to end, it would drop the line that it holds, and remember it as shipped. Cut off, it ships that line again.
+KillSignal=SIGKILL
+SuccessExitStatus=SIGKILL
 # Nobody's files but the journal are open to it.
 DynamicUser=yes
 SupplementaryGroups=systemd-journal
