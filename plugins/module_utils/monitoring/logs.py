@@ -160,6 +160,8 @@ def config(settings: Settings, authorities: str = "") -> str:
 def _which(units: Sequence[str]) -> list[str]:
     """Finds whose line it is, by what journald vouches for, and stops where nobody asked for it."""
     return [
+        # Ansible's modules tell what they were called with: system prompts are among that.
+        "if $!SYSLOG_IDENTIFIER startswith 'ansible-' then { stop }",
         "set $.engine = 0;",
         "if $!_TRANSPORT == 'kernel' then {",
         f"    set $.unit = '{KERNEL}';",
