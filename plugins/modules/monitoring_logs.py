@@ -252,6 +252,9 @@ class Shipper:
         if there:
             systemd.systemctl("disable", "--now", *there)
         self.put(self.wanted)
+        with contextlib.suppress(OSError):
+            # Where nothing else is in it, it came with us.
+            logs.CONFIG.parent.rmdir()
         for path in self.states:
             if path.is_symlink():
                 path.unlink()
