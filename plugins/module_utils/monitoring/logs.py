@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ..paths import Paths
 from ..problems import Problem
 from . import engine_log
-from .engine_log import matches, quoted
+from .engine_log import extract, matches, quoted
 from .units import HEADER
 
 UNIT = "inference-logs.service"
@@ -40,8 +40,8 @@ STUCK_MINUTES = 2 * CHECK_MINUTES + 1
 KERNEL, TOOL = "kernel", "inferctl"
 """What is shipped by these names is no unit: the kernel's log, and what people do by the node's tool."""
 
-FIELDS = ("event", "instance", "verdict", "was", "act", "evidence", "latency_ms")
-"""What our own services say beside the words (node/journal.py)."""
+FIELDS = ("event", "verdict", "was", "act", "evidence", "latency_ms")
+"""What our own services say beside the words, and the instance (node/journal.py)."""
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*")
 """A name, an address, or one of IPv6; with a port it is none."""
@@ -137,8 +137,10 @@ def config(settings: Settings, authorities: str = "") -> str:
         f"set $.line!host = {quoted(settings.host)};",
         "set $.line!unit = $.unit;",
         "set $.line!severity = $syslogseverity-text;",
+        f"set $.instance = {extract('$.unit', '^vllm@(.*)[.]service$', 1)};",
+        "if $.instance == '' then { set $.instance = $!INFERENCE_INSTANCE; }",
+        "if $.instance != '' then { set $.line!instance = $.instance; }",
         "if $.engine == 1 then {",
-        "    set $.line!instance = re_extract($.unit, '^vllm@(.*)\\\\.service$', 0, 1, '');",
         *(f"    {line}" for line in engine_log.script()),
         "} else {",
         "    set $.line!message = $msg;",
