@@ -29,7 +29,7 @@ SOURCES = (
     # Starting, dying, and what was found out meanwhile.
     *("core", "core_client", "coordinator", "abstract", "multiproc_executor", "uniproc_executor", "ray_executor"),
     *("gpu_worker", "cpu_worker", "worker_base", "gpu_model_runner", "cpu_model_runner", "workspace"),
-    *("arg_utils", "vllm", "parallel", "speculative", "interface", "cuda", "cpu", "system_utils", "numa_utils"),
+    *("arg_utils", "vllm", "parallel", "speculative", "interface", "cuda", "cpu", "numa_utils"),
     # Throughput, queue and cache, every ten seconds.
     *("loggers", "kv_cache_utils", "kv_cache_manager"),
     # Weights, compilation, kernels.
@@ -76,7 +76,8 @@ TOLD = (
 BARE = (
     r"^(\([^)]*\) )?(INFO: +(Started server process|Waiting for application|Application (startup|shutdown)"
     r"|Shutting down|Finished server process)|[^ ]+:[0-9]+:[0-9]+ \[[0-9]+\] NCCL (INFO|WARN) "
-    r"|(\[rank[0-9]+\]:)?\[[EWF][0-9]|Fatal Python error: |terminate called after |Segmentation fault)"
+    r"|(\[rank[0-9]+\]:)?\[[EWF][0-9]+ [0-9:.]+ [A-Za-z_]+[.](cpp|cu|h|hpp):[0-9]+\]"
+    r"|Fatal Python error: |terminate called after |Segmentation fault)"
 )
 """Lines that are not in vLLM's form, of its web server, NCCL, PyTorch and the interpreter. None has a request in it;
 not among them is the web server's line for each request, which has its path."""
