@@ -109,11 +109,6 @@ class LogsError(Exception):
     """What the operator has to put right; the text is for them."""
 
 
-def text_of(path: Path) -> str:
-    """The text of a file; empty where there is none."""
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-
 def unreadable(path: Path) -> str:
     """Why a service without rights cannot take certificates from a file; empty where it can."""
     if not path.is_file():
@@ -123,7 +118,7 @@ def unreadable(path: Path) -> str:
     for directory in path.parents:
         if not directory.stat().st_mode & 0o001:
             return f"cannot be reached by everybody: chmod a+x {directory}"
-    if "-----BEGIN CERTIFICATE-----" not in text_of(path):
+    if "-----BEGIN CERTIFICATE-----" not in (files.text(path) or ""):
         return "holds no certificate in PEM"
     return ""
 
@@ -150,7 +145,7 @@ class Shipper:
         texts = {directory / name: text for name, text in logs.units().items()}
         texts[logs.CONFIG] = logs.config(self.settings, self.authorities()) if self.present else ""
         self.wanted = texts if self.present else dict.fromkeys(texts, "")
-        self.before = {path: text_of(path) for path in texts}
+        self.before = {path: files.text(path) or "" for path in texts}
         self.differing = [
             path for path, text in self.wanted.items() if (not files.same(path, text) if text else path.exists())
         ]
