@@ -9,6 +9,7 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +152,17 @@ def receiver(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Receiver]:
 def test_lines_arrive_with_host_unit_and_fields(receiver: Receiver, deb12: Node, deb13: Node) -> None:
     units = {node.name: say(node, "hello", '{"answer": 42}') for node in (deb12, deb13)}
     for node in (deb12, deb13):
-        found = wait_for("they arrive", lambda node=node: receiver.of(units[node.name], node), 30)
+        found = wait_for("they arrive", partial(receiver.of, units[node.name], node), 30)
         said = [line for line in found if "hello" in line["message"]][:1]
         assert [(line["severity"], line["message"]) for line in said] == [("info", "hello")]
-        wait_for("JSON is read", lambda node=node: {"answer": 42} in data(receiver.of(units[node.name], node)), 30)
+        wait_for("JSON is read", partial(answered, receiver, units[node.name], node), 30)
     deb12.run("inferctl drain main --reason test; inferctl undrain main")
     done = wait_for("what people do", lambda: receiver.of("inferctl"), 30)
     assert (done[0]["instance"], done[0]["data"]) == ("main", {"event": "drain"})
+
+
+def answered(receiver: Receiver, unit: str, node: Node) -> bool:
+    return {"answer": 42} in data(receiver.of(unit, node))
 
 
 def data(lines: list[dict[str, Any]]) -> list[Any]:
@@ -280,7 +285,7 @@ def test_by_tls_only_the_right_server_gets_them(receiver: Receiver, deb12: Node,
         argv = node.argv("sh", "-c", f"mkdir -p /etc/ssl/logs; cat > /etc/ssl/logs/{name}")
         subprocess.run(argv, input=(tmp_path / name).read_bytes(), check=True)
     receiver.start(TLS_PORT, "/etc/ssl/logs/cert.pem", "/etc/ssl/logs/key.pem")
-    tls = {
+    tls: dict[str, Any] = {
         "monitoring_log_protocol": "tls",
         "monitoring_log_port": TLS_PORT,
         "monitoring_log_ca": "/etc/ssl/logs/cert.pem",
