@@ -14,7 +14,7 @@ import yaml
 from node import PROJECT, Node, changes, wait_for
 from watcher import Watcher, without
 
-PASSWORDS = ("molecule-watcher-9b7c31", "molecule-hook-51ac")
+PASSWORDS = ("molecule-watcher-9b7c31", "molecule-hook-51ac", "molecule-beat-77c1")
 
 
 def shipped_rules() -> set[str]:

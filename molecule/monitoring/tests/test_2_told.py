@@ -127,3 +127,10 @@ def test_a_node_in_maintenance_is_quiet_until_the_playbook_lets_go(
         assert not watcher.told_of("NodeInMaintenance")
     wait_for("none is quiet", lambda: watcher.quiet(*ALWAYS) == loud, 60)
     assert not raised & watcher.fired()
+
+
+@pytest.mark.full
+def test_somebody_outside_hears_again_and_again_that_all_of_it_works(watcher: Watcher) -> None:
+    watcher.listen()
+    heard = wait_for("two calls", lambda: len(calls := watcher.told_of("MonitoringHeartbeat")) >= 2 and calls, 240)
+    assert heard[0]["severity"] == "none"
