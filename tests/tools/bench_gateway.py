@@ -30,7 +30,7 @@ from load import Connection, Load, Shape
 KEY = "bench-key-not-secret"
 PORT = 4010
 """Where LiteLLM listens."""
-LITELLM = "litellm[proxy]==1.109.1"
+LITELLM = "litellm[proxy]==1.100.0"
 REQUESTS = 300
 """To each in turn, one at a time."""
 CLIENTS, SECONDS, ROUNDS = 8, 15.0, 2
