@@ -80,6 +80,7 @@ def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
     if not found:
         raise NodeError(f"update-model.yml did not say how long it took:\n{said[-2000:]}")
     add("swap: drained, stopped, loaded, probed, let back", float(found[1]), float(found[1]) / load)
+    add("  of it, the load", float(found[2]), float(found[2]) / load)
 
 
 def quantile(times: list[float], share: int) -> float:
