@@ -95,10 +95,11 @@ def test_a_drained_instance_is_quiet_until_it_serves_again(with_rules: Watcher, 
 @contextmanager
 def maintained(node: Node, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A node in the middle of an update that maintenance.yml makes."""
-    repository = Repository(node, "Slow")
-    repository.publish([Package("slow", "1")])
+    # Newer than those of an earlier run.
+    repository, version = Repository(node, "Slow"), int(time.time())
+    repository.publish([Package("slow", str(version))])
     node.run("apt-get -qq install --yes slow; rm -f /root/go-on")
-    repository.publish([Package("slow", "2", scripts={"postinst": POSTINST})])
+    repository.publish([Package("slow", str(version + 1), scripts={"postinst": POSTINST})])
     given = {"maintenance_security_labels": ["localhost"], "maintenance_lists_seconds": 0}
     process = start_playbook(node.name, MAINTENANCE, log, **given)
     try:
