@@ -64,6 +64,8 @@ ValueError: {SECRET}
 
 # The engine's own words on a request, as it writes them at its most talkative.
 REQUESTS = f"""
+from vllm.logger import _configure_vllm_root_logger
+_configure_vllm_root_logger()
 from vllm.entrypoints.serve.utils.request_logger import RequestLogger
 from vllm.sampling_params import SamplingParams
 told = RequestLogger(max_log_len=None)
