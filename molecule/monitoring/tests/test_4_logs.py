@@ -9,7 +9,6 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +41,10 @@ while True:
 
 # What an engine may say; each with a word that must not leave the node.
 SECRET = "stromboli"
+API = "(APIServer pid=1) INFO 11-22 12:31:15 [request_logger.py:65] "
 CORE = "(EngineCore pid=86) ERROR 11-22 12:31:15 [core.py:1750] "
 SAYS = f"""
-(APIServer pid=1) INFO 11-22 12:31:15 [request_logger.py:65] Received request a: params: Params(stop=['{SECRET}'])
+{API}Received request a: params: Params(stop=['{SECRET}'])
 (APIServer pid=1) DEBUG 11-22 12:31:15 [core.py:40] Request a details: prompt: '{SECRET}'
 (APIServer pid=1) WARNING 11-22 12:31:15 [chat_utils.py:1931] Skipping multimodal part '{SECRET}'
 (APIServer pid=1) INFO:     127.0.0.1:5 - "POST /v1/completions?prompt={SECRET} HTTP/1.1" 200 OK
@@ -154,17 +154,12 @@ def receiver(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Receiver]:
 def test_lines_arrive_with_host_unit_and_fields(receiver: Receiver, deb12: Node, deb13: Node) -> None:
     units = {node.name: say(node, "hello", '{"answer": 42}') for node in (deb12, deb13)}
     for node in (deb12, deb13):
-        found = wait_for("they arrive", partial(receiver.of, units[node.name], node), 30)
-        said = [line for line in found if "hello" in line["message"]][:1]
-        assert [(line["severity"], line["message"]) for line in said] == [("info", "hello")]
-        wait_for("JSON is read", partial(answered, receiver, units[node.name], node), 30)
+        found = wait_for("they arrive", lambda node=node: receiver.of(units[node.name], node)[2:], 30)
+        assert ("info", "hello") in [(line["severity"], line["message"]) for line in found]
+        wait_for("JSON is read", lambda node=node: {"answer": 42} in data(receiver.of(units[node.name], node)), 30)
     deb12.run("inferctl drain main --reason test; inferctl undrain main")
     done = wait_for("what people do", lambda: receiver.of("inferctl"), 30)
     assert (done[0]["instance"], done[0]["data"]) == ("main", {"event": "drain"})
-
-
-def answered(receiver: Receiver, unit: str, node: Node) -> bool:
-    return {"answer": 42} in data(receiver.of(unit, node))
 
 
 def data(lines: list[dict[str, Any]]) -> list[Any]:
@@ -188,7 +183,8 @@ def test_requests_and_engines_are_told_of(receiver: Receiver, deb12: Node) -> No
 
 
 def test_no_prompt_leaves_the_node(receiver: Receiver, deb12: Node) -> None:
-    engine_says(deb12, "talker", SAYS)
+    # Docker cuts a line of that length into several.
+    engine_says(deb12, "talker", f"{SAYS}{API}Received request b: {'x' * 20000} {SECRET} {'x' * 20000}\n")
     engine_says(deb12, "logger", REQUESTS, "python3", "-")
     # It did log them.
     assert SECRET in deb12.run("journalctl --no-pager -t vllm@logger -g 'prompt: .*stromboli'")
@@ -287,7 +283,7 @@ def test_by_tls_only_the_right_server_gets_them(receiver: Receiver, deb12: Node,
         argv = node.argv("sh", "-c", f"mkdir -p /etc/ssl/logs; cat > /etc/ssl/logs/{name}")
         subprocess.run(argv, input=(tmp_path / name).read_bytes(), check=True)
     receiver.start(TLS_PORT, "/etc/ssl/logs/cert.pem", "/etc/ssl/logs/key.pem")
-    tls: dict[str, Any] = {
+    tls = {
         "monitoring_log_protocol": "tls",
         "monitoring_log_port": TLS_PORT,
         "monitoring_log_ca": "/etc/ssl/logs/cert.pem",
@@ -295,7 +291,7 @@ def test_by_tls_only_the_right_server_gets_them(receiver: Receiver, deb12: Node,
     # By its address, it is somebody else.
     receiver.playbook(**tls)
     unit = say(deb12, "only for the right one")
-    wait_for("it says so", lambda: deb12.run(f"journalctl -u {UNIT} -g 'not permitted|peer'", check=False), 60)
+    wait_for("it says so", lambda: deb12.run(f"journalctl --quiet -u {UNIT} -g 'peer name'", check=False), 60)
     assert receiver.of(unit) == []
     receiver.playbook(**tls, monitoring_log_peer=NAME)
     wait_for("it arrives", lambda: receiver.of(unit), 60)

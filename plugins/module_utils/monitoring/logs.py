@@ -117,6 +117,8 @@ def config(settings: Settings, authorities: str = "") -> str:
         "global(",
         # What journald keeps of a line; a longer one is cut.
         '    maxMessageSize="64k"',
+        # Of that it would tell with the beginning of the line, whosever it is.
+        '    oversizeMsg.report="off"',
         # Its own words go to the journal, as those of any service.
         '    processInternalMessages="off"',
         *([f'    defaultNetstreamDriverCAFile="{settings.authorities}"'] if settings.tls else []),
