@@ -9,6 +9,7 @@ import subprocess
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,18 +153,17 @@ def receiver(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Receiver]:
 
 
 def test_lines_arrive_with_host_unit_and_fields(receiver: Receiver, deb12: Node, deb13: Node) -> None:
-    units = {node.name: say(node, "hello", '{"answer": 42}') for node in (deb12, deb13)}
     for node in (deb12, deb13):
-        found = wait_for("they arrive", lambda node=node: receiver.of(units[node.name], node)[2:], 30)
-        assert ("info", "hello") in [(line["severity"], line["message"]) for line in found]
-        wait_for("JSON is read", lambda node=node: {"answer": 42} in data(receiver.of(units[node.name], node)), 30)
+        unit = say(node, "hello", '{"answer": 42}')
+        wait_for("JSON is read", partial(with_data, receiver, unit, node, {"answer": 42}), 30)
+        assert ("info", "hello") in [(line["severity"], line["message"]) for line in receiver.of(unit, node)]
     deb12.run("inferctl drain main --reason test; inferctl undrain main")
     done = wait_for("what people do", lambda: receiver.of("inferctl"), 30)
     assert (done[0]["instance"], done[0]["data"]) == ("main", {"event": "drain"})
 
 
-def data(lines: list[dict[str, Any]]) -> list[Any]:
-    return [line.get("data") for line in lines]
+def with_data(receiver: Receiver, unit: str, node: Node, data: dict[str, Any]) -> list[dict[str, Any]]:
+    return [line for line in receiver.of(unit, node) if line.get("data") == data]
 
 
 def test_requests_and_engines_are_told_of(receiver: Receiver, deb12: Node) -> None:
@@ -171,7 +171,9 @@ def test_requests_and_engines_are_told_of(receiver: Receiver, deb12: Node) -> No
     body = json.dumps({"model": "main", "prompt": SECRET, "max_tokens": 3})
     asked = f"curl --silent --fail -H '{key}' -H 'Content-Type: application/json' -d '{body}'"
     deb12.run(f"{asked} http://127.0.0.1:8000/v1/completions")
-    found = wait_for("the gateway's line", lambda: [one for one in data(receiver.of("haproxy.service")) if one], 30)
+    found = wait_for(
+        "the gateway's line", lambda: [one["data"] for one in receiver.of("haproxy.service") if "data" in one], 30
+    )
     assert (found[-1]["key"], found[-1]["model"], found[-1]["status"]) == ("load", "main", 200)
 
     def throughput() -> list[dict[str, Any]]:
@@ -249,7 +251,11 @@ def test_a_second_run_changes_nothing_and_a_wrong_setting_is_refused(receiver: R
 
     before = state()
     assert changes(receiver.playbook()) == 0
-    wrong = {"monitoring_log_units": ["a|b"], "monitoring_log_protocol": "tls", "monitoring_log_ca": "/etc/none.pem"}
+    wrong: dict[str, Any] = {
+        "monitoring_log_units": ["a|b"],
+        "monitoring_log_protocol": "tls",
+        "monitoring_log_ca": "/etc/none.pem",
+    }
     said = receiver.playbook(check=False, **wrong)
     assert "a|b" in said and "/etc/none.pem" in said and "Nothing was changed" in said
     assert state() == before
@@ -283,7 +289,7 @@ def test_by_tls_only_the_right_server_gets_them(receiver: Receiver, deb12: Node,
         argv = node.argv("sh", "-c", f"mkdir -p /etc/ssl/logs; cat > /etc/ssl/logs/{name}")
         subprocess.run(argv, input=(tmp_path / name).read_bytes(), check=True)
     receiver.start(TLS_PORT, "/etc/ssl/logs/cert.pem", "/etc/ssl/logs/key.pem")
-    tls = {
+    tls: dict[str, Any] = {
         "monitoring_log_protocol": "tls",
         "monitoring_log_port": TLS_PORT,
         "monitoring_log_ca": "/etc/ssl/logs/cert.pem",
