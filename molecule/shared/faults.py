@@ -7,7 +7,8 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,16 @@ while True:
 """Asks the engine twice a second, and never twice the same. What is refused found nobody on the port: a gateway would
 have sent it to another replica. What is lost was taken and not answered."""
 
+SLOW = """
+import os, signal, sys, time
+core, share, period = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+while True:
+    os.kill(core, signal.SIGCONT)
+    time.sleep(share * period)
+    os.kill(core, signal.SIGSTOP)
+    time.sleep((1 - share) * period)
+"""
+
 ANSWERS = "/root/client.jsonl"
 
 
@@ -75,6 +86,18 @@ def start_client(node: Node) -> None:
 def put(node: Node, path: str, text: str) -> None:
     """Write a file on a node."""
     subprocess.run(node.argv("tee", path), input=text, text=True, check=True, capture_output=True)
+
+
+@contextmanager
+def slowed(node: Node, share: float, period: float = 1.0) -> Iterator[None]:
+    """Let an engine's core run for a share of each period (seconds), and its API server as it likes."""
+    put(node, "/root/slow.py", SLOW)
+    core = node.run("pgrep -f VLLM::EngineCor[e]")
+    node.run(f"systemd-run --collect --unit=slow python3 /root/slow.py {core} {share} {period}")
+    try:
+        yield
+    finally:
+        node.run(f"systemctl stop slow; kill -CONT {core}")
 
 
 def answers(node: Node, begin: float) -> list[str]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from faults import slowed
 from load import Load, Report, Shape
 from node import Node, wait_for
 from watcher import Watcher
@@ -25,13 +26,15 @@ def load(gateway: Node, clients: int) -> Load:
 
 
 @pytest.fixture
-def alone(deb12: Node, deb13: Node) -> Iterator[Node]:
-    """The only node that serves: two engines and their clients would wait for the two processors of such a machine, and
-    what clients measured would be that."""
+def alone(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Node]:
+    """The only node that serves, with a core as slow as a large model's: what clients wait for is then its tokens, and
+    not the two processors of such a machine."""
     deb12.run("inferctl drain main --reason test")
-    yield deb13
+    with slowed(deb13, 0.25, 0.02):
+        yield deb13
     for node in (deb12, deb13):
         node.run("inferctl undrain main", check=False)
+    wait_for("both serve", lambda: "InstanceDrained" not in {name for name, _node in watcher.fired()}, 60)
 
 
 def served(gateway: Node) -> Report:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from faults import healed, load_seconds, more_steps, put, recorded, serves, started_anew, steps, untouched
+from faults import healed, load_seconds, more_steps, put, recorded, serves, slowed, started_anew, steps, untouched
 from node import Node, wait_for
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("fresh")]
@@ -140,18 +140,6 @@ def test_a_full_disk_keeps_no_engine_down(deb12: Node, directory: str) -> None:
     deb12.run("systemctl restart inference-agent systemd-journald")
 
 
-SLOW = """
-import os, signal, sys, time
-core, share = int(sys.argv[1]), float(sys.argv[2])
-while True:
-    os.kill(core, signal.SIGCONT)
-    time.sleep(share)
-    os.kill(core, signal.SIGSTOP)
-    time.sleep(1 - share)
-"""
-"""Lets a process run for a share of each second, and its API server as it likes."""
-
-
 def test_one_long_prefill_alone_is_let_alone(deb12: Node) -> None:
     """No token comes for more than a minute, neither for its client nor for the probe that waits behind it."""
 
@@ -166,18 +154,12 @@ def test_one_long_prefill_alone_is_let_alone(deb12: Node) -> None:
     # What its API server does of it goes on as fast as ever: a fifth is the core's, and shall take a minute and a half.
     share = min(0.9, prefill(8) / 5 / 90)
     invocation, began, verdicts = deb12.unit("InvocationID"), time.time(), set()
-    put(deb12, "/root/slow.py", SLOW)
-    core = deb12.run("pgrep -f VLLM::EngineCor[e]")
-    deb12.run(f"systemd-run --collect --unit=slow python3 /root/slow.py {core} {share}")
-    try:
-        with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(prefill, 9)
-            while not waiting.done():
-                verdicts.add(recorded(deb12, "probe/main.json").get("verdict"))
-                time.sleep(2)
-            took = waiting.result()
-    finally:
-        deb12.run(f"systemctl stop slow; kill -CONT {core}")
+    with slowed(deb12, share), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(prefill, 9)
+        while not waiting.done():
+            verdicts.add(recorded(deb12, "probe/main.json").get("verdict"))
+            time.sleep(2)
+        took = waiting.result()
     untouched(deb12, f"a prefill alone that takes {took:.0f} s", began)
     assert took > 60 and "busy" in verdicts and "hung" not in verdicts
     assert deb12.unit("InvocationID") == invocation and steps(deb12) == []
