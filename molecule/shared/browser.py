@@ -29,7 +29,7 @@ class Browser:
     """One browser with one page."""
 
     def __enter__(self) -> Browser:
-        self._profile = tempfile.TemporaryDirectory(prefix="browser-")
+        self._profile = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
         command_read, self._commands = os.pipe()
         self._answers, answer_write = os.pipe()
         # The browser reads descriptor 3 and writes descriptor 4. Root has no sandbox.
@@ -59,6 +59,7 @@ class Browser:
     ) -> None:
         os.close(self._commands)
         self._process.terminate()
+        # Its helpers write to the profile for a moment longer.
         self._process.wait()
         os.close(self._answers)
         self._profile.cleanup()

@@ -21,6 +21,18 @@ WINDOW = 300
 """What the recording rules' rates are over."""
 
 
+SHARES = {
+    "requests/s": 0.1,
+    "errors": 0.1,
+    "tokens/s": 0.1,
+    # An engine counts from when its API server takes a request up: on two processors that others use as well, gateway,
+    # server and client took 0.14 s of a client's 0.82 s.
+    "first token, s": 0.25,
+    "between tokens, s": 0.1,
+}
+"""By how much of what clients measured Prometheus may be off."""
+
+
 def load(gateway: Node, clients: int) -> Load:
     return Load(f"http://{gateway.address}:8000", ("main",), clients, KEY, (Shape(True, 40),), pause_seconds=0.1)
 
@@ -81,7 +93,7 @@ def test_the_golden_signals_are_what_clients_measured(watcher: Watcher, deb12: N
     found = {name: (client, watcher.value(expression)) for name, (client, expression) in pairs.items()}
     for name, (client, prometheus) in found.items():
         print(f"{name:<20}{client:>10.4f} measured {prometheus:>10.4f} recorded {prometheus / client - 1:>+8.1%}")
-    assert {name: pair for name, pair in found.items() if pair[1] != pytest.approx(pair[0], rel=0.1)} == {}
+    assert {name: pair for name, pair in found.items() if pair[1] != pytest.approx(pair[0], rel=SHARES[name])} == {}
 
 
 def test_what_watching_costs(watcher: Watcher) -> None:
