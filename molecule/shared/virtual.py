@@ -27,4 +27,4 @@ class Machine(Node):
     def maintenance(self, **extra: Any) -> str:
         """Reboot it for what waits for that, as its operator would; returns what the playbook said."""
         name = "baremetal.inference.maintenance"
-        return playbook(self.name, "--tags", "reboot", name=name, check=False, **extra)
+        return playbook(self.name, "--tags", "reboot", name=name, **extra)
