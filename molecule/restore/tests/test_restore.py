@@ -29,13 +29,13 @@ def burn_down(node: Node) -> None:
 
 
 @pytest.fixture(scope="session")
-def lost(fleet: Fleet, repository: dict[str, Any]) -> dict[str, str]:
+def lost(fleet: Fleet, repository: dict[str, Any]) -> dict[str, Any]:
     """What the node was, which has burnt down: by then it ran another model than the inventory says."""
     node = fleet.nodes[0]
     fleet.only(node).update(set={"main": "tiny-b"})
     said = playbook(fleet.limit, name=BACKUP, run_backup=True, **repository)
     assert said.count(": snapshot ") == 2, said[-3000:]
-    was = {"files": Saved(node).files(), "firewall": node.run(FIREWALL)}
+    was = {"files": Saved(node).files(), "firewall": node.run(FIREWALL), "serving": fleet.serving()[node.name]}
     fleet.wait_up()
     # Requests under way on it would be lost: that is another test's.
     node.run("inferctl drain main --owner test --reason 'it burns'")
@@ -44,7 +44,7 @@ def lost(fleet: Fleet, repository: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_blank_machine_becomes_what_the_lost_one_was(
-    fleet: Fleet, lost: dict[str, str], repository: dict[str, Any]
+    fleet: Fleet, lost: dict[str, Any], repository: dict[str, Any]
 ) -> None:
     node = fleet.nodes[0]
     blank = Saved(node)
@@ -61,13 +61,13 @@ def test_a_blank_machine_becomes_what_the_lost_one_was(
     assert node.ask(key="restore-engine-key-5b1f") == "I am tiny-b."
     assert blank.files() == lost["files"]
     assert node.run(FIREWALL) == lost["firewall"]
-    assert fleet.serving()[node.name] == ["tiny-b", "active", "current"]
+    assert fleet.serving()[node.name] == lost["serving"]
     # The blank machine has another address.
     fleet.gateway.site()
     fleet.wait_up()
 
 
-def test_nothing_further_is_changed(fleet: Fleet, lost: dict[str, str], repository: dict[str, Any]) -> None:
+def test_nothing_further_is_changed(fleet: Fleet, lost: dict[str, Any], repository: dict[str, Any]) -> None:
     node = fleet.nodes[0]
     pid = node.engine_pid()
     assert changes(Saved(node).restore(snapshot="latest", **repository)) == 0
@@ -77,7 +77,7 @@ def test_nothing_further_is_changed(fleet: Fleet, lost: dict[str, str], reposito
 
 
 def test_what_could_not_serve_is_refused_before_anything_changes(
-    fleet: Fleet, lost: dict[str, str], repository: dict[str, Any]
+    fleet: Fleet, lost: dict[str, Any], repository: dict[str, Any]
 ) -> None:
     """The engine's container runs by numbers, and those of a release stay."""
     node = fleet.nodes[0]
