@@ -243,9 +243,12 @@ class Shipper:
 
     def remove(self) -> None:
         """Raises SystemdError and OSError."""
+        if self.stops:
+            # systemctl disables nothing whose file is gone already.
+            systemd.systemctl("stop", *self.stops)
         there = [unit for unit in self.found if Paths().units / unit in self.differing]
         if there:
-            systemd.systemctl("disable", "--now", *there)
+            systemd.systemctl("disable", *there)
         self.put(self.wanted)
         with contextlib.suppress(OSError):
             # Where nothing else is in it, it came with us.

@@ -11,6 +11,7 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
+  - Removes releases that nobody goes back to any more, if O(keep_releases) says how many stay.
   - Removes images of our repositories that no kept release and no container needs, containers of ours that do not run,
     and what builds have left. Images of others stay. What a kept release needs is never removed.
   - Has the journal keep within a size and an age, and rotates logs that are due.

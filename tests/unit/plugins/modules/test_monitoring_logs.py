@@ -112,6 +112,14 @@ def test_it_is_installed_once_and_taken_away(run_module: Call, machine: Machine,
     assert not run_module(module)["changed"] and machine.calls == []
 
 
+def test_a_service_whose_file_is_gone_is_stopped(run_module: Call, machine: Machine) -> None:
+    machine.running = {logs.UNIT}
+    assert run_module(module)["changed"] and machine.running == set()
+    # systemctl refuses to disable what has no file.
+    assert not any(call.startswith("disable") for call in machine.calls)
+    assert not run_module(module)["changed"]
+
+
 def test_all_mistakes_are_named_at_once(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
     wrong = {**wanted, "port": 0, "protocol": "tls", "ca": str(machine.root / "none.pem"), "units": ["a|b"]}
     said = run_module(module, **wrong)["msg"]
