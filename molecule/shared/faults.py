@@ -102,7 +102,7 @@ def slowed(node: Node, share: float, period: float = 1.0) -> Iterator[None]:
 
 def answers(node: Node, begin: float) -> list[str]:
     """What came of the requests that were begun since a time."""
-    lines = (json.loads(line) for line in node.run(f"tail -n 2000 {ANSWERS}", check=False).splitlines())
+    lines = (json.loads(line) for line in node.run(f"cat {ANSWERS}", check=False).splitlines())
     return [outcome for begun, outcome in lines if begun >= begin]
 
 

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the gateway costs: against the engine alone, and against LiteLLM's proxy, all asked in turn in the same run. And
-what a swap costs, against the bare load of the engine.
+"""What the gateway costs: against the engine alone, and against LiteLLM's proxy, all asked in turn in the same run;
+once more with a stand-in for an engine that does not compute on the cores which gateway and clients share. And what a
+swap costs, against the bare load of the engine.
 
-The engine of one node, a gateway on another; clients and LiteLLM on this machine.
+The engine of one node, a gateway on another; clients, LiteLLM and the stand-in on this machine.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from load import Connection, Load, Shape
 KEY = "bench-key-not-secret"
 PORT = 4010
 """Where LiteLLM listens."""
+PACED_PORT = 4011
+"""Where the stand-in for an engine with a GPU listens."""
 LITELLM = "litellm[proxy]==1.100.0"
 REQUESTS = 300
 """To each in turn, one at a time."""
@@ -54,6 +57,11 @@ def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
         "vllm_update_watch_seconds": 0,
         "gateway_slow_start_seconds": 0,
     }
+    with paced(site.addresses[gateway]) as (host, engine):
+        replica = {"host": node, "address": host, "name": "main", "model": "tiny-a", "port": PACED_PORT}
+        play("playbooks/site.yml", gateway_replicas=[replica], gateway_agent_port=0, **settings)
+        ways = {"engine alone": engine, "gateway": f"http://{site.addresses[gateway]}:8000"}
+        compare(f"{CLIENTS} clients, 20 tokens of 10 ms", ways, add)
     play("playbooks/site.yml", **settings)
     engine = f"http://{site.addresses[node]}:5005"
     ways = {"engine alone": engine, "gateway": f"http://{site.addresses[gateway]}:8000"}
@@ -66,13 +74,7 @@ def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
             for name, times in latencies.items():
                 seconds = quantile(times, share)
                 add(f"one request of 1 token, p{share}: {name}", seconds, None if seconds == base else seconds / base)
-        rates = dict.fromkeys(ways, 0.0)
-        for _round in range(ROUNDS):
-            for name, url in ways.items():
-                rates[name] += throughput(url) / ROUNDS
-        for name, rate in rates.items():
-            ratio = None if name == "engine alone" else rates["engine alone"] / rate
-            add(f"{CLIENTS} clients, a request of 20 tokens: {name}", 1 / rate, ratio)
+        compare(f"{CLIENTS} clients, 20 tokens, on shared cores", ways, add)
     load = reload(site, node)
     add("the engine's bare load", load, None)
     said = play("playbooks/update-model.yml", allow_downtime=True, set={"main": "tiny-b"}, **settings)
@@ -112,6 +114,17 @@ async def one_at_a_time(ways: dict[str, str]) -> dict[str, list[float]]:
     return times
 
 
+def compare(what: str, ways: dict[str, str], add: Add) -> None:
+    """Add the seconds that each way takes for a request, asked in turn."""
+    rates = dict.fromkeys(ways, 0.0)
+    for _round in range(ROUNDS):
+        for name, url in ways.items():
+            rates[name] += throughput(url) / ROUNDS
+    for name, rate in rates.items():
+        ratio = None if name == "engine alone" else rates["engine alone"] / rate
+        add(f"{what}: {name}", 1 / rate, ratio)
+
+
 def throughput(url: str) -> float:
     """Requests a second. Raises NodeError where one failed."""
     load = Load(url, clients=CLIENTS, key=KEY, shapes=(Shape(True, 20), Shape(False, 20)))
@@ -131,6 +144,20 @@ def reload(site: Site, node: str) -> float:
     began = time.monotonic()
     subprocess.run([*command, "systemctl reset-failed vllm@main; systemctl start vllm@main"], check=True)
     return time.monotonic() - began
+
+
+@contextmanager
+def paced(client: str) -> Iterator[tuple[str, str]]:
+    """An engine whose time is not this machine's: the address at which `client` reaches it, and its URL."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+        way.connect((client, 9))
+        host = way.getsockname()[0]
+    process = subprocess.Popen([sys.executable, Path(__file__).with_name("paced_engine.py"), str(PACED_PORT)])
+    try:
+        yield host, _wait(process, PACED_PORT, "the paced engine")
+    finally:
+        process.terminate()
+        process.wait()
 
 
 @contextmanager
@@ -156,20 +183,20 @@ def litellm(engine: str) -> Iterator[str]:
             env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "NO_PROXY": "*"},
         )
         try:
-            yield _wait(process, f"http://127.0.0.1:{PORT}", home / "log")
+            yield _wait(process, PORT, f"LiteLLM ({home}/log)")
         finally:
             process.terminate()
             process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> str:
+def _wait(process: subprocess.Popen[bytes], port: int, what: str) -> str:
     """Its address, once it answers. Raises NodeError."""
     for _ in range(120):
         try:
-            with socket.create_connection(("127.0.0.1", PORT), timeout=1):
-                return url
+            with socket.create_connection(("127.0.0.1", port), timeout=1):
+                return f"http://127.0.0.1:{port}"
         except OSError:
             if process.poll() is not None:
                 break
             time.sleep(1)
-    raise NodeError(f"LiteLLM does not start: {log}")
+    raise NodeError(f"{what} does not start")

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An engine whose time is not this machine's: a token every 10 ms, whatever else the processors do.
+
+It stands in for a GPU. The engine of the tests computes on the processors that gateway and clients need as well: what
+it loses by a gateway is processor time, not the gateway's delay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+TOKEN_SECONDS = 0.01
+"""Between two tokens of one sequence: what a large model on a fast GPU takes."""
+
+
+async def tokens(number: int) -> AsyncIterator[str]:
+    """Each at its time: one that was late makes no other one late."""
+    clock = asyncio.get_running_loop()
+    began = clock.time()
+    for index in range(number):
+        await asyncio.sleep(max(0.0, began + (index + 1) * TOKEN_SECONDS - clock.time()))
+        yield "a"
+
+
+async def answer(writer: asyncio.StreamWriter, asked: dict[str, Any]) -> None:
+    """A chat's answer, streamed or whole."""
+    number, text = asked["max_tokens"], ""
+    head = {"id": "paced", "model": asked["model"]}
+    usage = {"prompt_tokens": 1, "completion_tokens": number, "total_tokens": number + 1}
+    if not asked.get("stream"):
+        async for token in tokens(number):
+            text += token
+        choice = {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": text}}
+        whole(writer, json.dumps({**head, "choices": [choice], "usage": usage}).encode())
+        return
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+    left = number
+    async for token in tokens(number):
+        left -= 1
+        choice = {"index": 0, "delta": {"content": token}, "finish_reason": None if left else "length"}
+        event(writer, json.dumps({**head, "choices": [choice]}))
+        await writer.drain()
+    event(writer, json.dumps({**head, "choices": [], "usage": usage}))
+    event(writer, "[DONE]")
+    writer.write(b"0\r\n\r\n")
+
+
+def event(writer: asyncio.StreamWriter, data: str) -> None:
+    message = f"data: {data}\n\n".encode()
+    writer.write(b"%x\r\n%b\r\n" % (len(message), message))
+
+
+def whole(writer: asyncio.StreamWriter, body: bytes) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    writer.write(head.encode() + body)
+
+
+async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """The requests of one connection."""
+    try:
+        while head := (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower():
+            _name, found, value = head.partition("content-length:")
+            body = await reader.readexactly(int(value.splitlines()[0])) if found else b""
+            if body:
+                await answer(writer, json.loads(body))
+            else:
+                whole(writer, b"{}")
+            await writer.drain()
+    except (EOFError, ConnectionError):
+        pass
+    finally:
+        writer.close()
+
+
+async def main() -> None:
+    server = await asyncio.start_server(serve, "0.0.0.0", int(sys.argv[1]))
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
