@@ -175,10 +175,6 @@ class Paths:
         return self.recovery / "aside" / name
 
     @property
-    def recovery_metrics(self) -> Path:
-        return self.textfiles / "inference-recovery.prom"
-
-    @property
     def recovery_requests(self) -> Path:
         """Where the agent asks for a recovery: in memory, for a full disk is one of the things to recover from."""
         return self.root / "run/inference/recover"

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 
 from ...exposition import Help, Samples
 from ...gpu import facts as gpu_facts
@@ -23,7 +24,7 @@ from ...rdma import facts as rdma_facts
 from .. import files
 from ..doctor import catalogue, check
 from ..doctor.host import TOOL_TIMEOUT, Host
-from . import doctor, gpus, rdma, state
+from . import doctor, gpus, rdma, recovery, state
 
 SCHEMA = 1
 
@@ -59,6 +60,10 @@ def _state(host: Host, samples: Samples) -> None:
     state.render(host.paths, samples)
 
 
+def _recovery(host: Host, samples: Samples) -> None:
+    recovery.render(host.paths, datetime.now(UTC), samples)
+
+
 def _gpus(host: Host, samples: Samples) -> None:
     parts = (gpu_facts.NVIDIA_SMI,)
     found = gpu_facts.gather(host.root, lambda command: host.run(command, TOOL_TIMEOUT), "nvidia-smi", parts, 0)
@@ -82,13 +87,14 @@ COLLECTORS = {
     one.name: one
     for one in (
         Collector("state", state.HELP, _state),
+        Collector("recovery", recovery.HELP, _recovery),
         Collector("gpus", gpus.HELP, _gpus),
         Collector("rdma", rdma.HELP, _rdma),
         Collector("doctor", doctor.HELP, _doctor),
     )
 }
 
-QUICK = ("state", "gpus", "rdma")
+QUICK = ("state", "recovery", "gpus", "rdma")
 GROUPS = {"node": QUICK, "doctor": ("doctor",)}
 """What the timers ask for, each at its own interval."""
 

@@ -20,7 +20,7 @@ from ...paths import Paths, container_name, unit_name
 from .. import drains, journal, systemd
 from ..docker_api import Docker, DockerError, DockerUnavailable
 from ..drains import Drain, format_time
-from . import acts, alerts, evidence, managed, metrics, models, policy, state
+from . import acts, alerts, evidence, managed, models, policy, state
 from .look import Seen, look
 from .policy import Decision
 from .settings import Settings
@@ -78,7 +78,6 @@ class Ladder:
                 report = self._take(name, seen, decision)
                 if decision.act != policy.DOCKER or not report.changed:
                     break
-            self._publish()
             return report
 
     def reset(self, name: str) -> bool:
@@ -95,7 +94,6 @@ class Ladder:
             started = lifted.changed and self._start_again(name)
             if changed or lifted.changed:
                 self._say(name, "reset", "its breaker is closed and its budget is whole", journal.NOTICE)
-            self._publish()
             return changed or lifted.changed or started
 
     def arm(self, name: str, armed: bool) -> bool:
@@ -105,7 +103,6 @@ class Ladder:
             return False
         state.write(self._paths, replace(before, armed=armed))
         self._say(name, "arm" if armed else "disarm", f"recovery is {'armed' if armed else 'disarmed'}", journal.NOTICE)
-        self._publish()
         return True
 
     def _start_again(self, name: str) -> bool:
@@ -219,9 +216,6 @@ class Ladder:
             state.write(self._paths, known)
         except OSError as error:
             self._say(known.instance, "state", f"cannot be remembered: {error}", journal.WARNING)
-
-    def _publish(self) -> None:
-        metrics.publish(self._paths, self._settings, self._now())
 
     def _say(self, name: str, act: str, words: str, priority: int, **fields: str) -> None:
         self._entries.say(

@@ -8,6 +8,7 @@ import json
 import re
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node import cl
 from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors import catalogue, gpus, state
 from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors.catalogue import COLLECTORS, Collector
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
+from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
 from ansible_collections.baremetal.inference.plugins.module_utils.node.history import Served
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import state as recovery_state
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Step
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import METRICS_TIMERS, Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import (
@@ -161,6 +165,24 @@ def test_an_image_is_short(image: str, shown: str) -> None:
     assert state.image_label(image) == shown
 
 
+def test_recovery_as_time_goes_by(tmp_path: Path) -> None:
+    """A step of the last hour costs budget, and an older one none. Where the role is not, nothing is told."""
+    paths = Paths(tmp_path)
+    release(paths)
+    assert "inference_recovery" not in collect("recovery", paths)
+    write(paths.recovery_settings, json.dumps({"schema": 1, "budget": 3}))
+    now = datetime.now(UTC)
+    for minutes, left in ((5, 2), (90, 3)):
+        step = Step(format_time(now - timedelta(minutes=minutes)), "restart", "hung", "no answer")
+        recovery_state.write(paths, recovery_state.State("main", steps=(step,), total=1))
+        text = collect("recovery", paths)
+        assert f'inference_recovery_budget_left{{name="main"}} {left}\n' in text
+        assert 'inference_recovery_steps_total{name="main"} 1\n' in text
+        assert 'inference_recovery_breaker_open{name="main"} 0\n' in text
+    write(paths.recovery_settings, json.dumps({"schema": 1, "armed": False}))
+    assert 'inference_recovery_armed{name="main"} 0\n' in collect("recovery", paths)
+
+
 def test_the_doctor(tmp_path: Path) -> None:
     write(
         tmp_path / "etc/inference/doctor.json", '{"schema": 1, "off": ["driver", "rdma", "system", "docker", "engine"]}'
@@ -198,6 +220,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert sorted(path.name for path in paths.textfiles.iterdir()) == [
         "inference-gpus.prom",
         "inference-rdma.prom",
+        "inference-recovery.prom",
         "inference-state.prom",
     ]
     assert capsys.readouterr().out == ""

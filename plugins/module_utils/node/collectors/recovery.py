@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The recovery as metrics of Prometheus. Private to the collection.
+
+Gathered every minute rather than with every step: a budget comes back with time, an instance goes, recovery is
+disarmed, and no step tells of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime
+
+from ...exposition import Help, Samples
+from ...paths import Paths
+from .. import releases
+from ..drains import parse_time
+from ..recovery import policy, settings, state
+
+HELP: Help = {
+    "inference_recovery_armed": "1 where recovery acts by itself.",
+    "inference_recovery_breaker_open": "1 where recovery has given up until somebody resets it.",
+    "inference_recovery_budget_left": "Faults within this hour that are still answered.",
+    "inference_recovery_steps_total": "Steps ever taken.",
+    "inference_recovery_last_step_timestamp_seconds": "When the last step was taken.",
+}
+
+
+def render(paths: Paths, now: datetime, samples: Samples) -> None:
+    """Add what is known of each instance; nothing where the role is not installed. Raises OSError, ValueError."""
+    found = settings.read(paths)
+    if found is None:
+        return
+    for name in releases.names(paths):
+        known = state.read(paths, name)
+        left = policy.budget_left(known, state.deaths(paths, name, now), found, now)
+        samples.add("inference_recovery_armed", known.armed and found.armed, name=name)
+        samples.add("inference_recovery_breaker_open", known.breaker is not None, name=name)
+        samples.add("inference_recovery_budget_left", left, name=name)
+        samples.add("inference_recovery_steps_total", known.total, name=name)
+        if known.steps:
+            with contextlib.suppress(ValueError):
+                last = parse_time(known.steps[-1].time).timestamp()
+                samples.add("inference_recovery_last_step_timestamp_seconds", last, name=name)
