@@ -61,6 +61,7 @@ restarted:
 """
 
 import http.client
+import re
 import time
 from pathlib import Path
 
@@ -78,28 +79,41 @@ UNITS = Path("/etc/systemd/system")
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
 
 START_SECONDS = 15.0
-"""For node_exporter to answer."""
+"""For an exporter to answer."""
+
+STARTED = re.compile(rb"^process_start_time_seconds (\S+)$", re.MULTILINE)
+
+CLOCK_SECONDS = 2.0
+"""By how much a process may seem to have begun too early: the kernel tells the time of its boot in whole seconds."""
 
 
 class ExporterError(Exception):
     """What the operator has to put right; the text is for them."""
 
 
-def answers(address: str, port: int, seconds: float = START_SECONDS) -> bool:
-    """Wait until an exporter tells its metrics."""
+def silence(address: str, port: int, since: float, seconds: float = START_SECONDS) -> str:
+    """Wait until an exporter tells the metrics of a process that began since a time; else why not.
+
+    Somebody else's exporter on that port answers, too.
+    """
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
+    why = "it does not answer"
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         connection = http.client.HTTPConnection(host, port, timeout=seconds)
         try:
             connection.request("GET", "/metrics")
-            if connection.getresponse().status == http.client.OK:
-                return True
+            answer = connection.getresponse()
+            began = STARTED.search(answer.read()) if answer.status == http.client.OK else None
+            if began and float(began[1]) >= since - CLOCK_SECONDS:
+                return ""
+            why = "another program answers"
         except (OSError, http.client.HTTPException):
-            time.sleep(0.3)
+            why = "it does not answer"
         finally:
             connection.close()
-    return False
+        time.sleep(0.3)
+    return f"{why} on port {port} within {seconds:.0f} s"
 
 
 class Exporter:
@@ -148,10 +162,11 @@ class Exporter:
 def start(exporter: Exporter, address: str, port: int) -> None:
     """Apply node_exporter's options, and wait until it answers; else put the old ones back. Raises ExporterError."""
     try:
+        began = time.time()
         exporter.apply()
-        if not exporter.restarts or answers(address, port):
+        said = silence(address, port, began) if exporter.restarts else ""
+        if not said:
             return
-        said = f"it does not answer on port {port} within {START_SECONDS:.0f} s"
     except systemd.SystemdError as error:
         said = str(error)
     exporter.back()
@@ -185,7 +200,11 @@ def main() -> None:
                 )
             start(node, address, port)
             if both[1].changes:
+                began = time.time()
                 both[1].apply()
+                # Its image may have to be pulled first.
+                if both[1].restarts and (said := silence(address, params["dcgm_port"], began)):
+                    module.warn(f"{DCGM_UNIT}: {said}: journalctl -u {DCGM_UNIT} tells whether it will")
     except (ExporterError, systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(

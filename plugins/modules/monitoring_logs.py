@@ -216,11 +216,11 @@ class Shipper:
             return
         if not Path(logs.PROGRAM).exists():
             raise LogsError(f"{logs.PROGRAM} is missing: install the package rsyslog. Nothing was changed.")
-        self.put(self.wanted)
         try:
+            self.put(self.wanted)
             if self.restarts:
                 systemd.systemctl("restart", *self.restarts)
-        except systemd.SystemdError as error:
+        except (systemd.SystemdError, OSError) as error:
             self.put(self.before)
             back = "There was none before."
             if self.before[logs.CONFIG]:
@@ -229,7 +229,7 @@ class Shipper:
             else:
                 systemd.systemctl("stop", *self.restarts)
             raise LogsError(
-                f"{logs.UNIT} does not start: {error}. journalctl -u {logs.UNIT} tells why. {back}"
+                f"{logs.UNIT} does not run by its new files: {error}. journalctl -u {logs.UNIT} tells why. {back}"
             ) from error
         if self.enables:
             systemd.systemctl("enable", *self.enables)

@@ -320,13 +320,13 @@ class Manager:
         if self.foreign:
             result["backup_files"] = [self.module.backup_local(str(DIRECTORY / name)) for name in self.foreign]
         old_units = {unit: files.text(self.drop_in(unit)) for unit in self.drop_ins}
-        self.put({name: self.wanted.get(name) for name in self.differing})
-        self.put_units({unit: self.units[unit] for unit in self.drop_ins})
         try:
+            self.put({name: self.wanted.get(name) for name in self.differing})
+            self.put_units({unit: self.units[unit] for unit in self.drop_ins})
             # First who is told, then who tells.
             for unit in (ALERTMANAGER, PROMETHEUS):
                 self.bring(unit, result["actions"][unit])
-        except ServerError as error:
+        except (ServerError, OSError) as error:
             self.put({name: self.before[name] for name in self.differing})
             self.put_units(old_units)
             running = [unit for unit in self.units if self.active[unit]]

@@ -6,25 +6,43 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 SECRET = re.compile(
-    r"^(?P<key>[ -]*[A-Za-z_]*(?:pass|password|secret|credentials|token|key|url|dsn)): (?P<value>.+)$",
-    re.MULTILINE,
+    r"(pass|password|secrets?|credentials?|tokens?|keys?|urls?|dsn|headers|params)$",
+    re.IGNORECASE,
 )
-"""A line whose value nobody else may read: addresses of webhooks are secrets, too."""
+"""How a key ends whose values nobody else may read: addresses of webhooks are secrets, too, and so is what the headers
+and parameters of a request may hold."""
+
+LINE = re.compile(r"^(?P<before>[ -]*)(?:(?P<key>[\w.-]+|'[^']*'|\"[^\"]*\"):(?: +|$))?(?P<value>.*)$", re.MULTILINE)
+"""A line of YAML in block style."""
 
 SHOWN = "(not shown)"
 
 
 def redacted(text: str) -> str:
-    """A configuration whose values stand on the lines of their keys, without its secrets."""
-    return SECRET.sub(rf"\g<key>: {SHOWN}", text)
+    """A configuration in YAML's block style, without its secrets."""
+    return "\n".join(shown + (SHOWN if secret else "") for shown, secret in _lines(text))
 
 
 def without_secrets(words: str, text: str) -> str:
     """What somebody said about a configuration, without its secrets."""
-    for found in SECRET.finditer(text):
-        value = found["value"].strip("'\"")
+    for _shown, secret in _lines(text):
+        value = secret.strip("'\"")
         if len(value) > 3:
             words = words.replace(value, SHOWN)
     return words
+
+
+def _lines(text: str) -> Iterator[tuple[str, str]]:
+    """Each line in two parts, what may be shown and what is secret: the value of a secret's key, and all below that
+    key."""
+    hidden: int | None = None
+    for found in LINE.finditer(text):
+        column, key, value = len(found["before"]), found["key"], found["value"]
+        if hidden is not None and found[0].strip() and column <= hidden:
+            hidden = None
+        if hidden is None and key and SECRET.search(key.strip("'\"")):
+            hidden = column
+        yield (found[0], "") if hidden is None else (found[0].removesuffix(value), value)

@@ -79,13 +79,16 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "alertmanager_port": (1, 65535),
     "retention_days": (1, 3650),
     "retention_gib": (1, 10**6),
-    "scrape_seconds": (1, 300),
+    "scrape_seconds": (1, 60),
     "group_wait_seconds": (0, 3600),
     "group_interval_seconds": (1, 86400),
     "repeat_hours": (1, 24 * 30),
     "heartbeat_minutes": (1, 24 * 60),
 }
-"""The least and the most of each number."""
+"""The least and the most of each number. Rates are over two minutes at least, which two samples must fall into."""
+
+MEMORY = re.compile(r"infinity|[0-9]+(\.[0-9]+)?[KMGT%]?")
+"""Source: systemd.resource-control(5), MemoryMax. Of what it does not understand, systemd makes no limit."""
 
 URLS = ("external_url", "alertmanager_external_url")
 ABSOLUTE = ("tls_certificate", "tls_key")
@@ -103,6 +106,8 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     for name, (least, most) in NUMBERS.items():
         if isinstance(raw[name], bool) or not isinstance(raw[name], int) or not least <= raw[name] <= most:
             refuse(name, f"must be a whole number from {least} to {most}", raw[name])
+    if not MEMORY.fullmatch(str(raw["memory_max"])):
+        refuse("memory_max", "must be a size as systemd has it: 8G, 512M, 25%, or infinity", raw["memory_max"])
     if raw["port"] == raw["alertmanager_port"]:
         refuse("alertmanager_port", "is the port of Prometheus, too: take another one", raw["port"])
     for name in URLS:

@@ -85,11 +85,12 @@ def targets(inventory: Inventory, own: str, resolver: Callable[[str], list[str]]
     for host, address in addresses.items():
         variables = inventory.variables(host)
         labels = _labels(host, variables)
-        found.add("node", _listening(variables, "monitoring_exporter_address", address), _port(variables, 9100), labels)
+        exporters = _listening(variables, "monitoring_exporter_address", address)
+        found.add("node", exporters, _port(variables, 9100), labels)
         if host in inventory.nodes:
             _engines(found, host, address, variables, labels)
             if variables.get("monitoring_dcgm_exporter_image"):
-                found.add("dcgm", address, _port(variables, 9400), labels)
+                found.add("dcgm", exporters, _port(variables, 9400), labels)
         if host in inventory.gateways:
             found.add("gateway", _listening(variables, "gateway_bind_address", address), _port(variables, 8404), labels)
     # Each Prometheus watches itself alone: what it is asked for from elsewhere, its password keeps.

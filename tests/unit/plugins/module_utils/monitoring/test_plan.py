@@ -137,6 +137,27 @@ def test_a_diff_shows_no_secret() -> None:
     assert "bearer-of-news" not in without_secrets("found `bearer-of-news`", text["prometheus.yml"])
 
 
+def test_secrets_of_any_form_are_hidden() -> None:
+    """Keys with dashes and capitals, lists and objects below a secret's key, values of several lines."""
+    config = {
+        "remote_write": [
+            {"url": "https://far.example.com/push", "headers": {"X-Scope": "tenant-9", "X-API-Key": "k-123456"}}
+        ],
+        "scrape_configs": [
+            {"job_name": "more", "params": {"token": ["t-abcdef"]}, "scrape_interval": "15s"},
+            {"job_name": "other", "http_headers": {"Api": {"secrets": ["h-one", "h-two"]}}, "metrics_path": "/m"},
+        ],
+        "receivers": [{"name": "mail", "smtp_auth_password": "x" * 90 + " y-second-line"}],
+    }
+    text = dump(config)
+    for shown in (redacted(text), without_secrets(text, text)):
+        for secret in ("far.example.com", "tenant-9", "k-123456", "t-abcdef", "h-one", "h-two", "xxx", "y-second"):
+            assert secret not in shown
+        for plain in ("job_name: more", "scrape_interval: 15s", "job_name: other", "metrics_path: /m", "name: mail"):
+            assert plain in shown
+    assert redacted("a: 1\n\nb: 2\n") == "a: 1\n\nb: 2\n"
+
+
 def test_what_a_prometheus_elsewhere_gets() -> None:
     files = export(TARGETS, ROLE / "files", dump)
     config = yaml.safe_load(files["prometheus.yml"])
