@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 
 from fixtures import on_deb13
-from node import Node, changes, recorded_changes
+from node import Node, changes, playbook, recorded_changes
 
 # What check mode cannot try on a bare node, and the task that says instead what would be done.
 ANNOUNCED = {
@@ -34,6 +35,17 @@ def test_the_model_that_was_asked_for_answers(node: Node, api_key: str) -> None:
     assert node.ask("tiny-a", key=api_key) == "I am tiny-a."
     status, answer = node.request("/v1/chat/completions", {"model": "tiny-b", "messages": []}, key=api_key)
     assert status == 404, answer
+
+
+@on_deb13
+def test_the_fleet_on_one_screen(node: Node, tmp_path: Path) -> None:
+    """From the nodes themselves; and one that nobody reaches is a line, not a failure."""
+    dark = tmp_path / "dark.yml"
+    dark.write_text("inference: {hosts: {dark1: {ansible_host: 192.0.2.1, ansible_ssh_timeout: 1}}}\n")
+    said = playbook(f"{node.name},dark1", "--inventory", str(dark), name="baremetal.inference.status")
+    row = next(line for line in said.splitlines() if line.strip(' ",').startswith(f"{node.name} "))
+    assert " main " in row and " tiny-a " in row and " healthy " in row, said
+    assert "dark1: UNREACHABLE" in said
 
 
 def test_the_engine_is_not_reachable_from_outside(node: Node) -> None:

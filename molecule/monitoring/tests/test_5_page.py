@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from browser import Browser
-from node import Node, wait_for
+from node import Node, playbook, wait_for
 from watcher import Watcher
 
 PAGE = "/consoles/inference.html"
@@ -24,6 +25,19 @@ def look(watcher: Watcher, page: tuple[Browser, str]) -> Browser:
     browser, url = page
     browser.show(url, f"{watcher.user}:{watcher.password}")
     return browser
+
+
+def test_the_report_is_a_page_of_its_own(tmp_path: Path, deb12: Node, deb13: Node) -> None:
+    """What status.yml writes, and nothing that it would have to load from elsewhere."""
+    report = tmp_path / "fleet.html"
+    playbook(f"{deb12.name},{deb13.name}", name="baremetal.inference.status", report=str(report))
+    with Browser() as browser:
+        browser.show(report.as_uri())
+        text = browser.text()
+        assert all(name in text for name in (deb12.name, deb13.name, "tiny-a", "healthy"))
+        assert browser.value("document.querySelectorAll('svg').length") > 0
+        assert browser.value("performance.getEntriesByType('resource').length") == 0
+        assert not browser.faults
 
 
 def test_the_page_wants_a_password(page: tuple[Browser, str]) -> None:
