@@ -43,7 +43,7 @@ def running_instances(paths: Paths) -> dict[str, int | None]:
 
 
 def port_problems(instances: list[Instance], address: str, running: dict[str, int | None]) -> list[Problem]:
-    """Ports of instances that would be started, which somebody has already."""
+    """Ports of instances that would be started, which somebody has already; and of those that serve on another one."""
     problems = []
     declared = {instance.name for instance in instances}
     wanted = [(instance.name, instance, "port", instance.port) for instance in instances]
@@ -54,7 +54,14 @@ def port_problems(instances: list[Instance], address: str, running: dict[str, in
     ]
     for engine, instance, key, port in wanted:
         if engine in running:
-            # It is not started now: its port changes when its pending release is rolled out.
+            held = running[engine]
+            if key == "port" and held not in (None, port):
+                message = (
+                    f"is not the one on which it serves, {held}: firewall and gateways would take the new one at once,"
+                    f" the engine only with its next release. Leave {held}; or, on the node, inferctl drain {engine},"
+                    f" systemctl stop {unit_name(engine)}, and run site.yml again, which starts it on the new one"
+                )
+                problems.append(Problem(f"instance {instance.name}", message, key, port))
             continue
         holders = [name for name, held in running.items() if held == port]
         owners = identity.ownership(port, address, init_pid=None)
