@@ -20,7 +20,15 @@ PINNING = "nvidia-driver-pinning-"
 
 FABRIC_MANAGER, SUBNET_MANAGER = "nvidia-fabricmanager", "nvlsm"
 
-NVSWITCH_DEVICE, CONTROL_DEVICE = "/dev/nvidia-nvswitch0", "/dev/nvidiactl"
+HAS_SWITCHES = "ConditionDirectoryNotEmpty=/proc/driver/nvidia-nvswitch/devices"
+"""The module lists each NVSwitch there as soon as it has it. The files /dev/nvidia-nvswitch* are made by programs, the
+fabric manager at the latest: it would wait for its own work. Source: procfs_nvswitch.c of
+NVIDIA/open-gpu-kernel-modules, and NVIDIA's driver containers, which ask this before they start it."""
+HAS_CONTROL_DEVICE = "ConditionPathExists=/dev/nvidiactl"
+
+MANAGEMENT_DATAGRAMS = "ib_umad"
+"""What the fabric manager and the subnet manager reach the switches of NVLink 5 by. Without it NVIDIA's start script
+refuses to start them, and nothing else loads it where rdma-core is not installed."""
 
 COMPONENTS = {pk.DEBIAN: ["contrib", "non-free", "non-free-firmware"]}
 """Of Debian's archive, where its driver lies."""
@@ -76,7 +84,7 @@ class Plan:
     modules: list[str]
     """To load at boot."""
     units: dict[str, str]
-    """The units to enable, and the device without which each must not be started."""
+    """The units to enable, and systemd's condition without which each must not be started."""
     sign: bool
     """Whether the modules must be signed by a key that the firmware knows."""
     runfile_origin: str
@@ -144,7 +152,7 @@ class _Planner:
             hold=list(pk.FAMILY) if source != pk.RUNFILE else [],
             own_holds=list(pk.FAMILY),
             components=COMPONENTS.get(source, []),
-            modules=["nvidia", "nvidia-uvm", *(["nvidia-peermem"] if self.wish.peermem else [])],
+            modules=self.modules(),
             units=self.units(),
             sign=sign,
             runfile_origin=origin.kind if origin else "",
@@ -175,12 +183,16 @@ class _Planner:
             found += [SUBNET_MANAGER] if self.choice.blackwell else []
         return found
 
+    def modules(self) -> list[str]:
+        found = ["nvidia", "nvidia-uvm", *(["nvidia-peermem"] if self.wish.peermem else [])]
+        return [*found, MANAGEMENT_DATAGRAMS] if self.node.nvswitch and self.choice.blackwell else found
+
     def units(self) -> dict[str, str]:
-        """The units to enable, and the device that each has to wait for."""
-        found = {"nvidia-persistenced.service": CONTROL_DEVICE}
+        """The units to enable, and the condition that each starts on."""
+        found = {"nvidia-persistenced.service": HAS_CONTROL_DEVICE}
         if self.node.nvswitch:
             # From NVLink 5 on, which came with Blackwell, the switches are no PCI devices of the host.
-            found[f"{FABRIC_MANAGER}.service"] = CONTROL_DEVICE if self.choice.blackwell else NVSWITCH_DEVICE
+            found[f"{FABRIC_MANAGER}.service"] = HAS_CONTROL_DEVICE if self.choice.blackwell else HAS_SWITCHES
         return found
 
     def leftovers(self, names: list[str]) -> tuple[list[str], list[str], list[str]]:

@@ -77,7 +77,7 @@ def test_debian_headless() -> None:
     assert (plan.branch, plan.version, plan.flavor) == (535, "535.*", "proprietary")
     assert plan.components == ["contrib", "non-free", "non-free-firmware"]
     assert plan.optional == plan.remove == plan.remove_first == []
-    assert plan.units == {"nvidia-persistenced.service": "/dev/nvidiactl"}
+    assert plan.units == {"nvidia-persistenced.service": "ConditionPathExists=/dev/nvidiactl"}
     assert plan.modules == ["nvidia", "nvidia-uvm"]
     assert not plan.sign
     assert not plan.uninstall_runfile
@@ -274,10 +274,23 @@ def test_a_real_time_kernel_is_named() -> None:
 def test_the_fabric_manager_has_the_very_version(version: str, architecture: str, manager: list[str]) -> None:
     plan = planned(Wish("nvidia", version), node(architecture, nvswitch=True))
     assert plan.install[-len(manager) :] == manager
-    device = "/dev/nvidiactl" if architecture == "Blackwell" else "/dev/nvidia-nvswitch0"
-    assert plan.units["nvidia-fabricmanager.service"] == device
     without = planned(Wish("nvidia", version), node(architecture))
     assert not any("fabric" in name for name in [*without.install, *without.units])
+
+
+def test_the_fabric_manager_does_not_wait_for_files_that_it_makes_itself() -> None:
+    """But for what the kernel tells of the switches. Those of NVLink 5 are no devices of NVIDIA's driver at all."""
+    hopper = planned(Wish("nvidia", "580.7.01"), node("Hopper", nvswitch=True))
+    condition = hopper.units["nvidia-fabricmanager.service"]
+    assert condition == "ConditionDirectoryNotEmpty=/proc/driver/nvidia-nvswitch/devices"
+    assert "ib_umad" not in hopper.modules
+    blackwell = planned(Wish("nvidia", "580.7.01"), node("Blackwell", nvswitch=True))
+    assert blackwell.units["nvidia-fabricmanager.service"] == "ConditionPathExists=/dev/nvidiactl"
+
+
+def test_the_managers_of_nvlink_5_have_their_way_to_the_switches() -> None:
+    assert "ib_umad" in planned(Wish("nvidia", "580.7.01"), node("Blackwell", nvswitch=True)).modules
+    assert "ib_umad" not in planned(Wish("nvidia", "580.7.01"), node("Blackwell")).modules
 
 
 def test_a_new_version_takes_the_whole_driver_along() -> None:
