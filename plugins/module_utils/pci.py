@@ -23,6 +23,9 @@ NVSWITCH_CLASSES = (0x0680,)
 """An NVSwitch is an "other bridge", up to NVLink 4; later ones are no PCI devices of the host. Source: pci.ids, class
 06."""
 
+GIVEN_AWAY = ("vfio-pci", "pci-stub", "uio_pci_generic", "igb_uio")
+"""Drivers that hand a device to a virtual machine or a program: it is not this system's to use."""
+
 GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 """PCIe generation by GT/s of one lane. Source: pcie_link_speed of drivers/pci/probe.c."""
 

@@ -15,7 +15,7 @@ description:
     where this is not, when C(nvidia-uvm) is not loaded or the fabric of the NVSwitches is not up.
   - Runs in a process of its own with a time limit, so that a driver that hangs or crashes is an answer, not the end of
     the play. Needs no package but the driver's libraries.
-  - Without O(devices), reports only, and never fails.
+  - Without O(devices) and O(fabric_wait), reports only, and never fails.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -33,6 +33,14 @@ options:
     description: Seconds. A machine with eight GPUs and without persistence mode takes some ten.
     type: int
     default: 60
+  fabric_wait:
+    description:
+      - For a node with NVSwitches, the seconds in which their fabric must be up. The fabric manager registers the GPUs
+        after it has started; until then CUDA answers with code 802, or C(nvidia-smi) with a state that is not
+        C(Completed).
+      - The module asks until then, and fails where the fabric is not up at the end. V(0) asks once.
+    type: int
+    default: 0
   library:
     description: The library to load.
     type: str
@@ -42,12 +50,17 @@ options:
 EXAMPLES = r"""
 - name: Be sure that CUDA works on all GPUs
   baremetal.inference.cuda_check:
-    devices: "{{ ansible_facts['gpus'] | length }}"
+    devices: "{{ ansible_facts['gpus'] | rejectattr('excluded') | length }}"
+
+- name: Give the fabric manager of an HGX machine time to register the GPUs
+  baremetal.inference.cuda_check:
+    devices: 8
+    fabric_wait: 300
 """
 
 RETURN = r"""
 ok:
-  description: Whether CUDA could be initialised.
+  description: Whether CUDA could be initialised, and with O(fabric_wait), whether the fabric is up.
   returned: always
   type: bool
 code:
@@ -76,18 +89,37 @@ message:
 """
 
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.driver import cuda
+from ansible_collections.baremetal.inference.plugins.module_utils import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.driver import cuda, fabric
+from ansible_collections.baremetal.inference.plugins.module_utils.gpu import facts
 
 
-def shortfall(found: cuda.Check, devices: int | None) -> str:
-    """Why the GPUs that were asked for are not there, empty where they are, or where none were asked for."""
-    if devices is None or (found.ok and found.devices == devices):
-        return ""
+def ask(library: str, timeout: float, fabric_wait: float) -> cuda.Check:
+    """CUDA's answer, with the fabric up if that is to be waited for."""
+    if not fabric_wait:
+        return cuda.check(library, timeout)
+
+    def gpus() -> list[dict[str, Any]]:
+        found = facts.gather(
+            Path("/"), lambda command: commands.run(command, timeout), "nvidia-smi", (facts.NVIDIA_SMI,), timeout
+        )
+        return list(found["gpus"])
+
+    return fabric.wait(lambda: cuda.check(library, timeout), gpus, fabric_wait)
+
+
+def shortfall(found: cuda.Check, devices: int | None, fabric_wait: float = 0) -> str:
+    """Why what was asked for is not there, empty where it is, or where nothing was asked for."""
     if not found.ok:
-        return found.message
+        fabric_down = fabric_wait and found.code in (0, fabric.NOT_READY)
+        return found.message if devices is not None or fabric_down else ""
+    if devices is None or found.devices == devices:
+        return ""
     return (
         f"CUDA finds {found.devices} GPUs instead of {devices}: look for lost ones with lspci -d 10de: and dmesg, "
         "and for CUDA_VISIBLE_DEVICES"
@@ -99,12 +131,14 @@ def main() -> None:
         argument_spec={
             "devices": {"type": "int"},
             "timeout": {"type": "int", "default": 60},
+            "fabric_wait": {"type": "int", "default": 0},
             "library": {"type": "str", "default": cuda.LIBRARY},
         },
         supports_check_mode=True,
     )
-    found = cuda.check(module.params["library"], module.params["timeout"])
-    problem = shortfall(found, module.params["devices"])
+    params = module.params
+    found = ask(params["library"], params["timeout"], params["fabric_wait"])
+    problem = shortfall(found, params["devices"], params["fabric_wait"])
     if problem:
         module.fail_json(msg=problem, **asdict(found))
     module.exit_json(changed=False, **asdict(found))

@@ -134,6 +134,11 @@ ansible_facts:
         driver:
           description: The kernel driver that is bound, such as V(nvidia), V(nouveau) or V(vfio-pci).
           type: str
+        excluded:
+          description: Whether an operator keeps it from the driver, by a driver for virtual machines such as
+            V(vfio-pci), or, told once the module is loaded, by its parameter C(NVreg_ExcludedGpus). CUDA does not
+            count it.
+          type: bool
         lost:
           description: Whether it has fallen off the bus. Its registers read as ones, or the tool says so.
           type: bool

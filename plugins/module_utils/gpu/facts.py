@@ -58,10 +58,11 @@ def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: 
     gpus = _join(pci.nvidia_gpus(root), told.gpus)
     for gpu in gpus:
         driver.information(root, gpu)
+        gpu.excluded = gpu.driver in pci.GIVEN_AWAY or driver.excluded(root, gpu.pci_bus_id or "")
         _complete(gpu)
     if NVIDIA_SMI in parts:
         _name_mig_devices(tool, gpus)
-        _name_lost(tool, gpus, root)
+        _name_lost(tool, gpus)
     facts: dict[str, Any] = {}
     if NVLINK in parts:
         _add_nvlinks(tool, gpus)
@@ -159,7 +160,7 @@ def _name_mig_devices(tool: Tool, gpus: list[Gpu]) -> None:
                 device.profile, device.uuid = named.get((gpu.uuid or "", device.index), (None, device.uuid))
 
 
-def _name_lost(tool: Tool, gpus: list[Gpu], root: Path) -> None:
+def _name_lost(tool: Tool, gpus: list[Gpu]) -> None:
     """Make a GPU that is off the bus, or not there for the driver, the failure that it is."""
     if tool.failure and tool.failure.kind == "gpu_lost":
         for gpu in gpus:
@@ -168,7 +169,7 @@ def _name_lost(tool: Tool, gpus: list[Gpu], root: Path) -> None:
         if gpu.lost:
             tool.failed(Failure("gpu_lost", f"GPU {gpu.pci_bus_id} has fallen off the bus", gpu.pci_bus_id))
     for gpu in gpus:
-        if gpu.driver == "nvidia" and not gpu.reported and not driver.excluded(root, gpu.pci_bus_id or ""):
+        if gpu.driver == "nvidia" and not gpu.reported and not gpu.excluded:
             message = f"GPU {gpu.pci_bus_id} is on the bus and bound to the driver, but nvidia-smi does not list it"
             tool.failed(Failure("gpu_missing", message, gpu.pci_bus_id))
 

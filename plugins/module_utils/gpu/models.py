@@ -148,6 +148,8 @@ class Gpu:
     pci_subsystem_id: str | None = None
     numa_node: int | None = None
     driver: str | None = None
+    excluded: bool = False
+    """Kept from the driver by an operator: given to a virtual machine, or named in NVreg_ExcludedGpus."""
     lost: bool = False
     reported: bool = False
     pcie: Pcie = field(default_factory=Pcie)

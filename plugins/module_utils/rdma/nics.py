@@ -37,9 +37,6 @@ CAPABLE = {
 RDMA_FUNCTION = re.compile(r"[a-z0-9_]+\.(?:rdma|roce|iwarp)\.[0-9]+")
 """What a network driver offers for an RDMA driver to take, below its device: mlx5_core.rdma.0, ice.roce.1."""
 
-GIVEN_AWAY = ("vfio-pci", "pci-stub", "uio_pci_generic", "igb_uio")
-"""Drivers that hand a device to a virtual machine or a program: it is not this system's to use."""
-
 
 @dataclass(frozen=True)
 class Nic:
@@ -59,7 +56,7 @@ def without_rdma(root: Path, used: Collection[str]) -> list[Nic]:
     for function in _controllers(root):
         offers = _offers(root, function)
         capable = offers or _capable(function)
-        if capable and function.address not in used and function.driver not in GIVEN_AWAY:
+        if capable and function.address not in used and function.driver not in pci.GIVEN_AWAY:
             # The ports of a bond have one RDMA device in common, that of the first.
             if _bonded(root, function) and any(_slot(address) == _slot(function.address) for address in used):
                 continue

@@ -194,6 +194,13 @@ def test_a_missing_gpu_fails_only_where_gpus_are_asked_for(found: cuda.Check, de
     assert bool(text) is bool(words)
 
 
+@pytest.mark.parametrize(("code", "fails"), [(802, True), (0, True), (100, False)])
+def test_a_fabric_that_is_not_up_fails_where_it_was_waited_for(code: int, fails: bool) -> None:
+    """Also where no number of GPUs was asked for, as with MIG."""
+    found = cuda.Check(False, code, message="broken")
+    assert bool(cuda_check.shortfall(found, None, 300)) is fails
+
+
 def test_the_filter_takes_the_facts_as_they_are(root: Path) -> None:
     facts = facts_of(root)
     decision = nvidia_driver_plan({"source": "debian", "flavor": "open"}, facts, month="2026-11")

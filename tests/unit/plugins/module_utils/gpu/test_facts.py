@@ -233,7 +233,9 @@ def test_a_gpu_that_the_tool_does_not_list(node: Node) -> None:
     assert found["gpu_driver"]["error"]["pci_bus_id"] == "0000:05:00.0"
     assert [gpu["pci_bus_id"] for gpu in found["gpus"]] == [FIRST, SECOND, "0000:05:00.0"]
     node.write("proc/driver/nvidia/gpus/0000:05:00.0/information", "GPU Excluded:\t Yes\n")
-    assert node.gather("nvidia_smi")["gpu_driver"]["ok"] is True
+    found = node.gather("nvidia_smi")
+    assert found["gpu_driver"]["ok"] is True
+    assert [gpu["excluded"] for gpu in found["gpus"]] == [False, False, True]
 
 
 def test_a_gpu_given_to_a_virtual_machine_is_not_missing(node: Node) -> None:
@@ -241,6 +243,7 @@ def test_a_gpu_given_to_a_virtual_machine_is_not_missing(node: Node) -> None:
     found = node.gather("nvidia_smi")
     assert found["gpu_driver"]["ok"] is True
     assert found["gpus"][2]["driver"] == "vfio-pci"
+    assert [gpu["excluded"] for gpu in found["gpus"]] == [False, False, True], "known before the driver, too"
 
 
 def test_without_a_bus_the_tool_alone_is_believed(node: Node, tmp_path: Path) -> None:
