@@ -15,11 +15,9 @@ ROOT = "/root/machine"
 
 LATER = (
     "Install | Enable the units",
-    "Configure | Take it out of the initial RAM disks",
     "Devices | Make them at every boot",
 )
-"""Tasks that check mode cannot foresee: before a run has changed something there is no unit to enable, and no initial
-RAM disk to write anew."""
+"""Tasks that check mode cannot foresee: before a run has changed something there is no unit to enable."""
 
 
 def unforeseen() -> set[str]:

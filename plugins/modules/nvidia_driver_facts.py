@@ -107,6 +107,10 @@ ansible_facts:
                 key:
                   description: The certificate's serial number, to be compared with C(secure_boot.serial).
                   type: str
+            outdated_initrd:
+              description: Whether its initial RAM disk is older than the file by which the role nvidia_driver keeps
+                nouveau away, so that nouveau may be in it.
+              type: bool
         dkms:
           description: The driver's modules that DKMS knows.
           type: list

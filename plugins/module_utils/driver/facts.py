@@ -159,6 +159,7 @@ class Reader:
             "headers": kernel.headers,
             "ready": module is not None,
             "signature": asdict(signature) if signature else None,
+            "outdated_initrd": kernels.outdated_initrd(self.root, kernel.release),
         }
 
     def on_disk(self, running: str, module: dkms.Module | None) -> loaded.Build | None:

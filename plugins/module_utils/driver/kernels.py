@@ -15,6 +15,10 @@ LEFTOVERS = (".dpkg-new", ".dpkg-old", ".dpkg-tmp", ".dpkg-dist", ".dpkg-bak")
 """Endings that GRUB's menu leaves out. Source: grub_file_is_not_garbage of /usr/share/grub/grub-mkconfig_lib."""
 
 
+KEEPS_NOUVEAU_AWAY = "etc/modprobe.d/inference-nouveau.conf"
+"""Written by the role nvidia_driver."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """An installed kernel."""
@@ -40,6 +44,18 @@ def kernel(root: Path, release: str) -> Kernel:
         # An absolute link means the machine's own root.
         build = root / target.relative_to("/") if target.is_absolute() else build.parent / target
     return Kernel(release, (build / "Makefile").exists())
+
+
+def outdated_initrd(root: Path, release: str) -> bool:
+    """Whether a kernel has an initial RAM disk from before nouveau was kept away, so that nouveau may be in it.
+
+    By the time that the file came to be what it is here (ctime): a copy that was put back keeps an older one.
+    """
+    try:
+        made = (root / "boot" / f"initrd.img-{release}").stat().st_mtime
+        return made < (root / KEEPS_NOUVEAU_AWAY).stat().st_ctime
+    except OSError:
+        return False
 
 
 def is_real_time(release: str) -> bool:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,26 @@ def test_facts(root: Path) -> None:
     signatures = [kernel["signature"] for kernel in found["kernels"]]
     assert signatures == [{"signer": "Site key", "key": "0A7F"}, None]
     assert found["runfile"] is found["secure_boot"]["serial"] is None
+
+
+def test_an_initial_ram_disk_from_before_nouveau_was_kept_away(root: Path) -> None:
+    """Such as after a run that was cut off. One that is newer, and none at all, are fine."""
+
+    def outdated() -> list[bool]:
+        return [kernel["outdated_initrd"] for kernel in facts_of(root)["kernels"]]
+
+    for release in (RUNNING, NEXT):
+        (root / f"boot/initrd.img-{release}").touch()
+        os.utime(root / f"boot/initrd.img-{release}", (7, 7))
+    assert outdated() == [False, False], "nothing was kept away yet"
+    (root / "etc/modprobe.d").mkdir()
+    (root / "etc/modprobe.d/inference-nouveau.conf").write_text("blacklist nouveau\n")
+    os.utime(root / "etc/modprobe.d/inference-nouveau.conf", (5, 5))
+    assert outdated() == [True, True], "whatever time a copy was given"
+    os.utime(root / f"boot/initrd.img-{RUNNING}", (2**32, 2**32))
+    assert outdated() == [False, True]
+    (root / f"boot/initrd.img-{NEXT}").unlink()
+    assert outdated() == [False, False]
 
 
 def test_a_driver_of_the_installer(root: Path) -> None:
