@@ -162,7 +162,7 @@ ansible_facts:
               description: Lanes at most.
               type: int
         memory_total_mib:
-          description: Memory in MiB. Where the tool does not report the GPU, of the table of products.
+          description: Memory in MiB, null where the tool does not report the GPU.
           type: int
         memory_reserved_mib:
           description: Memory that the driver keeps for itself, in MiB.

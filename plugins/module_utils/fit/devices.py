@@ -106,6 +106,10 @@ def from_facts(gpus: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None =
 def _fact(gpu: Mapping[str, Any]) -> Device:
     """One GPU of the facts, without what the driver keeps for itself."""
     total = gpu.get("memory_total_mib")
+    if total is None and not gpu.get("reported", True):
+        # Before there is a driver, a plan is made with what the product is known to have.
+        product = BY_PRODUCT.get(gpu.get("product") or "")
+        total = product.memory_mib if product else None
     return Device(
         name=gpu.get("product") or gpu.get("name") or "GPU",
         memory_mib=total - (gpu.get("memory_reserved_mib") or 0) if total else None,

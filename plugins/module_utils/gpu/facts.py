@@ -142,10 +142,9 @@ def _complete(gpu: Gpu) -> None:
         gpu.compute_capability = generation.compute_capability
     if product:
         gpu.product = product.product
+        # Its memory is for the tool to tell: a virtual machine may have a part of it. Who plans with the product's
+        # finds that in the table.
         gpu.name = gpu.name or product.name
-        # The tool knows better, where it reports the GPU: in a virtual machine that may be a part of it.
-        if not gpu.reported:
-            gpu.memory_total_mib = product.memory_mib
 
 
 def _name_mig_devices(tool: Tool, gpus: list[Gpu]) -> None:

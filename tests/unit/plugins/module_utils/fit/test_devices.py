@@ -63,6 +63,15 @@ def test_a_name_that_is_not_known_is_refused(text: str, message: str) -> None:
         devices.hypothetical(text)
 
 
+def test_a_gpu_without_a_driver_has_the_memory_of_its_product() -> None:
+    """The facts do not guess it, and a plan is made before there is a driver."""
+    bare = {"index": None, "product": "H100-80GB", "compute_capability": "9.0", "memory_total_mib": None}
+    assert devices.from_facts([{**bare, "reported": False}]) == [Device("H100-80GB", 81559, (9, 0))]
+    assert devices.from_facts([{**bare, "reported": False, "product": None, "name": "x"}])[0].memory_mib is None
+    # The tool reports it, and not its memory: something is wrong there.
+    assert devices.from_facts([{**bare, "reported": True}])[0].memory_mib is None
+
+
 def test_takes_gpus_from_facts() -> None:
     first, second = devices.from_facts(GPUS)
     # What the driver keeps for itself is not CUDA's.
