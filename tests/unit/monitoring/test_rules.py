@@ -43,6 +43,12 @@ def cases(subject: str) -> dict[str, dict[str, Any]]:
     return loaded
 
 
+def variants(case: dict[str, Any]) -> list[dict[str, Any]]:
+    """A case and what it has `more` of: other series for the same alert, at its time unless they say otherwise."""
+    common = {key: case[key] for key in ("at", "every", "labels") if key in case}
+    return [case, *({**common, **one} for one in case.get("more", []))]
+
+
 def firing(expected: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """All alerts that fire, and no other."""
     return [{"expr": 'ALERTS{alertstate="firing"}', "exp_samples": expected}]
@@ -72,23 +78,34 @@ def test_every_alert_fires_alone_and_not_otherwise(subject: str, rules: Any, pro
     known = cases(subject)
     assert list(known) == rules.files[subject], "one case for each alert, in the order of the rules"
     # A case of days in steps of minutes would take minutes itself.
-    for step in dict.fromkeys(case.get("every", "1m") for case in known.values()):
+    tried = [(name, one) for name, case in known.items() for one in variants(case)]
+    for step in dict.fromkeys(one.get("every", "1m") for _name, one in tried):
         document = {
             "rule_files": [str(path) for path in sorted(RULES.glob("*.yml"))],
             "evaluation_interval": step,
             # Recordings first: alerts are made of them.
             "group_eval_order": sorted(rules.groups, key=lambda name: "alerts" in name),
             "tests": [
-                promtool_test(name, case, rules.alerts[name], quiet)
-                for name, case in known.items()
-                if case.get("every", "1m") == step
+                promtool_test(name, one, rules.alerts[name], quiet)
+                for name, one in tried
+                if one.get("every", "1m") == step
                 for quiet in (False, True)
+                if ("quiet" if quiet else "fires") in one
             ],
         }
         path = tmp_path / "test.yml"
         path.write_text(yaml.safe_dump(document, sort_keys=False))
         result = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False)
         assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("subject", SUBJECTS)
+def test_every_branch_of_an_alert_is_tried(subject: str, rules: Any) -> None:
+    """As many ways to fire as the expression has: one that is typed wrong would hide behind the others."""
+    for name, case in cases(subject).items():
+        bare = re.sub(r'"(?:[^"\\]|\\.)*"', "", rules.alerts[name]["expr"])
+        branches = len(re.findall(r"\bor\b", bare)) + 1
+        assert sum("fires" in one for one in variants(case)) >= branches, name
 
 
 def test_every_alert_says_how_bad_what_about_and_what_to_do(rules: Any) -> None:
