@@ -24,6 +24,8 @@ TARGETS = {
     "@node2": 'job="node",node="n2",instance="n2:9100"',
     "@engine1": 'job="engine",node="n1",instance="n1:5005",instance_name="main",model="tiny-a"',
     "@gateway1": 'job="gateway",node="g1",instance="g1:8404"',
+    "@prometheus1": 'job="prometheus",node="m1",instance="m1:9090"',
+    "@alertmanager1": 'job="alertmanager",node="m1",instance="m1:9093"',
 }
 """The labels that targets have, as the role gives them."""
 
