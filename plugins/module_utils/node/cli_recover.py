@@ -66,9 +66,10 @@ def _recover(options: argparse.Namespace, paths: Paths) -> int:
     changed = False
     reports = []
     if options.reset:
-        changed = any(ladder.reset(name) for name in names)
+        # A list: any() over a generator would leave out those after the first that changes.
+        changed = True in [ladder.reset(name) for name in names]
     elif options.arm or options.disarm:
-        changed = any(ladder.arm(name, options.arm) for name in names)
+        changed = True in [ladder.arm(name, options.arm) for name in names]
     elif options.triggered and len(options.names) != 1:
         raise UsageError("--triggered is for inference-recovery@NAME.service alone")
     elif options.names:

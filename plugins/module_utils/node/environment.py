@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..paths import Paths
+from . import files
 
 API_KEY = "VLLM_API_KEY"
 """The engine's own name for the key that its clients must send."""
@@ -31,11 +32,9 @@ def read(paths: Paths, name: str) -> dict[str, str]:
 
 
 def read_file(path: Path) -> dict[str, str]:
-    """The environment in a file; empty where there is none. Raises OSError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return {}
+    """The environment in a file; empty where there is none. One that is damaged is read as far as it is text: it must
+    not keep a node from repairing it. Raises OSError."""
+    text = files.text(path) or ""
     return dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
 
 

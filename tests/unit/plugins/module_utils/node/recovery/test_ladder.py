@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.probe_sta
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import acts, alerts, policy, state
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.ladder import Ladder
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import Rendered, StoredModel, render
@@ -71,16 +73,19 @@ class Machine:
         monkeypatch.setattr(acts, "PING_PAUSE", 0.0)
         monkeypatch.setattr(acts.time, "sleep", lambda _seconds: None)
         monkeypatch.setattr(journal.Journal, "say", lambda _journal, text, *_more, **_fields: self.entries.append(text))
-        model = root / "models/tiny-a"
-        model.mkdir(parents=True)
-        instance = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
+        self.stage("main")
+
+    def stage(self, name: str) -> None:
+        model = self.paths.root / "models/tiny-a"
+        model.mkdir(parents=True, exist_ok=True)
+        instance = Instance(name=name, model="tiny-a", port=5005, accelerator="cpu")
 
         def rendered(number: int) -> Rendered:
             return render(instance, [], StoredModel(str(model), "r"), "image", ReleaseSettings(), number=number)
 
-        releases.stage(self.paths, "main", rendered(0).release.id, rendered, pytest.fail)
-        releases.activate(self.paths, "main", 1)
-        releases.commit(self.paths, "main", 1)
+        releases.stage(self.paths, name, rendered(0).release.id, rendered, pytest.fail)
+        releases.activate(self.paths, name, 1)
+        releases.commit(self.paths, name, 1)
 
     def systemctl(self, *arguments: str) -> str:
         self.calls.append(arguments)
@@ -159,6 +164,16 @@ def test_files_are_repaired_before_the_start(machine: Machine) -> None:
     assert machine.paths.unit("main").read_text() == good
     assert "repaired from" in report.outcome
     assert machine.done[-1] == "start --no-block vllm@main.service"
+
+
+def test_an_environment_that_is_no_text_is_repaired_too(machine: Machine) -> None:
+    """Evidence and last words mask its secrets: they read it before it is repaired."""
+    good = machine.paths.env("main").read_bytes()
+    machine.paths.env("main").write_bytes(b"\xff\xfe")
+    machine.is_seen(health.DEAD, "failed")
+    report = machine.ladder().recover("main")
+    assert machine.paths.env("main").read_bytes() == good
+    assert "repaired from" in report.outcome
 
 
 def test_what_the_last_start_said_of_itself_is_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,6 +268,24 @@ def test_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> No
     assert cli.main(["recover", "main", "--arm", "--json"], machine.paths) == 0
     assert json.loads(capsys.readouterr().out)["changed"] is True
     assert cli.main(["recover", "nobody"], machine.paths) == 2
+
+
+def test_the_command_does_what_it_is_told_to_every_instance(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.stage("side")
+
+    def known() -> list[State]:
+        return [state.read(machine.paths, name) for name in ("main", "side")]
+
+    cli.main(["recover", "--disarm"], machine.paths)
+    assert [one.armed for one in known()] == [False, False]
+    cli.main(["recover", "--arm"], machine.paths)
+    assert [one.armed for one in known()] == [True, True]
+    for one in known():
+        state.write(machine.paths, replace(one, breaker=Breaker("2026-05-04T03:00:00Z", "why")))
+    assert cli.main(["recover", "--reset"], machine.paths) == 0
+    assert [one.breaker for one in known()] == [None, None]
 
 
 def test_a_death_costs_budget_and_a_failed_start_does_not(machine: Machine) -> None:
