@@ -43,7 +43,7 @@ options:
     type: int
     default: 5
   webhook:
-    description: Gets a POST with JSON when a breaker opens. Its address may hold a secret.
+    description: Gets a POST with JSON when a breaker opens. Its path may hold a secret; a user and password it cannot.
     type: str
     default: ""
   mail_to:
@@ -55,7 +55,9 @@ options:
     type: str
     default: ""
   alertmanager:
-    description: The address of an Alertmanager, which gets an alert by its API v2 then.
+    description:
+      - The address of an Alertmanager that asks for no password, which gets an alert by its API v2 then. It stands
+        until the breaker is closed, 30 days at most.
     type: str
     default: ""
   doctor_off:
@@ -104,7 +106,6 @@ files:
 """
 
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -112,6 +113,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils import recover
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Thresholds
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import alerts
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import RECOVERY_PATH, Paths
 
@@ -148,9 +150,9 @@ def problems(params: dict) -> list[str]:
     if params["free_percent"] > 90:
         found.append(f"free_percent is {params['free_percent']}: must be 90 or less")
     for key in SECRET:
-        parts = urlsplit(params[key])
-        if params[key] and (parts.scheme not in ("http", "https") or not parts.hostname):
-            found.append(f"{key} must be an address that begins with http:// or https://, and a host")
+        # Its value may hold a secret, and is not repeated.
+        if params[key] and not alerts.usable(params[key]):
+            found.append(f"{key} cannot be used: {alerts.NO_ADDRESS}")
     for key in ("mail_to", "mail_from"):
         if any(character in params[key] for character in "\r\n"):
             found.append(f"{key} must be of one line")

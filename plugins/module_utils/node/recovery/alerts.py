@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from email.message import EmailMessage
 from typing import Any
+from urllib.parse import urlsplit
 
 from ... import commands
 from ...commands import Outcome
+from ..drains import format_time
 from .settings import Settings
 
 SCHEMA = 1
@@ -26,6 +30,13 @@ TIMEOUT = 10.0
 
 LARGEST_MAIL = 3500
 """Bytes: sendmail takes it on its standard input, which holds PIPE_BUF."""
+
+LASTS = timedelta(days=30)
+"""For which an alert stands in Alertmanager, unless the breaker is closed before. Without an end it would resolve
+itself after resolve_timeout (5 minutes), as nobody sends it again. Source: postAlertsHandler in api/v2/api.go of
+prometheus/alertmanager."""
+
+NO_ADDRESS = "only http:// and https:// with a host are known, without user, password or blanks"
 
 Run = Callable[..., Outcome]
 
@@ -50,30 +61,47 @@ class Alert:
         return {"schema": SCHEMA, "event": "recovery-gave-up", "title": self.title, **asdict(self)}
 
 
-def send(settings: Settings, alert: Alert, done: Mapping[str, str], run: Run = commands.run) -> dict[str, str]:
+def open_channels(settings: Settings, done: Mapping[str, str]) -> list[str]:
+    """The channels that are set and have not got an alert yet: nobody may have got to it, or one was set later."""
+    set_now = {"webhook": settings.webhook, "mail": settings.mail_to, "alertmanager": settings.alertmanager}
+    return [name for name, address in set_now.items() if address and done.get(name) != SENT]
+
+
+def send(
+    settings: Settings, alert: Alert, done: Mapping[str, str], now: datetime, run: Run = commands.run
+) -> dict[str, str]:
     """Send an alert by every channel that has not got it yet. Returns what came of each; raises nothing."""
-    channels: dict[str, tuple[str, Callable[[], None]]] = {
-        "webhook": (settings.webhook, lambda: _post(settings.webhook, alert.to_json())),
-        "mail": (settings.mail_to, lambda: _mail(settings, alert, run)),
-        "alertmanager": (settings.alertmanager, lambda: _post(_alerts_url(settings), [for_alertmanager(alert)])),
+    channels: dict[str, Callable[[], None]] = {
+        "webhook": lambda: _post(settings.webhook, alert.to_json()),
+        "mail": lambda: _mail(settings, alert, run),
+        "alertmanager": lambda: _post(_alerts_url(settings), [for_alertmanager(alert, now + LASTS)]),
     }
-    outcomes = {}
-    for name, (address, act) in channels.items():
-        if not address:
-            continue
-        outcomes[name] = done.get(name, "")
-        if outcomes[name] != SENT:
-            try:
-                act()
-                outcomes[name] = SENT
-            except (OSError, ValueError) as error:
-                # Neither the address, which may hold a secret, nor a page of HTML.
-                outcomes[name] = f"failed: {getattr(error, 'reason', None) or error}"[:200].replace(address, "***")
+    outcomes = dict(done)
+    for name in open_channels(settings, done):
+        outcomes[name] = _outcome(channels[name])
     return outcomes
 
 
-def for_alertmanager(alert: Alert) -> dict[str, Any]:
-    """An alert as Alertmanager's API v2 takes it. Source: api/v2/openapi.yaml of prometheus/alertmanager."""
+def resolve(settings: Settings, host: str, instance: str, since: str, now: datetime) -> str:
+    """Take an alert back from Alertmanager, the only one that keeps it. Returns what came of it; raises nothing."""
+    words = f"the breaker of {instance} on {host} was closed"
+    alert = for_alertmanager(Alert(host, instance, "", "", since, (), ""), now)
+    alert["annotations"] = {"summary": words, "description": words}
+    return _outcome(lambda: _post(_alerts_url(settings), [alert]))
+
+
+def _outcome(act: Callable[[], None]) -> str:
+    """What came of telling somebody: no page of HTML."""
+    try:
+        act()
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        return f"failed: {getattr(error, 'reason', None) or str(error) or type(error).__name__}"[:200]
+    return SENT
+
+
+def for_alertmanager(alert: Alert, until: datetime) -> dict[str, Any]:
+    """An alert as Alertmanager's API v2 takes it; one whose end is past is resolved. Source: api/v2/openapi.yaml of
+    prometheus/alertmanager."""
     return {
         "labels": {
             "alertname": "InferenceRecoveryGaveUp",
@@ -87,6 +115,7 @@ def for_alertmanager(alert: Alert) -> dict[str, Any]:
         },
         "annotations": {"summary": alert.title, "description": alert.reason},
         "startsAt": alert.since,
+        "endsAt": format_time(until),
     }
 
 
@@ -94,18 +123,34 @@ def _alerts_url(settings: Settings) -> str:
     return f"{settings.alertmanager.rstrip('/')}/api/v2/alerts"
 
 
-def _post(url: str, body: Any) -> None:
-    """Raises OSError, of which urllib's errors are, and ValueError for an address that is none."""
-    data = json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method="POST")
-    if request.type not in ("http", "https"):
-        raise ValueError("only http:// and https:// are known")
+def usable(url: str) -> bool:
+    """Whether an alert could be sent to an address."""
     try:
+        parts = urlsplit(url)
+        # Asking for a port that is no number raises.
+        plain = parts.port is None or parts.port > 0
+    except ValueError:
+        return False
+    blank = any(character.isspace() or not character.isprintable() for character in url)
+    return (
+        parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc and plain and not blank
+    )
+
+
+def _post(url: str, body: Any) -> None:
+    """Raises OSError, of which urllib's errors are, and HTTPException."""
+    if not usable(url):
+        raise OSError(NO_ADDRESS)
+    try:
+        request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
         # On a node there is nothing of Ansible's, its way to open an address neither.
         with urllib.request.build_opener().open(request, timeout=TIMEOUT):
             return
     except urllib.error.HTTPError as error:
         raise OSError(f"HTTP {error.code}") from error
+    except (http.client.InvalidURL, ValueError) as error:
+        # Their words repeat the address, which may hold a secret.
+        raise OSError(NO_ADDRESS) from error
 
 
 def _mail(settings: Settings, alert: Alert, run: Run) -> None:

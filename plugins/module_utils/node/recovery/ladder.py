@@ -91,9 +91,12 @@ class Ladder:
                 self._paths.deaths(name).unlink()
                 changed = True
             lifted = drains.undrain(self._paths, name, drains.RECOVERY, self._now())
-            started = lifted.changed and self._start_again(name)
+            # Its drain may be a person's: then giving up has made none.
+            started = (lifted.changed or before.breaker is not None) and self._start_again(name)
             if changed or lifted.changed:
                 self._say(name, "reset", "its breaker is closed and its budget is whole", journal.NOTICE)
+            if before.breaker and self._settings.alertmanager:
+                self._resolve(name, before.breaker)
             return changed or lifted.changed or started
 
     def arm(self, name: str, armed: bool) -> bool:
@@ -104,6 +107,12 @@ class Ladder:
         state.write(self._paths, replace(before, armed=armed))
         self._say(name, "arm" if armed else "disarm", f"recovery is {'armed' if armed else 'disarmed'}", journal.NOTICE)
         return True
+
+    def _resolve(self, name: str, breaker: Breaker) -> None:
+        """Take its alert back. Where none got there, that changes nothing."""
+        outcome = alerts.resolve(self._settings, socket.gethostname(), name, breaker.since, self._now())
+        if outcome != alerts.SENT:
+            self._say(name, "reset", f"its alert stays in Alertmanager: {outcome}", journal.WARNING)
 
     def _start_again(self, name: str) -> bool:
         unit = unit_name(name)
@@ -126,7 +135,11 @@ class Ladder:
             outcome = self._act(name, seen, decision, kept)
         except (acts.ActError, systemd.SystemdError, OSError, DockerError, DockerUnavailable) as error:
             outcome = f"failed: {error}"
-        known = state.read(self._paths, name) if decision.act == policy.GIVE_UP else known.with_step(step)
+        # Anew: giving up has opened the breaker.
+        known = state.read(self._paths, name)
+        if known.steps[-1:] != (step,):
+            # Neither disk nor memory took it.
+            known = known.with_step(step)
         done = replace(step, outcome=outcome)
         self._remember(replace(known, steps=(*known.steps[:-1], done)))
         self._say(name, decision.act, outcome, journal.NOTICE, verdict=seen.situation.verdict)
@@ -154,7 +167,7 @@ class Ladder:
         return "; ".join([*done, "started anew"])
 
     def _give_up(self, name: str, seen: Seen, decision: Decision, kept: str) -> str:
-        """Keep requests away, open the breaker, tell people, and end a loop of starts that cannot succeed."""
+        """Keep requests away, open the breaker, end a loop of starts that cannot succeed, and tell people."""
         now = format_time(self._now())
         notes = []
         try:
@@ -163,19 +176,23 @@ class Ladder:
         except (drains.Held, OSError) as error:
             notes.append(f"not drained: {error}")
         self._remember(replace(state.read(self._paths, name), breaker=Breaker(now, decision.reason)))
+        # Before the alerts, which may take half a minute, and whatever comes of it.
+        if decision.futile and seen.situation.unit_state == "activating":
+            try:
+                systemd.systemctl("stop", "--no-block", unit_name(name))
+                notes.append("stopped: its starts fail")
+            except systemd.SystemdError as error:
+                notes.append(f"not stopped: {error}")
         sent = self._alert(seen, Breaker(now, decision.reason), kept)
         notes += [f"{channel}: {outcome}" for channel, outcome in sent.items()] or [
             "nobody is alerted: no channel is set"
         ]
-        if decision.futile and seen.situation.unit_state == "activating":
-            systemd.systemctl("stop", "--no-block", unit_name(name))
-            notes.append("stopped: its starts fail")
         return "; ".join(notes)
 
     def _tell_late(self, seen: Seen) -> None:
-        """Send what could not be sent when the breaker opened."""
+        """Send what was not sent when the breaker opened: it failed, was cut off, or its channel was set later."""
         breaker = seen.situation.state.breaker
-        if breaker and any(outcome != alerts.SENT for outcome in breaker.alerts.values()):
+        if breaker and alerts.open_channels(self._settings, breaker.alerts):
             self._alert(seen, breaker, "")
 
     def _alert(self, seen: Seen, breaker: Breaker, kept: str) -> dict[str, str]:
@@ -190,7 +207,7 @@ class Ladder:
             steps,
             kept,
         )
-        sent = alerts.send(self._settings, alert, breaker.alerts, self._run)
+        sent = alerts.send(self._settings, alert, breaker.alerts, self._now(), self._run)
         self._remember(replace(known, breaker=replace(breaker, alerts=sent)))
         return sent
 
@@ -211,9 +228,10 @@ class Ladder:
         return str(where)
 
     def _remember(self, known: State) -> None:
-        """A disk that takes nothing must not keep an engine down."""
+        """A disk that takes nothing must not keep an engine down. Whether it is armed is for people to say, perhaps
+        since this run began."""
         try:
-            state.write(self._paths, known)
+            state.write(self._paths, replace(known, armed=state.read(self._paths, known.instance).armed))
         except OSError as error:
             self._say(known.instance, "state", f"cannot be remembered: {error}", journal.WARNING)
 

@@ -98,6 +98,12 @@ def test_all_mistakes_are_told_at_once(call: Call, fake: Systemd, paths: Paths) 
     assert fake.calls == [] and not paths.etc.exists()
 
 
+@pytest.mark.parametrize("address", ["https://ops:s3cret@example.org/", "http://example.org:s3cret/", "http://[s3cret"])
+def test_an_address_with_a_password_is_refused_and_not_repeated(call: Call, fake: Systemd, address: str) -> None:
+    result = call(node_recovery, alertmanager=address)
+    assert result["failed"] is True and "alertmanager" in result["msg"] and "s3cret" not in result["msg"]
+
+
 def test_without_the_node_tool_nothing_is_installed(call: Call, fake: Systemd, paths: Paths) -> None:
     paths.command.unlink()
     assert "site.yml" in call(node_recovery)["msg"]

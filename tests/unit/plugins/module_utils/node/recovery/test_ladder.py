@@ -257,6 +257,61 @@ def test_an_alert_that_could_not_be_sent_is_sent_later(machine: Machine, monkeyp
     assert breaker and breaker.alerts == {"webhook": "sent"}
 
 
+def test_an_alert_that_nobody_got_to_and_a_channel_that_is_set_later(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(alerts, "_post", lambda url, _body: told.append(url))
+    machine.settings = Settings(webhook="http://example.org/")
+    # Killed between the breaker and the alert.
+    state.write(machine.paths, State("main", breaker=Breaker("2026-05-04T03:00:00Z", "why")))
+    machine.is_seen(health.HUNG)
+    machine.ladder().recover("main")
+    assert told == ["http://example.org/"]
+    machine.settings = replace(machine.settings, alertmanager="http://example.org:9093")
+    machine.ladder().recover("main")
+    machine.ladder().recover("main")
+    assert told[1:] == ["http://example.org:9093/api/v2/alerts"]
+    machine.ladder().reset("main")
+    assert told[2:] == ["http://example.org:9093/api/v2/alerts"]
+
+
+def test_a_loop_of_starts_is_ended_before_the_alert_and_whatever_comes_of_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.settings = Settings(webhook="http://example.org/")
+    ended: list[list[str]] = []
+    monkeypatch.setattr(alerts, "_post", lambda _url, _body: ended.append(machine.done))
+    (machine.paths.root / "models/tiny-a").rmdir()
+    files.write_json(machine.paths.starts("main"), {"schema": 1, "attempt": 2})
+    machine.is_seen(health.DEAD, "activating")
+    machine.ladder().recover("main")
+    assert ended == [["stop --no-block vllm@main.service"]]
+
+
+def test_a_reset_starts_an_engine_whose_drain_is_a_persons(machine: Machine) -> None:
+    drains.drain(machine.paths, ["main"], drains.Drain("jane", "disk", format_time(machine.time)))
+    state.write(machine.paths, State("main", breaker=Breaker("2026-05-04T03:00:00Z", "why")))
+    machine.is_seen(health.DEAD, "failed")
+    assert machine.ladder().reset("main")
+    assert machine.done[-1] == "start --no-block vllm@main.service"
+    drain = drains.read(machine.paths, "main", machine.time)
+    assert drain and drain.owner == "jane"
+    # Where there was nothing to reset, what a person has stopped stays so.
+    machine.is_seen(health.STOPPED, "inactive")
+    assert not machine.ladder().reset("main")
+    assert machine.done == []
+
+
+def test_who_disarms_it_in_the_middle_of_a_step_is_heard(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine.is_seen(health.HUNG)
+    ladder = machine.ladder()
+    monkeypatch.setattr(acts, "stop", lambda _name, _docker: machine.ladder().arm("main", False))
+    ladder.recover("main")
+    known = state.read(machine.paths, "main")
+    assert not known.armed and known.steps[-1].outcome == "started anew"
+
+
 def test_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.is_seen(health.HUNG)
     machine.ladder().recover("main")
