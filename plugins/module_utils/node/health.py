@@ -34,7 +34,7 @@ DEAD = "dead"
 """Nobody listens although it should, or its starts fail."""
 
 WRONG = "wrong"
-"""It answers what does not count: another model, an error, or another process on its port."""
+"""It answers what does not count: another model, errors over and over, or another process on its port."""
 
 UNKNOWN = "unknown"
 """Cannot be told: the key is refused, the counters cannot be read, or too little has been seen yet."""
@@ -55,10 +55,14 @@ HANG_SILENCES = 3
 """Probes in a row to which nothing answered, /metrics neither: about 40 s. An API server that is merely busy took
 2.3 s; one that is paused or stopped leaves no counters that could tell a hang."""
 
+ERRORS = 2
+"""Probes in a row that an HTTP error answers: a single one may be the request's own misfortune, and a restart costs all
+others theirs."""
+
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict and why. `pending` says that the next probe may turn it into a hang."""
+    """A verdict and why. `pending` says that the next probe may turn it into one that condemns."""
 
     verdict: str
     detail: str
@@ -74,6 +78,7 @@ class History:
         self._last: metrics.Sample | None = None
         self._timeouts = 0
         self._silences = 0
+        self._errors = 0
 
     def judge(self, observation: Observation) -> Finding:
         """The verdict after one more probe."""
@@ -85,10 +90,20 @@ class History:
 
     def _judge(self, observation: Observation) -> Finding:
         if observation.seen is Seen.NOTHING:
+            self._errors = 0
             return self._no_answer(observation)
         self._last, self._timeouts, self._silences = None, 0, 0
+        if observation.seen is Seen.ERROR:
+            return self._error(observation.detail)
+        self._errors = 0
         verdict = {Seen.TOKEN: HEALTHY, Seen.FULL: BUSY, Seen.WRONG: WRONG, Seen.REFUSED: DEAD, Seen.UNCLEAR: UNKNOWN}
         return Finding(verdict[observation.seen], observation.detail, observation.latency_ms)
+
+    def _error(self, detail: str) -> Finding:
+        self._errors += 1
+        if self._errors >= ERRORS:
+            return Finding(WRONG, f"{detail}, {self._errors} times in a row")
+        return Finding(UNKNOWN, f"{detail}: once more, and it counts as wrong", pending=True)
 
     def _no_answer(self, observation: Observation) -> Finding:
         moved = self._progress(observation.samples)
@@ -122,14 +137,17 @@ class History:
         return None if not steps or None in steps else False
 
 
-def of_unit(properties: dict[str, str] | None, attempt: int) -> Finding | None:
+def of_unit(properties: dict[str, str] | None, attempt: int, *, declared: bool = False) -> Finding | None:
     """What systemd says of an instance that needs no probe; None where it should serve, or systemd does not say.
 
-    `properties` as systemd.show() gives them (wait.PROPERTIES), `attempt` the number of starts without success.
+    `properties` as systemd.show() gives them (wait.PROPERTIES), `attempt` the number of starts without success,
+    `declared` whether the inventory has it and it was started: then somebody else has deleted a unit that is gone.
     """
     if properties is None or properties["ActiveState"] in ("active", "reloading", "refreshing"):
         return None
     state, text = judge(properties, attempt)
+    if declared and (properties["ActiveState"], properties["LoadState"]) == ("inactive", "not-found"):
+        return Finding(DEAD, text)
     if properties["ActiveState"] in ("inactive", "deactivating") and properties.get("Job", "0") in ("", "0"):
         return Finding(STOPPED, text)
     return Finding(STARTING if state == "loading" else DEAD, text)

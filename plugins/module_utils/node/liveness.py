@@ -40,6 +40,8 @@ class Seen(Enum):
     TOKEN = "token"
     FULL = "full"
     WRONG = "wrong"
+    ERROR = "error"
+    """An HTTP status that is none of an engine that works."""
     REFUSED = "refused"
     """Nobody listens on the port."""
     NOTHING = "nothing"
@@ -133,8 +135,10 @@ async def _complete(target: Target, limit: float) -> Observation:
 def _meaning(status: int) -> Seen:
     if status in _BUSY:
         return Seen.FULL
-    # Whose key is wrong cannot be told: perhaps only our file is newer than the engine.
-    return Seen.UNCLEAR if status in _KEY_REFUSED else Seen.WRONG
+    if status in _KEY_REFUSED:
+        # Whose key is wrong cannot be told: perhaps only our file is newer than the engine.
+        return Seen.UNCLEAR
+    return Seen.WRONG if status == http.HTTPStatus.OK else Seen.ERROR
 
 
 async def _scrape(target: Target) -> _Scrape:

@@ -116,7 +116,11 @@ class Prober:
         if invocation != self.invocation:
             self.invocation = invocation
             self._history = History()
-        return health.of_unit(shown[unit], attempts.count(self._paths, self._name))
+        return health.of_unit(shown[unit], attempts.count(self._paths, self._name), declared=self._declared())
+
+    def _declared(self) -> bool:
+        """Whether its unit should be there. What removes an instance takes its declaration before its unit is gone."""
+        return self._paths.instance(self._name).exists() and releases.active_number(self._paths, self._name) is not None
 
     async def _stranger(self, target: Target, release: Release) -> str:
         self._owner_due = time.monotonic() + OWNER_INTERVAL

@@ -84,7 +84,9 @@ def stop(name: str, docker: Docker) -> None:
     Raises ActError, SystemdError.
     """
     unit = unit_name(name)
-    systemd.systemctl("stop", "--no-block", unit)
+    # systemd calls it an error to stop one whose file was deleted and that has ended.
+    if systemd.active_state(unit) != "inactive":
+        systemd.systemctl("stop", "--no-block", unit)
     # The supervisor sees the death and ends; one that is paused is thawed by this and dies.
     _remove(name, docker)
     deadline = time.monotonic() + STOP_SECONDS

@@ -80,6 +80,19 @@ def test_other_answers(seen: Seen, verdict: str) -> None:
     assert verdicts(Observation(seen, "")) == [verdict]
 
 
+ERROR = Observation(Seen.ERROR, "HTTP 500")
+
+
+def test_a_single_http_error_condemns_nobody() -> None:
+    """An engine under load that failed one request serves hundreds of others."""
+    first = History().judge(ERROR)
+    assert (first.verdict, first.pending) == ("unknown", True)
+    assert verdicts(ERROR, ERROR) == ["unknown", "wrong"]
+    for between in (TOKEN, Observation(Seen.FULL, ""), SILENT):
+        assert verdicts(ERROR, between, ERROR)[-1] == "unknown"
+    assert verdicts(ERROR, verdict="wrong") == ["wrong"]
+
+
 @pytest.mark.parametrize("condemned", ["hung", "dead", "wrong"])
 def test_what_is_condemned_stays_so_until_there_is_evidence(condemned: str) -> None:
     """A hang must not be forgotten for a scrape that failed."""
@@ -91,6 +104,15 @@ def test_what_is_condemned_stays_so_until_there_is_evidence(condemned: str) -> N
 def unit(active: str, sub: str = "", restarts: int = 0, **more: str) -> dict[str, str]:
     properties = {"LoadState": "loaded", "ActiveState": active, "SubState": sub, "NRestarts": str(restarts), "Job": ""}
     return {**properties, "StatusText": "", "Result": "success", **more}
+
+
+def test_a_unit_that_was_deleted_is_no_stop_on_purpose() -> None:
+    gone = unit("inactive", LoadState="not-found")
+    finding = of_unit(gone, 0, declared=True)
+    assert finding and finding.verdict == "dead"
+    for stopped in (unit("inactive"), unit("deactivating", LoadState="not-found")):
+        finding = of_unit(stopped, 0, declared=True)
+        assert finding and finding.verdict == "stopped"
 
 
 @pytest.mark.parametrize(
@@ -108,6 +130,7 @@ def unit(active: str, sub: str = "", restarts: int = 0, **more: str) -> dict[str
         # On purpose.
         (unit("inactive"), 0, "stopped"),
         (unit("deactivating", "stop-sigterm"), 0, "stopped"),
+        # It is being removed, or was never started.
         (unit("inactive", LoadState="not-found"), 0, "stopped"),
         # A restart on purpose, and a start that waits for Docker.
         (unit("deactivating", "stop-sigterm", Job="7"), 0, "starting"),

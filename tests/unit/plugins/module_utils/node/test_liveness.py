@@ -100,8 +100,8 @@ def test_another_model(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("status", "seen"),
     [
-        (404, Seen.WRONG),
-        (500, Seen.WRONG),
+        (404, Seen.ERROR),
+        (500, Seen.ERROR),
         (503, Seen.FULL),
         (429, Seen.FULL),
         (401, Seen.UNCLEAR),

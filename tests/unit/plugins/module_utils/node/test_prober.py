@@ -127,6 +127,19 @@ def test_a_stopped_engine_is_not_probed(one: Prober, engine: Engine, unit: Unit)
     assert engine.completions == []
 
 
+def test_a_unit_that_was_deleted_is_missed_where_the_instance_is_declared(
+    one: Prober, unit: Unit, paths: Paths
+) -> None:
+    """Its engine ended with exit status 0: systemd calls that a stop."""
+    unit.properties.update(LoadState="not-found", ActiveState="inactive", SubState="dead")
+    assert verdicts(one) == ["stopped"]
+    paths.instance("main").parent.mkdir(parents=True)
+    paths.instance("main").write_text("{}")
+    assert verdicts(one) == ["dead"]
+    paths.active("main").unlink()
+    assert verdicts(one) == ["stopped"]
+
+
 def test_a_stranger_on_the_port(one: Prober, engine: Engine, docker: FakeDocker, proc: FakeProc) -> None:
     """Somebody who answers like the engine, but is not in its container."""
     docker.create("vllm-main", never_listens=True, port=0)
@@ -194,4 +207,6 @@ def test_the_key_is_sent_and_never_told(one: Prober, engine: Engine, paths: Path
     assert verdicts(one) == ["healthy"]
     engine.raw = b"HTTP/1.1 500 No\r\nContent-Length: 12\r\n\r\nsecret-key-1"
     finding = asyncio.run(one.round())
-    assert finding.verdict == "wrong" and finding.detail.endswith("HTTP 500: ***")
+    assert finding.verdict == "unknown" and "HTTP 500: ***" in finding.detail
+    finding = asyncio.run(one.round())
+    assert finding.verdict == "wrong" and "HTTP 500: ***" in finding.detail

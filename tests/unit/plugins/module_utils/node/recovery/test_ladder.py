@@ -166,6 +166,22 @@ def test_files_are_repaired_before_the_start(machine: Machine) -> None:
     assert machine.done[-1] == "start --no-block vllm@main.service"
 
 
+def test_a_unit_that_was_deleted_is_started_again_though_systemd_would_not_stop_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.paths.unit("main").unlink()
+    machine.is_seen(health.DEAD, "inactive")
+
+    def systemctl(*arguments: str) -> str:
+        if arguments[0] == "stop":
+            raise systemd.SystemdError("Unit vllm@main.service not loaded.")
+        return machine.systemctl(*arguments)
+
+    monkeypatch.setattr(systemd, "systemctl", systemctl)
+    machine.ladder().recover("main")
+    assert machine.done[-1] == "start --no-block vllm@main.service" and machine.paths.unit("main").exists()
+
+
 def test_an_environment_that_is_no_text_is_repaired_too(machine: Machine) -> None:
     """Evidence and last words mask its secrets: they read it before it is repaired."""
     good = machine.paths.env("main").read_bytes()
