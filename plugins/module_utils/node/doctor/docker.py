@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ... import cdi, container_gpus
 from ..docker_api import DockerError, DockerUnavailable
+from ..recovery import look
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .driver import NO_GPU, applies
 from .host import TOOL_TIMEOUT, Host
@@ -19,7 +20,8 @@ def answers(host: Host) -> Finding:
     except (DockerUnavailable, DockerError) as error:
         if not host.releases() and not host.docker.path.exists():
             return Finding(OK, "does not apply: there is no Docker, and no instance")
-        return Finding(FAIL, str(error), "systemctl restart docker: engines go on (live-restore)")
+        ends = "engines go on (live-restore)" if look.live_restore(host.paths) else "it ends engines (no live-restore)"
+        return Finding(FAIL, str(error), f"systemctl restart docker: {ends}")
     return Finding(OK, "answers")
 
 

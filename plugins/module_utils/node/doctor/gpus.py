@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from ...gpu import xid, xid_actions
+from ..recovery import gpus as recovery_gpus
+from ..recovery import state as recovered
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import Host
 
@@ -96,10 +99,13 @@ def memory(host: Host) -> Finding:
 
 
 def xids(host: Host) -> Finding:
-    """What the driver wrote to the kernel's log since it was loaded, judged by a table."""
+    """What the driver wrote to the kernel's log since it was loaded and the recovery last reset the GPU, judged by a
+    table."""
     if not host.has_gpus():
         return Finding(OK, "does not apply: there is no NVIDIA GPU")
     found, errors = xid.recent(host.kernel_log())
+    resets = _resets(host)
+    found = [one for one in found if one.time_s is None or one.time_s > resets.get(one.pci_bus_id or "", -1.0)]
     fails, warns, harmless = [], [], 0
     for number, address, text in dict.fromkeys((one.xid, one.pci_bus_id, one.text) for one in found):
         meaning = xid_actions.meaning(number, text)
@@ -114,6 +120,18 @@ def xids(host: Host) -> Finding:
     unique_fails, unique_warns = list(dict.fromkeys(fails)), list(dict.fromkeys(warns))
     fine = f"none that matters ({harmless} of applications)" if harmless else "none"
     return _verdict(unique_fails, unique_warns, fine, "drain; reset the GPU or reboot; twice the same: replace it")
+
+
+def _resets(host: Host) -> dict[str, float]:
+    """When the recovery last reset a GPU, by its address, in seconds since boot."""
+    now = datetime.now(UTC)
+    found: dict[str, float] = {}
+    for name, release in host.releases().items():
+        known = recovered.read(host.paths, name)
+        if since := recovery_gpus.since_reset(known, now):
+            for gpu in recovery_gpus.used_by(release, host.gpus()["gpus"]):
+                found[str(gpu["pci_bus_id"])] = max(since, found.get(str(gpu["pci_bus_id"]), 0.0))
+    return found
 
 
 def throttle(host: Host) -> Finding:

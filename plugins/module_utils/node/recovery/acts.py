@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...commands import Outcome
-from ...paths import container_name, unit_name
-from .. import systemd
+from ...gpu_settings.apply import NoAnswer
+from ...paths import Paths, container_name, unit_name
+from .. import gpu_boot, systemd
 from ..docker_api import Docker, DockerError, DockerUnavailable
 
 DOCKER_UNITS = ("docker.socket", "docker.service")
@@ -137,3 +138,12 @@ def reset_gpus(gpus: Sequence[dict[str, Any]], run: Run) -> str:
         words = outcome.message or outcome.stdout.strip() or outcome.stderr.strip()
         raise ActError(f"the reset of {', '.join(addresses)} failed: {words}")
     return f"reset {', '.join(addresses)}"
+
+
+def apply_gpu_settings(paths: Paths) -> list[str]:
+    """Set the GPUs as the role wants them. Returns what failed: an engine at other clocks is better than none."""
+    try:
+        failures = gpu_boot.apply(paths).failures
+    except (NoAnswer, OSError, ValueError) as error:
+        failures = [str(error)]
+    return [f"its GPU settings: {'; '.join(failures)}"] if failures else []

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from ...gpu import xid, xid_actions
 from ...pci import sort_key
 from ...release import Release
+from ..drains import parse_time
+from .state import State
 
 Gpus = Sequence[Mapping[str, Any]]
 
@@ -34,6 +38,17 @@ def _numbered(gpus: Gpus) -> dict[str, str]:
         return {gpu["pci_bus_id"]: str(gpu["index"]) for gpu in own}
     addresses = sorted((gpu["pci_bus_id"] for gpu in own), key=sort_key)
     return {address: str(number) for number, address in enumerate(addresses)}
+
+
+def since_reset(known: State, now: datetime) -> float:
+    """When the GPUs of an instance were last reset, in seconds since boot, as the kernel counts; 0 where they were not,
+    or before this boot."""
+    try:
+        ago = (now - parse_time(known.gpus_reset)).total_seconds()
+    except ValueError:
+        return 0.0
+    # Of the future: the clock was set back, and nobody knows when it was.
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - ago) if ago >= 0 else 0.0
 
 
 def asked_for(log: str, addresses: Collection[str], since: float, missing: Collection[str] = ()) -> tuple[str, str]:

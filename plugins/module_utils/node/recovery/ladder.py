@@ -22,7 +22,7 @@ from ..docker_api import Docker, DockerError, DockerUnavailable
 from ..drains import Drain, format_time
 from . import acts, alerts, evidence, managed, models, policy, state
 from .look import Seen, look
-from .policy import Decision
+from .policy import Decision, Situation
 from .settings import Settings
 from .state import Breaker, State, Step
 
@@ -73,19 +73,30 @@ class Ladder:
         """Take the next step for an instance, if one is due. Raises SystemdError, OSError."""
         with self._alone():
             for _time in range(TIMES):
-                seen = look(self._paths, name, self._now(), self._docker, self._run)
-                decision = policy.decide(seen.situation, self._settings, self._now(), by_hand=by_hand)
+                seen, decision = self._decide(name, by_hand)
                 report = self._take(name, seen, decision)
                 if decision.act != policy.DOCKER or not report.changed:
                     break
             return report
+
+    def preview(self, name: str) -> Report:
+        """What recovering it by hand would do now, and why; it does nothing. Raises SystemdError."""
+        _seen, decision = self._decide(name, by_hand=True)
+        return Report(name, decision.act, decision.reason, changed=False)
+
+    def _decide(self, name: str, by_hand: bool) -> tuple[Seen, Decision]:
+        def held(now: Situation) -> str:
+            return policy.held(now, self._settings, by_hand=by_hand)
+
+        seen = look(self._paths, name, self._now(), self._docker, self._run, held)
+        return seen, policy.decide(seen.situation, self._settings, self._now(), by_hand=by_hand)
 
     def reset(self, name: str) -> bool:
         """Close the breaker, give back the whole budget, lift the drain that giving up made, and start the engine
         where systemd has given up. Returns whether anything changed. Raises SystemdError, OSError."""
         with self._alone():
             before = state.read(self._paths, name)
-            changed = state.write(self._paths, State(name, before.armed, total=before.total)) and before.steps != ()
+            changed = state.write(self._paths, self._renewed(before)) and before.steps != ()
             changed = changed or before.breaker is not None
             if self._paths.deaths(name).exists():
                 self._paths.deaths(name).unlink()
@@ -107,6 +118,10 @@ class Ladder:
         state.write(self._paths, replace(before, armed=armed))
         self._say(name, "arm" if armed else "disarm", f"recovery is {'armed' if armed else 'disarmed'}", journal.NOTICE)
         return True
+
+    def _renewed(self, known: State) -> State:
+        """A state without steps and breaker."""
+        return State(known.instance, known.armed, total=known.total, gpus_reset=known.gpus_reset)
 
     def _resolve(self, name: str, breaker: Breaker) -> None:
         """Take its alert back. Where none got there, that changes nothing."""
@@ -160,6 +175,10 @@ class Ladder:
         if decision.act == policy.RESET:
             try:
                 done.append(acts.reset_gpus([dict(gpu) for gpu in seen.gpus], self._run))
+                known = state.read(self._paths, name)
+                self._remember(replace(known, gpus_reset=format_time(self._now())))
+                # A reset undoes them, and what sets them comes once at boot.
+                done += acts.apply_gpu_settings(self._paths)
             except acts.ActError as error:
                 # It is started all the same: the next round sees whether that was enough.
                 done.append(str(error))

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from ...paths import Paths, unit_name
 from ...release import Release
 from .. import attempts, drains, health, lock, probe_state, releases, systemd, wait
 from ..docker_api import Docker
-from ..drains import parse_time
 from . import acts, gpus, managed, models, policy, state
 from .gpus import Gpus
 from .managed import Wrong
@@ -47,18 +45,19 @@ class Seen:
     gpus: list[Mapping[str, Any]]
 
 
-def look(paths: Paths, name: str, now: datetime, docker: Docker, run: Run) -> Seen:
-    """How an instance stands. Takes a minute at most, where everything hangs. Raises SystemdError."""
+def look(
+    paths: Paths, name: str, now: datetime, docker: Docker, run: Run, held: Callable[[Situation], str] = lambda _now: ""
+) -> Seen:
+    """How an instance stands. Takes a minute at most, where everything hangs. Raises SystemdError.
+
+    `held` tells why nothing may be done: then the GPUs are not asked, and no GPU has a say.
+    """
     unit = systemd.show([unit_name(name)], ["ActiveState", "InvocationID"])[unit_name(name)]
     probe = probe_state.read(paths, name)
     release, broken = _release(paths, name)
     wrong = managed.verify(paths, name)
     damaged = models.damage(release) if release else []
-    condemned = probe is not None and probe.verdict in health.CONDEMNED
-    found = _gpus(paths.root, run) if condemned and release and release.accelerator == "nvidia" else []
-    own = gpus.used_by(release, found) if release else []
     known = state.read(paths, name)
-    action, words = _asked(paths.root, own, found, known, now)
     situation = Situation(
         name=name,
         verdict=probe.verdict if probe else health.UNKNOWN,
@@ -72,15 +71,22 @@ def look(paths: Paths, name: str, now: datetime, docker: Docker, run: Run) -> Se
         lock=str(holder) if (holder := lock.held(paths, now)) else None,
         drain=drains.read(paths, name, now),
         docker_answers=acts.docker_answers(docker),
+        docker_restarts=sum(len(state.read(paths, each).recent(now, policy.DOCKER)) for each in releases.names(paths)),
         docker_hold=_docker_hold(paths, name),
         wrong_files=tuple(str(one) for one in wrong if one.source),
         beyond_repair=(*broken, *(str(one) for one in wrong if one.source is None)),
         damaged_models=tuple(str(one) for one in damaged if one.way is None),
         damaged_copies=tuple(str(one) for one in damaged if one.way),
-        gpu_action=action,
-        gpu_words=words,
-        gpu_shared=_shared(paths, name, own, found),
     )
+    condemned = situation.verdict in health.CONDEMNED
+    # nvidia-smi takes seconds, or hangs, and this is asked every half minute while a breaker is open.
+    if not condemned or not release or release.accelerator != "nvidia" or held(situation):
+        return Seen(situation, release, wrong, damaged, [])
+    found = _gpus(paths.root, run)
+    own = gpus.used_by(release, found)
+    action, words = _asked(paths.root, own, found, known, now)
+    shared = _shared(paths, name, own, found)
+    situation = replace(situation, gpu_action=action, gpu_words=words, gpu_shared=shared)
     return Seen(situation, release, wrong, damaged, own)
 
 
@@ -123,11 +129,7 @@ def _asked(root: Path, own: Gpus, found: Gpus, known: state.State, now: datetime
     """What the GPUs of an instance need, by the kernel's log and by the driver."""
     addresses = {str(gpu["pci_bus_id"]) for gpu in own}
     log = kernel_log.read(root, GPU_TIMEOUT) if addresses else None
-    resets = known.recent(now, policy.RESET)
-    since = 0.0
-    if resets:
-        # In seconds since boot, as the kernel counts.
-        since = time.clock_gettime(time.CLOCK_BOOTTIME) - (now - parse_time(resets[-1].time)).total_seconds()
+    since = gpus.since_reset(known, now)
     missing = {str(gpu["pci_bus_id"]) for gpu in own if not gpu["reported"]}
     told = (gpus.asked_for(log or "", addresses, since, missing), gpus.asked_now(own, found))
     words = "; ".join(dict.fromkeys(words for _action, words in told if words))
@@ -150,14 +152,19 @@ def _shared(paths: Paths, name: str, own: Sequence[Mapping[str, Any]], found: li
     return False
 
 
-def _docker_hold(paths: Paths, name: str) -> str:
-    """Why Docker must not be restarted: without live-restore, other engines would end with it."""
+def live_restore(paths: Paths) -> bool:
+    """Whether containers outlive a restart of dockerd, as its file says."""
     try:
         text = (paths.root / DAEMON_JSON).read_text(encoding="utf-8")
-        if json.loads(text).get("live-restore") is True:
-            return ""
+        return json.loads(text).get("live-restore") is True
     except (OSError, ValueError, AttributeError):
-        pass
+        return False
+
+
+def _docker_hold(paths: Paths, name: str) -> str:
+    """Why Docker must not be restarted: without live-restore, other engines would end with it."""
+    if live_restore(paths):
+        return ""
     others = [other for other in releases.names(paths) if other != name]
     shown = systemd.show(map(unit_name, others), ["ActiveState"])
     serving = [other for other in others if shown[unit_name(other)].get("ActiveState") == "active"]

@@ -15,7 +15,7 @@ from ...gpu import xid_actions
 from .. import health
 from ..drains import RECOVERY, UPDATE, Drain, parse_time
 from .settings import Settings
-from .state import State
+from .state import State, within
 
 NOTHING, WAIT, DOCKER, RESTART, RESET, GIVE_UP = "nothing", "wait", "restart-docker", "restart", "reset-gpu", "give-up"
 """Steps, from the mildest to the last."""
@@ -48,6 +48,8 @@ class Situation:
     lock: str | None = None
     drain: Drain | None = None
     docker_answers: bool = True
+    docker_restarts: int = 0
+    """By the recovery of any instance, within the hour."""
     docker_hold: str = ""
     """Why Docker must not be restarted; empty where it may be."""
     wrong_files: tuple[str, ...] = ()
@@ -79,8 +81,8 @@ class Decision:
 
 def decide(now: Situation, settings: Settings, time: datetime, *, by_hand: bool = False) -> Decision:
     """The next step. `by_hand` waits for no back-off, budget or arming: a person decides; holds count all the same."""
-    if held := _held(now, settings, by_hand):
-        return Decision(NOTHING, held)
+    if why := held(now, settings, by_hand=by_hand):
+        return Decision(NOTHING, why)
     if now.stale or now.verdict == health.UNKNOWN:
         return Decision(NOTHING, "its agent cannot tell how it is: nothing is done without evidence")
     if now.verdict in (*health.SERVING, health.STOPPED):
@@ -92,16 +94,16 @@ def decide(now: Situation, settings: Settings, time: datetime, *, by_hand: bool 
         return Decision(GIVE_UP, futile, futile=True)
     spent = _spent(now, time)
     if spent >= settings.budget and not by_hand:
-        why = f"{spent} faults within an hour were answered already, and it is {now.verdict} again: {now.detail}"
-        return Decision(GIVE_UP, why)
+        answered = f"{spent} faults within an hour were answered already"
+        return Decision(GIVE_UP, f"{answered}, and it is {now.verdict} again: {now.detail}")
     if not now.docker_answers:
-        return _docker(now, settings, time)
+        return _docker(now, settings)
     if (until := _back_off(now.state, settings, time)) and not by_hand:
         return Decision(WAIT, f"it is {now.verdict}; the next step is due at {until:%H:%M:%SZ} (back-off)")
     return _restart(now, settings, time)
 
 
-def _held(now: Situation, settings: Settings, by_hand: bool) -> str:
+def held(now: Situation, settings: Settings, *, by_hand: bool = False) -> str:
     """Why nothing may be done, empty where it may."""
     if now.lock:
         return f"the node's lock is held: {now.lock}"
@@ -135,7 +137,7 @@ def _while_it_starts(now: Situation, settings: Settings, time: datetime, futile:
     if now.died_last and spent > settings.budget:
         return Decision(GIVE_UP, f"it serves and dies: {spent} faults within an hour, {now.deaths} of them deaths")
     if not now.docker_answers:
-        return _docker(now, settings, time)
+        return _docker(now, settings)
     if now.damaged_copies:
         return Decision(RESTART, "the fast copy of its model is damaged, and the store has it whole", now.repairable)
     if failed and now.wrong_files:
@@ -143,14 +145,14 @@ def _while_it_starts(now: Situation, settings: Settings, time: datetime, futile:
     return Decision(NOTHING, f"systemd starts it (attempt {max(now.attempt, 1)}): {now.detail}")
 
 
-def _docker(now: Situation, settings: Settings, time: datetime) -> Decision:
-    tries = len(now.state.recent(time, DOCKER))
+def _docker(now: Situation, settings: Settings) -> Decision:
     if not settings.restart_docker:
         return Decision(GIVE_UP, "Docker does not answer, and recovery_restart_docker is off")
     if now.docker_hold:
         return Decision(GIVE_UP, f"Docker does not answer, and {now.docker_hold}")
-    if tries >= DOCKER_TRIES:
-        return Decision(GIVE_UP, f"Docker does not answer, though it was restarted {tries} times within an hour")
+    if now.docker_restarts >= DOCKER_TRIES:
+        times = f"{now.docker_restarts} times within an hour"
+        return Decision(GIVE_UP, f"Docker does not answer, though it was restarted {times}")
     return Decision(DOCKER, "Docker does not answer")
 
 
@@ -159,7 +161,8 @@ def _restart(now: Situation, settings: Settings, time: datetime) -> Decision:
         return Decision(GIVE_UP, f"no restart cures its GPU: {now.gpu_words}")
     reason = f"it is {now.verdict}: {now.detail}"
     if now.gpu_action == xid_actions.RESET and settings.reset_gpus:
-        if now.state.recent(time, RESET):
+        # One that failed has cured nothing; one of the hour that --reset has forgotten counts no more.
+        if now.state.recent(time, RESET) and within(now.state.gpus_reset, time):
             return Decision(GIVE_UP, f"its GPU was reset within the hour and fails again: {now.gpu_words}")
         if not now.gpu_shared:
             return Decision(RESET, f"{reason}; {now.gpu_words}", now.repairable)

@@ -53,6 +53,8 @@ class State:
     steps: tuple[Step, ...] = ()
     total: int = 0
     """Steps ever taken, for the metrics."""
+    gpus_reset: str = ""
+    """When its GPUs were last reset with success, ISO 8601 in UTC; outlives the steps, as what it has cured does."""
 
     def with_step(self, step: Step) -> State:
         """The state after one more step."""
@@ -92,6 +94,7 @@ def _read(path: Path, name: str) -> State | None:
             breaker=Breaker(**breaker) if breaker else None,
             steps=tuple(Step(**step) for step in value.get("steps", ())),
             total=int(value.get("total", 0)),
+            gpus_reset=str(value.get("gpus_reset", "")),
         )
     except (OSError, ValueError, TypeError):
         return None

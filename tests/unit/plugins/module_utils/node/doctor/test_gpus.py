@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gpu import xid
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import check, driver, gpus
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import FAIL, OK, UNKNOWN, WARN
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
+from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import state
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
 
 DATA = Path(__file__).parents[2] / "gpu/data"
 
@@ -124,6 +130,33 @@ def test_xids_from_before_the_driver_was_loaded_again_are_settled(machine: Machi
     )
     found = machine.look()["gpu-xids"]
     assert found.status == OK and "1 of applications" in found.message
+
+
+def test_xids_from_before_the_recovery_reset_the_gpu_are_settled(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for address in ("0000:1b:00.0", "0000:9d:00.0"):
+        machine.plug(address)
+    machine.says((DATA / "report-580.xml").read_text())
+    machine.write("var/log/kern.log", "[  95.0] NVRM: Xid (PCI:0000:9d:00): 95, pid=1, uncontained\n")
+    instance = Instance(name="main", model="tiny-a", port=5005, accelerator="nvidia", gpus=("1",))
+    release = render(instance, [], StoredModel("/models/tiny-a", "r"), "image", Settings(), number=1).release
+    host = Host(Paths(machine.root), machine.run)
+    monkeypatch.setattr(host, "releases", lambda: {"main": release})
+    monkeypatch.setattr(time, "clock_gettime", lambda _clock: 200.0)
+
+    def told(ago: float) -> str:
+        then = format_time(datetime.now(UTC) - timedelta(seconds=ago))
+        state.write(host.paths, state.State("main", gpus_reset=then))
+        return gpus.xids(host).status
+
+    assert told(150) == FAIL
+    assert told(50) == OK
+    # Of another GPU it says nothing.
+    machine.write("var/log/kern.log", "[  95.0] NVRM: Xid (PCI:0000:1b:00): 95, pid=1, uncontained\n")
+    host = Host(Paths(machine.root), machine.run)
+    monkeypatch.setattr(host, "releases", lambda: {"main": release})
+    assert told(50) == FAIL
 
 
 def test_a_burst_is_told_by_the_worst_of_it(machine: Machine) -> None:

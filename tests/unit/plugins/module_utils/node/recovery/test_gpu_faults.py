@@ -14,12 +14,28 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.gpu import xid, xid_actions
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, health, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.gpu_settings.apply import Result
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    files,
+    gpu_boot,
+    health,
+    journal,
+    releases,
+    systemd,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
 from ansible_collections.baremetal.inference.plugins.module_utils.node.probe_state import ProbeState
-from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import gpus, look, policy
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
+    acts,
+    gpus,
+    look,
+    policy,
+    state,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.ladder import Ladder, Report
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.policy import Situation
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State, Step
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import Rendered, StoredModel, render
@@ -31,6 +47,8 @@ FIRST, SECOND = "0000:1b:00.0", "0000:9d:00.0"
 
 NOW = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)
 
+XID_95 = "Xid (PCI:0000:9d:00): 95, pid=7, name=VLLM::EngineCore, Uncontained: FBHUB. RST: Yes, D-RST: No"
+
 LOST = "Unable to determine the device handle for GPU 0000:9D:00.0: GPU is lost.  Reboot the system to recover this GPU"
 
 HEALTHY = (DATA / "report-580.xml").read_text().replace("<gpu_recovery_action>Reset<", "<gpu_recovery_action>None<")
@@ -40,6 +58,9 @@ class FakeDocker:
     def ping(self) -> None:
         pass
 
+    def inspect(self, _container: str) -> None:
+        pass
+
 
 class Machine:
     """A node with two GPUs; instance `main` has the second, `side` the first. The agent says that `main` hangs."""
@@ -47,13 +68,21 @@ class Machine:
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.paths = Paths(root)
         self.smi = Outcome(0, HEALTHY)
+        self.reset = Outcome(0)
+        self.asked: list[list[str]] = []
+        self.done: list[str] = []
+        monkeypatch.setattr(acts, "stop", lambda _name, _docker: self.done.append("stop"))
+        monkeypatch.setattr(acts, "start", lambda _name: self.done.append("start"))
+        monkeypatch.setattr(gpu_boot, "apply", self.apply)
+        monkeypatch.setattr(systemd, "active_state", lambda _unit: "inactive")
+        monkeypatch.setattr(journal.Journal, "say", lambda *_arguments, **_fields: None)
         for address in (FIRST, SECOND):
             self.plug(address)
         for name, gpu in (("main", "1"), ("side", "0")):
             self.stage(name, gpu)
         time = format_time(NOW)
-        state = ProbeState("main", health.HUNG, time, time, None, "no token within 10 s, and no counter moves", "first")
-        files.write_json(self.paths.probe("main"), state.to_json())
+        probe = ProbeState("main", health.HUNG, time, time, None, "no token within 10 s, and no counter moves", "first")
+        files.write_json(self.paths.probe("main"), probe.to_json())
         unit = {"ActiveState": "active", "InvocationID": "first"}
         monkeypatch.setattr(systemd, "show", lambda units, _properties: dict.fromkeys(units, unit))
 
@@ -80,7 +109,20 @@ class Machine:
         files.write(self.paths.root / "var/log/kern.log", "".join(f"[  95.0] NVRM: {line}\n" for line in lines))
 
     def run(self, command: Sequence[str], _timeout: float) -> Outcome:
+        self.asked.append(list(command))
+        if "--gpu-reset" in command:
+            self.done.append("reset")
+            return self.reset
         return self.smi if command[1:] == ["-q", "-x"] else Outcome(1)
+
+    def apply(self, _paths: Paths) -> Result:
+        self.done.append("settings")
+        return Result(failures=["GPU 1: its power limit stays"])
+
+    def recover(self) -> Report:
+        docker: Any = FakeDocker()
+        ladder = Ladder(self.paths, Settings(), journal.Journal(), docker=docker, run=self.run, now=lambda: NOW)
+        return ladder.recover("main")
 
     def situation(self) -> Situation:
         docker: Any = FakeDocker()
@@ -100,9 +142,59 @@ def test_without_a_fault_of_its_gpu_it_is_restarted(machine: Machine) -> None:
 
 
 def test_a_gpu_that_wants_a_reset_gets_it(machine: Machine) -> None:
-    machine.log("Xid (PCI:0000:9d:00): 95, pid=7, name=VLLM::EngineCore, Uncontained: FBHUB. RST: Yes, D-RST: No")
+    machine.log(XID_95)
     decision = machine.decide()
     assert decision.act == policy.RESET and "XID 95" in decision.reason
+
+
+def test_a_gpu_gets_its_settings_again_after_its_reset(machine: Machine) -> None:
+    machine.log(XID_95)
+    report = machine.recover()
+    assert machine.done == ["stop", "reset", "settings", "start"]
+    assert report.outcome == f"reset {SECOND}; its GPU settings: GPU 1: its power limit stays; started anew"
+    assert state.read(machine.paths, "main").gpus_reset == format_time(NOW)
+
+
+def test_a_reset_settles_what_was_before_it_and_one_that_failed_settles_nothing(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpus.time, "clock_gettime", lambda _clock: 100.0)
+    machine.log(XID_95)
+    machine.reset = Outcome(1, "GPU 00000000:9D:00.0 is currently in use by another process.")
+    assert "in use" in machine.recover().outcome
+    assert machine.done == ["stop", "reset", "start"]
+    assert machine.decide().act == policy.RESET
+    machine.reset = Outcome(0)
+    machine.recover()
+    assert machine.situation().gpu_action == xid_actions.NONE
+    # Also for who closes the breaker meanwhile.
+    docker: Any = FakeDocker()
+    Ladder(machine.paths, Settings(), journal.Journal(), docker=docker, now=lambda: NOW).reset("main")
+    assert machine.situation().gpu_action == xid_actions.NONE
+    monkeypatch.setattr(gpus.time, "clock_gettime", lambda _clock: 90.0)
+    assert machine.decide().act == policy.RESET
+
+
+def test_a_clock_that_was_set_back_settles_nothing() -> None:
+    assert gpus.since_reset(State("main", gpus_reset="2026-05-04T03:00:01Z"), NOW) == 0
+    assert gpus.since_reset(State("main"), NOW) == 0
+
+
+def test_no_gpu_is_asked_while_nothing_may_be_done(machine: Machine) -> None:
+    """An agent asks for its engine every half minute, however long its breaker is open."""
+    state.write(machine.paths, State("main", breaker=Breaker("2026-05-04T02:00:00Z", "why")))
+    machine.recover()
+    assert machine.asked == []
+    state.write(machine.paths, State("main"))
+    machine.recover()
+    assert ["nvidia-smi", "-q", "-x"] in machine.asked
+
+
+def test_restarts_of_docker_count_whoever_asked_for_them(machine: Machine) -> None:
+    step = Step(format_time(NOW), policy.DOCKER, "hung", "Docker does not answer")
+    for name in ("main", "side"):
+        state.write(machine.paths, State(name, steps=(step,)))
+    assert machine.situation().docker_restarts == 2
 
 
 def test_the_fault_of_another_instances_gpu_is_not_its_own(machine: Machine) -> None:

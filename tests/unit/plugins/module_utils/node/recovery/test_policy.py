@@ -173,7 +173,8 @@ def test_docker_is_restarted_only_where_it_does_not_answer_and_nobody_else_suffe
     assert decide(**starting, docker_answers=False).act == DOCKER
     hold = decide(docker_answers=False, docker_hold="its restart would end other (live-restore is off)")
     assert hold.act == GIVE_UP and "other" in hold.reason
-    assert decide(docker_answers=False, state=steps(900, 400, act=DOCKER)).act == GIVE_UP
+    assert decide(docker_answers=False, docker_restarts=1).act == DOCKER
+    assert decide(docker_answers=False, docker_restarts=2).act == GIVE_UP
     never = Settings(restart_docker=False)
     assert policy.decide(situation(docker_answers=False), never, NOW).act == GIVE_UP
 
@@ -183,7 +184,10 @@ def test_a_gpu_is_reset_where_the_table_says_so_and_nobody_else_uses_it() -> Non
     assert decide(**wants).act == RESET
     assert decide(**wants, gpu_shared=True).act == RESTART
     assert decide(**wants, gpu_shared=True, state=steps(900)).act == GIVE_UP
-    assert decide(**wants, state=steps(900, act=RESET)).act == GIVE_UP
+    once = steps(900, act=RESET)
+    assert decide(**wants, state=replace(once, gpus_reset=once.steps[0].time)).act == GIVE_UP
+    # One that failed has cured nothing.
+    assert decide(**wants, state=once).act == RESET
     assert policy.decide(situation(**wants), Settings(reset_gpus=False), NOW).act == RESTART
     assert decide(gpu_action=xid_actions.REBOOT, gpu_words="XID 79").act == GIVE_UP
     assert decide(gpu_action=xid_actions.APPLICATION).act == RESTART
