@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,8 @@ def add(commands: Commands) -> None:
         "recover",
         help="bring an engine back that hangs or does not start; without NAME, how the recovery stands",
         description="Take the next step of the recovery now: budget and back-off do not count, locks and drains of an "
-        "update do. Without NAME and options: show budgets and breakers.",
+        "update do. Without NAME and options: show budgets and breakers. With --dry-run: say what the next step would "
+        "be, of all instances or some.",
         epilog="Exit codes: 0 fine, 1 a breaker is open or a step failed, 2 wrong usage.",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="instances")
@@ -40,6 +42,7 @@ def add(commands: Commands) -> None:
     verb.add_argument("--reset", action="store_true", help="close breakers, renew budgets, lift recovery's drains")
     verb.add_argument("--arm", action="store_true", help="let it act by itself")
     verb.add_argument("--disarm", action="store_true", help="let it do nothing by itself")
+    verb.add_argument("--dry-run", action="store_true", help="say what the next step would be and why, and take none")
     # Called by the units.
     verb.add_argument("--triggered", action="store_true", help=argparse.SUPPRESS)
     verb.add_argument("--dispatch", action="store_true", help=argparse.SUPPRESS)
@@ -70,15 +73,20 @@ def _recover(options: argparse.Namespace, paths: Paths) -> int:
         changed = True in [ladder.reset(name) for name in names]
     elif options.arm or options.disarm:
         changed = True in [ladder.arm(name, options.arm) for name in names]
+    elif options.dry_run:
+        reports = [ladder.preview(name) for name in names]
     elif options.triggered and len(options.names) != 1:
         raise UsageError("--triggered is for inference-recovery@NAME.service alone")
     elif options.names:
         reports = [ladder.recover(name, by_hand=not options.triggered) for name in names]
         changed = any(report.changed for report in reports)
-    failed = [report for report in reports if report.act == policy.GIVE_UP or report.outcome.startswith("failed")]
+    # A dry run has failed at nothing.
+    done = [report for report in reports if report.changed]
+    failed = [report for report in done if report.act == policy.GIVE_UP or report.outcome.startswith("failed")]
     shown = summaries(paths, names, found, datetime.now(UTC))
     if options.json:
-        print(json.dumps({"schema": SCHEMA, "changed": changed, "instances": shown}, indent=2))
+        told = [asdict(report) for report in reports]
+        print(json.dumps({"schema": SCHEMA, "changed": changed, "instances": shown, "reports": told}, indent=2))
     else:
         for line in (*map(str, reports), *(_line(one) for one in shown if not reports)):
             print(line)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ...paths import AGENT_UNIT, unit_name
+from ...paths import AGENT_UNIT, RECOVERY_PATH, unit_name
 from .. import bridges, drains, health, probe_state, releases, systemd
-from ..recovery import managed, models, state
+from ..recovery import managed, models, settings, state
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import Host
 
@@ -45,6 +45,23 @@ def agent(host: Host) -> Finding:
     return Finding(OK, "runs")
 
 
+def recovery(host: Host) -> Finding:
+    """Who waits for the agent to ask for a recovery runs, and knows what it may do."""
+    anew = "playbooks/recovery.yml installs it"
+    try:
+        found = settings.read(host.paths)
+        if found is None:
+            return Finding(OK, "does not apply: the role recovery is not installed")
+        active = systemd.active_state(RECOVERY_PATH)
+    except (OSError, ValueError, TypeError) as error:
+        return Finding(FAIL, str(error), anew)
+    except systemd.SystemdError as error:
+        raise CannotTell(str(error)) from error
+    if active != "active":
+        return Finding(FAIL, f"{RECOVERY_PATH} is {active}", f"systemctl restart {RECOVERY_PATH}; {anew}")
+    return Finding(OK, "waits" if found.armed else "waits, and is disarmed")
+
+
 def files(host: Host) -> Finding:
     """Units and environments are those that the instances proved themselves with."""
     wrong = []
@@ -53,9 +70,12 @@ def files(host: Host) -> Finding:
             wrong += [str(one) for one in managed.verify(host.paths, name)]
         except releases.ReleaseError as error:
             wrong.append(str(error))
-    for path in (host.paths.registry, *host.paths.instances.glob("*.json")):
+    # What site.yml declares beside the releases. An engine that stands in during an update is declared nowhere.
+    declared = [host.paths.instance(name) for name in bridges.instances(host.paths)]
+    for path in (host.paths.registry, *declared) if declared else ():
         try:
-            releases.files.read_json(path)
+            if releases.files.read_json(path) is None:
+                wrong.append(f"{path} is missing")
         except (OSError, ValueError) as error:
             wrong.append(str(error))
     if wrong:
@@ -114,6 +134,7 @@ def stand_ins(host: Host) -> Finding:
 CHECKS = (
     Check("engine-verdicts", verdicts),
     Check("engine-agent", agent),
+    Check("engine-recovery", recovery),
     Check("engine-files", files),
     Check("engine-models", weights),
     Check("engine-drains", drained),

@@ -27,6 +27,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.ch
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host, Thresholds
 from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
 from ansible_collections.baremetal.inference.plugins.module_utils.node.probe_state import ProbeState
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import (
+    Settings as RecoverySettings,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.release import Rendered, Settings, StoredModel, render
@@ -55,6 +58,8 @@ def serve(root: Path) -> Paths:
     releases.stage(paths, "main", rendered(0).release.id, rendered, pytest.fail)
     releases.activate(paths, "main", 1)
     releases.commit(paths, "main", 1)
+    files.write_json(paths.instance("main"), {"release": 1})
+    files.write_json(paths.registry, {"models": {}})
     return paths
 
 
@@ -146,12 +151,42 @@ def damage_registry(paths: Paths) -> None:
     paths.registry.write_text("{")
 
 
-@pytest.mark.parametrize("hurt", [corrupt_unit, lose_environment, damage_registry])
+def lose_registry(paths: Paths) -> None:
+    paths.registry.unlink()
+
+
+def lose_declaration(paths: Paths) -> None:
+    paths.instance("main").unlink()
+
+
+@pytest.mark.parametrize("hurt", [corrupt_unit, lose_environment, damage_registry, lose_registry, lose_declaration])
 def test_managed_files_that_were_changed_fail(tmp_path: Path, hurt: Callable[[Paths], None]) -> None:
     paths = serve(tmp_path)
     assert engines.files(host(tmp_path)).status == OK
     hurt(paths)
     assert engines.files(host(tmp_path)).status == FAIL
+
+
+def test_a_stand_in_is_declared_nowhere(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    assert engines.files(host(tmp_path)).status == OK
+    serve(tmp_path)
+    paths.releases("main_bridge").mkdir(parents=True)
+    assert engines.files(host(tmp_path)).status == OK
+
+
+def test_a_recovery_that_waits_for_nobody_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths, active = serve(tmp_path), "active"
+    monkeypatch.setattr(systemd, "active_state", lambda _unit: active)
+    assert engines.recovery(host(tmp_path)).message.startswith("does not apply")
+    files.write_json(paths.recovery_settings, RecoverySettings(armed=False).to_json())
+    found = engines.recovery(host(tmp_path))
+    assert found.status == OK and "disarmed" in found.message
+    active = "inactive"
+    assert engines.recovery(host(tmp_path)).status == FAIL
+    active = "active"
+    paths.recovery_settings.write_text("[]")
+    assert engines.recovery(host(tmp_path)).status == FAIL
 
 
 def test_a_model_that_is_gone_fails(tmp_path: Path) -> None:

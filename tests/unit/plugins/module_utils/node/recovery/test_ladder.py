@@ -341,6 +341,35 @@ def test_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> No
     assert cli.main(["recover", "nobody"], machine.paths) == 2
 
 
+def test_a_dry_run_tells_the_next_step_and_takes_none(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_recover, "Ladder", lambda *_arguments: machine.ladder())
+    machine.is_seen(health.HUNG)
+    assert cli.main(["recover", "--dry-run", "main", "--json"], machine.paths) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["changed"] is False
+    assert document["reports"] == [
+        {"instance": "main", "act": "restart", "reason": "it is hung: why", "changed": False, "outcome": ""}
+    ]
+    assert machine.done == [] and state.read(machine.paths, "main").steps == ()
+    assert cli.main(["recover", "--dry-run"], machine.paths) == 0
+    assert capsys.readouterr().out == "main: restart: it is hung: why\n"
+
+
+def test_the_command_says_what_it_did(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cli_recover, "Ladder", lambda *_arguments: machine.ladder())
+    machine.is_seen(health.HUNG)
+    assert cli.main(["recover", "main", "--json"], machine.paths) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["changed"] is True
+    assert document["reports"] == [
+        {"instance": "main", "act": "restart", "reason": "it is hung: why", "changed": True, "outcome": "started anew"}
+    ]
+
+
 def test_the_command_does_what_it_is_told_to_every_instance(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
