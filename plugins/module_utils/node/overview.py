@@ -54,7 +54,7 @@ def _system(root: Path) -> dict[str, Any]:
 
 
 def _gpus(facts: Mapping[str, Any]) -> dict[str, Any]:
-    gpus = facts["gpus"]
+    gpus = [gpu for gpu in facts["gpus"] if not gpu["excluded"]]
     driver = facts["gpu_driver"]
 
     def known(key: str) -> list[float]:

@@ -20,7 +20,7 @@ POWER_CAP = "sw_power_cap"
 """The power limit: no fault, but the reason of what a GPU does not reach."""
 
 HELP: Help = {
-    "inference_gpus_present": "GPUs on the PCI bus.",
+    "inference_gpus_present": "GPUs on the PCI bus that are the driver's.",
     "inference_gpus_reported": "GPUs that the driver lists.",
     "inference_gpu_driver_ok": "1 where nvidia-smi answers and reports no failure; nothing where there is no GPU.",
     "inference_gpu_driver_error": "1 for the kind of the failure that nvidia-smi tells of.",
@@ -54,7 +54,7 @@ HELP: Help = {
 
 def render(facts: Mapping[str, Any], instances: Iterable[Release], samples: Samples) -> None:
     """Add what the facts of gpu_facts tell."""
-    gpus = facts["gpus"]
+    gpus = [gpu for gpu in facts["gpus"] if not gpu["excluded"]]
     samples.add("inference_gpus_present", len(gpus))
     samples.add("inference_gpus_reported", sum(gpu["reported"] for gpu in gpus))
     if gpus:

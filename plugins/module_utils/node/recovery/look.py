@@ -14,8 +14,8 @@ from typing import Any
 
 from ... import kernel_log
 from ...commands import Outcome
-from ...gpu import driver, xid_actions
 from ...gpu import facts as gpu_facts
+from ...gpu import xid_actions
 from ...paths import Paths, unit_name
 from ...release import Release
 from .. import attempts, drains, health, lock, probe_state, releases, systemd, wait
@@ -122,7 +122,7 @@ def _gpus(root: Path, run: Run) -> list[Mapping[str, Any]]:
         root, lambda command: run(command, GPU_TIMEOUT), "nvidia-smi", (gpu_facts.NVIDIA_SMI,), GPU_TIMEOUT
     )
     # One that the driver was told to leave alone has no number.
-    return [gpu for gpu in facts["gpus"] if not driver.excluded(root, gpu["pci_bus_id"] or "")]
+    return [gpu for gpu in facts["gpus"] if not gpu["excluded"]]
 
 
 def _asked(root: Path, own: Gpus, found: Gpus, known: state.State, now: datetime) -> tuple[str, str]:
