@@ -98,15 +98,16 @@ from ansible_collections.baremetal.inference.plugins.module_utils.conffiles impo
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import (
     CERTIFICATE,
+    CONFIG,
     CONTROL_SOCKET,
     HEADER,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import DIRECTORY as CONFIG_DIRECTORY
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.unit import drop_in
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 
 SERVICE = "haproxy.service"
-CONFIG = "haproxy.cfg"
-DIRECTORY = Path("/etc/haproxy")
+DIRECTORY = Path(CONFIG_DIRECTORY)
 DROP_IN = Path("/etc/systemd/system/haproxy.service.d/inference.conf")
 STATE = Path("/var/lib/inference/gateway.json")
 """What the running process has loaded: a run that was cut off between writing and reloading is finished by the next."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from gateway import KEY, Gateway
+from gateway import KEY, Gateway, body
 from node import PROJECT
 
 HOSTS = yaml.safe_load((PROJECT / "molecule/gateway/hosts.yml").read_text())["inference"]["vars"]
@@ -67,6 +67,21 @@ def test_a_mistake_changes_nothing(gateway: Gateway, words: list[str], extra: di
     assert "too-short-7" not in output
     assert gateway.node.run("cat /etc/haproxy/* 2>/dev/null | sha256sum") == before
     assert gateway.ask(key=KEY).status == 200
+
+
+def test_a_changed_port_takes_effect(gateway: Gateway) -> None:
+    """HAProxy's saved states have the old one. What listens at the new one knows no such model."""
+    replicas: list[dict[str, Any]] = HOSTS["gateway_replicas"]
+    moved = [replica | ({"port": 5005} if replica["name"] == "lone" else {}) for replica in replicas]
+    gateway.engine("127.0.0.2", agent="drain")
+    gateway.wait_state("two", "DRAIN")
+    try:
+        gateway.node.site(gateway_replicas=moved, gateway_verify_seconds=0)
+        assert gateway.ask(data=body("lone")).status == 404
+        assert gateway.states()["two"].startswith("DRAIN")
+    finally:
+        gateway.node.site(gateway_verify_seconds=0)
+    assert gateway.ask(data=body("lone")).status == 200
 
 
 def test_somebody_elses_configuration_stays(gateway: Gateway) -> None:

@@ -20,6 +20,10 @@ from .settings import MODELS_PATH, Settings
 
 HEADER = "# Managed by Ansible, role baremetal.inference.gateway: changes made here are lost."
 
+DIRECTORY = "/etc/haproxy"
+CONFIG = "haproxy.cfg"
+"""What HAProxy loads; all that it names lies beside it."""
+
 RUN = "/run/haproxy"
 """The directory that Debian's package makes for sockets."""
 
@@ -38,6 +42,9 @@ LOCAL = "@local"
 STATE_DIRECTORY = "/var/lib/haproxy"
 STATE_FILE = "state"
 """Where the states of servers outlive a reload."""
+
+STATES_AWK = "states.awk"
+"""What drops those that a new configuration has made wrong."""
 
 CERTIFICATE = "tls.pem"
 """A link to the certificate; one to its key has .key behind it, where HAProxy looks for it."""

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from ..problems import Problem
-from .config import UNKNOWN_MODEL, render
+from .config import STATES_AWK, UNKNOWN_MODEL, render
 from .errors import too_large
 from .fleet import Fleet, Replica, check_replicas, fleet_of
 from .keys import ANONYMOUS, Key, key_maps, read_keys
 from .settings import Settings, read_settings
 
 LUA = Path(__file__).with_name("gateway.lua")
+AWK = Path(__file__).with_name(STATES_AWK)
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Plan:
     maps: Mapping[str, str] = field(default_factory=dict)
     """What can change while HAProxy runs, by file name; engines.map holds secrets."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """What is read when it loads."""
+    """What is read when it loads, or right before."""
     backends: Mapping[str, list[str]] = field(default_factory=dict)
     """Each replica set and the hosts that serve it."""
 
@@ -94,6 +95,7 @@ def _files(settings: Settings, fleet: Fleet) -> dict[str, str]:
     known = json.dumps(", ".join(names) or "none")[1:-1].replace("%", "%%")
     files = {
         "gateway.lua": LUA.read_text(encoding="utf-8"),
+        STATES_AWK: AWK.read_text(encoding="utf-8"),
         "too-large.json": too_large(settings.body_mib).body,
         "models.json": json.dumps({"object": "list", "data": models}),
         "unknown-model.json": UNKNOWN_MODEL.body.replace("{known}", known),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .config import CONTROL_SOCKET, STATE_DIRECTORY, STATE_FILE
+from .config import CONFIG, CONTROL_SOCKET, DIRECTORY, STATE_DIRECTORY, STATE_FILE, STATES_AWK
 
 STATE = f"{STATE_DIRECTORY}/{STATE_FILE}"
 
@@ -15,21 +15,30 @@ SAVE = (
     f" && test -s {STATE}.new && mv {STATE}.new {STATE}'"
 )
 
+# By the configuration that is about to be loaded, which may be another one than that of the states.
+FIT = (
+    f"/bin/sh -c 'awk -f {DIRECTORY}/{STATES_AWK} {DIRECTORY}/{CONFIG} {STATE} > {STATE}.new"
+    f" && test -s {STATE}.new && mv {STATE}.new {STATE}'"
+)
+
 
 def drop_in(memory_max: str) -> str:
     """The text of a drop-in for haproxy.service.
 
     A drained or failed server would be up again in the process that a reload starts: the states are saved right before
     it, and before a stop. The first line of a state file is its version (management guide, "show servers state").
+    A server whose port has changed begins anew: with its old state, it would keep its old port.
     """
     return f"""\
 # Managed by Ansible, role baremetal.inference.gateway: changes made here are lost.
 [Service]
 MemoryMax={memory_max}
 ExecStartPre=/bin/sh -c 'test -s {STATE} || echo 1 > {STATE}'
+ExecStartPre=-{FIT}
 ExecReload=
 ExecReload=/usr/sbin/haproxy -Ws -f $CONFIG -c -q $EXTRAOPTS
 ExecReload=-{SAVE}
+ExecReload=-{FIT}
 ExecReload=/bin/kill -USR2 $MAINPID
 ExecStop=-{SAVE}
 """

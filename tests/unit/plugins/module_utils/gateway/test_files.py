@@ -69,7 +69,7 @@ def test_no_secret_is_in_the_configuration(settings: dict[str, Any], replicas: l
 
 def test_all_files_that_the_configuration_names_are_there(settings: dict[str, Any], replicas: list[Replica]) -> None:
     found = made(settings, replicas, clients=["192.0.2.0/24"])
-    for name in {*found.maps, *found.files} - {"too-large.json"}:
+    for name in {*found.maps, *found.files} - {"too-large.json", "states.awk"}:
         assert name in found.config
     assert found.files["clients.acl"] == "192.0.2.0/24\n"
     assert "too-large.json" in found.files["gateway.lua"]
@@ -158,9 +158,44 @@ def test_states_are_saved_before_a_reload_and_a_stop() -> None:
     assert "MemoryMax=4G" in lines
     reload = [line for line in lines if line.startswith("ExecReload=")]
     assert (
-        reload[0] == "ExecReload=" and "show servers state" in reload[2] and reload[3].endswith("kill -USR2 $MAINPID")
+        reload[0] == "ExecReload=" and "show servers state" in reload[2] and reload[4].endswith("kill -USR2 $MAINPID")
     )
+    assert "states.awk" in reload[3]
+    assert any(line.startswith("ExecStartPre=-") and "states.awk" in line for line in lines)
     assert any(line.startswith("ExecStop=-") and "show servers state" in line for line in lines)
+
+
+STATES = """\
+1
+# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_fqdn srv_port srv_agent_addr srv_agent_port
+5 set_chat 1 gpu1 192.0.2.11 2 8 - 5005 - 5004
+5 set_chat 2 gpu2 192.0.2.12 2 0 - 5007 - 5004
+5 set_chat 3 chat_bridge.gpu1 192.0.2.11 0 0 - 5105 - 5004
+6 set_code 1 gpu3 2001:db8::3 2 0 - 5005 - 0
+7 set_gone 1 gpu3 2001:db8::3 2 0 - 5005 - 5004
+8 model_large 1 chat.gpu1 192.0.2.11 2 0 - 5005 - 0
+8 model_large 2 chat.gpu2 192.0.2.12 2 0 - 5007 - 0
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("agent_port", "kept"),
+    [(5004, {"gpu1", "chat_bridge.gpu1", "chat.gpu1"}), (5014, {"chat.gpu1"}), (0, {"gpu3", "chat.gpu1"})],
+)
+def test_a_server_whose_port_has_changed_begins_anew(
+    tmp_path: Path, settings: dict[str, Any], replicas: list[Replica], agent_port: int, kept: set[str]
+) -> None:
+    """HAProxy would keep its old port, and its agent's, with its old state. A drain stays where nothing changed."""
+    found = made(settings, [replace(replicas[0], bridge_port=5105), *replicas[1:]], agent_port=agent_port)
+    texts = {"haproxy.cfg": found.config, "states.awk": found.files["states.awk"], "states": STATES}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    command = ["awk", "-f", "states.awk", "haproxy.cfg", "states"]
+    lines = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert lines[:2] == STATES.splitlines()[:2]
+    assert {line.split()[3] for line in lines[2:]} == kept
+    assert set(lines) <= set(STATES.splitlines())
 
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy here: the scenario gateway asks both versions")

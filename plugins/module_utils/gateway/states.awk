@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+# awk -f states.awk haproxy.cfg STATES: the states, without those of servers that listen elsewhere by now, or whose
+# agent does. HAProxy would take the old ports from them, whatever its configuration says.
+
+FNR == NR {
+    if ($1 == "backend") {
+        backend = $2
+        agent = 0
+    } else if ($1 == "default-server") {
+        for (i = 2; i < NF; i++) if ($i == "agent-port") agent = $(i + 1)
+    } else if ($1 == "server") {
+        endpoint = $3
+        sub(/.*:/, "", endpoint)
+        ports[backend, $2] = endpoint " " agent
+    }
+    next
+}
+
+# The version, and the names of the columns.
+NF == 1 { print }
+$1 == "#" {
+    for (i = 2; i <= NF; i++) column[$i] = i - 1
+    print
+    next
+}
+
+NF > 1 {
+    found = $column["srv_port"] " " $column["srv_agent_port"]
+    if (ports[$column["be_name"], $column["srv_name"]] == found) print
+}
