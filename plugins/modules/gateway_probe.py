@@ -67,7 +67,11 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONTROL_SOCKET, LOCAL_SOCKET
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import (
+    CONTROL_SOCKET,
+    LOCAL_PATH,
+    LOCAL_SOCKET,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import SET
 from ansible_collections.baremetal.inference.plugins.module_utils.node.local_http import LocalConnection
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
@@ -83,7 +87,7 @@ def ask(name: str, seconds: float) -> str:
     body = json.dumps({"model": name, "prompt": "ping", "max_tokens": 1})
     connection = LocalConnection(Path(LOCAL_SOCKET), seconds)
     try:
-        connection.request("POST", "/v1/completions", body, {"Content-Type": "application/json"})
+        connection.request("POST", LOCAL_PATH, body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         text = answer.read().decode("utf-8", errors="replace")
     except (OSError, http.client.HTTPException) as error:

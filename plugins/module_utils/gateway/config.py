@@ -36,6 +36,9 @@ LOCAL_SOCKET = f"{RUN}/api.sock"
 PEERS_SOCKET = "gateway-peers"
 """Where a process that ends hands its counts to the next: an abstract address, for it is in its chroot by then."""
 
+LOCAL_PATH = "/v1/completions"
+"""What passes by that socket in any case: the gateway asks every replica set like this whether it answers."""
+
 LOCAL = "@local"
 """Who comes by that socket, in place of a key's name; no key may have it."""
 
@@ -172,9 +175,9 @@ def _api(settings: Settings) -> list[str]:
             f"acl models path -m str {MODELS_PATH}",
             *_identity(),
             *([_return(errors.FOREIGN_CLIENT, "unless local or { src -f clients.acl }")] if settings.clients else []),
-            _return(errors.NO_PATH, "unless api or models"),
+            _return(errors.NO_PATH, f"unless api or models or local {{ path -m str {LOCAL_PATH} }}"),
             _return(errors.wrong_method("GET"), "if models !{ method GET }"),
-            _return(errors.wrong_method("POST"), "if api !{ method POST }"),
+            _return(errors.wrong_method("POST"), "unless models or { method POST }"),
             *_key(settings),
             # In a file, for a line of the configuration has an end.
             "http-request return status 200 content-type application/json file models.json if models",

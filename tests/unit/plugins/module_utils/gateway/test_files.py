@@ -109,6 +109,15 @@ def test_what_settings_do(
     assert [text for text in gone if text in config] == []
 
 
+def test_the_gateways_own_question_passes_whatever_paths_clients_have(
+    settings: dict[str, Any], replicas: list[Replica]
+) -> None:
+    api = section(made(settings, replicas, paths=["/v1/embeddings"]).config, "frontend api")
+    assert "acl api path -m str /v1/embeddings" in api
+    refused = next(line for line in api if "unknown_url" in line)
+    assert refused.endswith(" unless api or models or local { path -m str /v1/completions }")
+
+
 def test_a_process_that_ends_outlasts_what_may_be_under_way(settings: dict[str, Any], replicas: list[Replica]) -> None:
     assert "hard-stop-after 2040s" in made(settings, replicas).config
 
