@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import http.client
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from gateway import Gateway, body
+from gateway import CHAT, KEY, Gateway, body
 from load import Report, Shape
 from node import wait_for
 
@@ -109,6 +111,32 @@ def test_requests_are_held_while_a_lone_engine_is_away(gateway: Gateway) -> None
     report: Report = gateway.load("lone", clients=3).during(held(gateway, 3))
     assert not report.failures and report.succeeded, report
     assert max(report.latencies) > 2
+
+
+def test_more_are_held_than_the_queue_takes(gateway: Gateway) -> None:
+    """They go on all at once, and to an engine that starts slowly."""
+    gateway.engine(port=5006, agent="down #swap")
+    gateway.wait_state("one", "DOWN", "set_lone")
+    with ThreadPoolExecutor(40) as pool:
+        waiting = [pool.submit(gateway.ask, data=body("lone")) for _ in range(40)]
+        time.sleep(2)
+        gateway.engine(port=5006, agent="up ready")
+        assert {request.result().status for request in waiting} == {200}
+
+
+def test_a_process_that_a_reload_has_left_holds_nobody_whose_engine_serves(gateway: Gateway) -> None:
+    """2.6 says there that none does; shortly after a change, requests would be held."""
+    held(gateway, 0)()
+    connection = http.client.HTTPConnection(gateway.address, 8000, timeout=60)
+    for again in (False, True):
+        if again:
+            reload(gateway)
+        began = time.monotonic()
+        connection.request("POST", CHAT, body("lone"), {"Authorization": f"Bearer {KEY}"})
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == 200 and time.monotonic() - began < 1.5
+    assert answer.getheader("connection") == "close"
 
 
 def test_an_outage_holds_nobody_for_longer_than_a_swap(gateway: Gateway) -> None:

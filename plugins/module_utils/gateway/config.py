@@ -316,7 +316,7 @@ def _backend(backend: Backend, settings: Settings) -> list[str]:
         [
             *_balance(settings),
             *hold,
-            _return(errors.BUSY, f"if {{ queue ge {settings.queue_requests} }}"),
+            _return(errors.BUSY, f"if {{ queue ge {settings.queue_requests} }} !{{ var(txn.held) -m bool }}"),
             *(_own_servers(backend, settings) if backend.own else _borrowed_servers(backend, settings)),
         ],
     )

@@ -27,12 +27,22 @@ core.register_service("too_large", "http", function(applet)
   applet:send(too_large)
 end)
 
+-- Whether an engine of a backend takes requests. `nbsrv` does not tell in a process that a reload has left: 0, always.
+local function is_served(backend)
+  for _, server in pairs(backend.servers) do
+    if server:get_stats().status:find("^UP") then return true end
+  end
+  return false
+end
+
 -- Holds a request while no engine of its backend takes any, until the backend has been like that for so many seconds.
--- What comes later is refused at once: an outage makes nobody wait longer than a swap would.
+-- What comes later is refused at once: an outage makes nobody wait longer than a swap would. All that were held go on
+-- within one turn, more than the queue is meant for: txn.held lets them in.
 core.register_action("hold", { "http-req" }, function(txn, seconds)
   local backend = core.backends[txn.f:be_name()]
   local limit = tonumber(seconds)
-  while txn.f:nbsrv() == 0 and (tonumber(backend:get_stats().lastchg) or 0) < limit do
+  while not is_served(backend) and (tonumber(backend:get_stats().lastchg) or 0) < limit do
+    txn:set_var("txn.held", true)
     core.msleep(200)
   end
 end, 1)

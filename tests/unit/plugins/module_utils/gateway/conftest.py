@@ -27,7 +27,7 @@ def settings() -> dict[str, Any]:
         "concurrent_requests": 128,
         "engine_requests": 256,
         "queue_requests": 256,
-        "queue_seconds": 60,
+        "queue_seconds": 180,
         "generation_seconds": 1800,
         "hold_seconds": 120,
         "slow_start_seconds": 10,

@@ -118,8 +118,16 @@ def test_the_gateways_own_question_passes_whatever_paths_clients_have(
     assert refused.endswith(" unless api or models or local { path -m str /v1/completions }")
 
 
+def test_what_was_held_is_not_refused_by_a_full_queue(settings: dict[str, Any], replicas: list[Replica]) -> None:
+    """It goes on all at once."""
+    found = made(settings, replicas)
+    refused = next(line for line in section(found.config, "backend set_chat") if "engines_busy" in line)
+    assert refused.endswith(" if { queue ge 256 } !{ var(txn.held) -m bool }")
+    assert 'set_var("txn.held", true)' in found.files["gateway.lua"]
+
+
 def test_a_process_that_ends_outlasts_what_may_be_under_way(settings: dict[str, Any], replicas: list[Replica]) -> None:
-    assert "hard-stop-after 2040s" in made(settings, replicas).config
+    assert "hard-stop-after 2160s" in made(settings, replicas).config
 
 
 def test_who_comes_without_a_key_has_limits_and_no_checksum(settings: dict[str, Any], replicas: list[Replica]) -> None:
