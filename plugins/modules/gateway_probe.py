@@ -12,6 +12,7 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Asks each name for a completion of one token by the gateway's local socket, which needs no key, until it answers.
+    All are asked at once.
   - A replica set whose engines are all drained or in maintenance is passed over, since somebody wants it so.
   - Fails with what the gateway last said of each name that does not answer, and the states of its engines.
 extends_documentation_fragment:
@@ -62,7 +63,9 @@ import http.client
 import json
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -104,6 +107,39 @@ def on_purpose(name: str, states: Mapping[str, str]) -> bool:
     return bool(statuses) and all(status.startswith(ON_PURPOSE) for status in statuses)
 
 
+def server_states() -> Mapping[str, Mapping[str, str]]:
+    """The status of every server, by backend. Raises OSError."""
+    return runtime.server_states(runtime.ask(Path(CONTROL_SOCKET)))
+
+
+def settle(name: str, deadline: float) -> tuple[str, str]:
+    """Ask until there is an answer, or no time left; returns where the name belongs, and what was said last."""
+    while True:
+        try:
+            if on_purpose(name, server_states().get(SET + name, {})):
+                return "drained", ""
+            said = ask(name, max(1.0, deadline - time.monotonic()))
+        except OSError as error:
+            said = f"{CONTROL_SOCKET}: {error}"
+        if not said:
+            return "answered", ""
+        if time.monotonic() >= deadline:
+            return "silent", said
+        time.sleep(POLL_SECONDS)
+
+
+def settle_all(names: list[str], deadline: float) -> dict[str, Any]:
+    """All at once, so that one that is held takes no other's time: the module's result."""
+    with ThreadPoolExecutor(max(1, len(names))) as pool:
+        ends = dict(zip(names, pool.map(lambda name: settle(name, deadline), names), strict=True))
+    return {
+        "changed": False,
+        "answered": [name for name, (end, _said) in ends.items() if end == "answered"],
+        "drained": [name for name, (end, _said) in ends.items() if end == "drained"],
+        "silent": {name: said for name, (end, said) in ends.items() if end == "silent"},
+    }
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -112,36 +148,16 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    deadline = time.monotonic() + module.params["seconds"]
-    silent = dict.fromkeys(module.params["names"], "not asked")
-    answered: list[str] = []
-    drained: list[str] = []
-    states: Mapping[str, Mapping[str, str]] = {}
-    while silent:
+    result = settle_all(module.params["names"], time.monotonic() + module.params["seconds"])
+    if result["silent"]:
         try:
-            states = runtime.server_states(runtime.ask(Path(CONTROL_SOCKET)))
-        except OSError as error:
+            states = server_states()
+        except OSError:
             states = {}
-            silent = dict.fromkeys(silent, f"{CONTROL_SOCKET}: {error}")
-        for name in list(silent):
-            if on_purpose(name, states.get(SET + name, {})):
-                drained.append(name)
-                del silent[name]
-                continue
-            silent[name] = ask(name, max(1.0, deadline - time.monotonic()))
-            if not silent[name]:
-                answered.append(name)
-                del silent[name]
-        if time.monotonic() >= deadline:
-            break
-        if silent:
-            time.sleep(POLL_SECONDS)
-    result = {"changed": False, "answered": answered, "drained": drained, "silent": silent}
-    if silent:
         lines = [
             f"{name}: {said} Engines: "
             + (", ".join(f"{host} {status}" for host, status in states.get(SET + name, {}).items()) or "none")
-            for name, said in silent.items()
+            for name, said in result["silent"].items()
         ]
         module.fail_json(
             msg="\n- ".join(["The gateway serves, but these do not answer through it:", *lines]),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import socketserver
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -55,6 +56,29 @@ def test_a_refusal_is_quoted(gateway: None) -> None:
 def test_a_gateway_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LOCAL_SOCKET", str(tmp_path / "none"))
     assert "No such file" in module.ask("main", 1)
+
+
+def test_one_that_hangs_takes_no_other_names_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`late` answers when it is asked again, `gone` is held for all the time there is."""
+    asked: list[str] = []
+
+    def ask(name: str, seconds: float) -> str:
+        asked.append(name)
+        if name == "gone":
+            time.sleep(seconds)
+        return "" if asked.count(name) == 2 else "503"
+
+    monkeypatch.setattr(module, "ask", ask)
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(module, "server_states", lambda: {"set_out": {"one": "DRAIN"}})
+    found = module.settle_all(["gone", "late", "out"], time.monotonic() + 1)
+    assert found == {"changed": False, "answered": ["late"], "drained": ["out"], "silent": {"gone": "503"}}
+    assert module.settle_all([], 0)["silent"] == {}
+
+
+def test_a_gateway_without_a_control_socket_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CONTROL_SOCKET", "/nowhere/admin.sock")
+    assert "/nowhere/admin.sock: " in module.settle_all(["main"], 0)["silent"]["main"]
 
 
 @pytest.mark.parametrize(
