@@ -103,6 +103,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config
     HEADER,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import DIRECTORY as CONFIG_DIRECTORY
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keys import KEYS_MAP
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.unit import drop_in
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 
@@ -275,8 +276,9 @@ class Manager:
         """Bring what was written into effect; returns how. Raises GatewayError."""
         if action == "maps":
             try:
-                for name, text in self.maps.items():
-                    runtime.replace_map(self.ask, name, text)
+                # Last, who is known: a new key has its rights and limits from its first moment on.
+                for name in sorted(self.maps, key=lambda name: (name == KEYS_MAP, name)):
+                    runtime.replace_map(self.ask, name, self.maps[name])
                 return action
             except (OSError, runtime.RuntimeRefusal) as error:
                 self.module.warn(f"The maps were not taken while running ({error}): HAProxy is reloaded.")

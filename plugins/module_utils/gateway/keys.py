@@ -29,6 +29,9 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 NO_LIMIT = 2**31 - 1
 """What HAProxy compares with where there is no limit. Its integers have 64 bits, those of old tables 32."""
 
+KEYS_MAP = "keys.map"
+"""Who is behind a key's checksum."""
+
 ANONYMOUS = "anonymous"
 """Who comes without a key, where that is allowed."""
 
@@ -133,7 +136,7 @@ def key_maps(keys: Iterable[Key], fleet: Fleet) -> dict[str, str]:
     """The maps about keys, by file name: lines of what is looked up and what is found."""
     keys = sorted(keys, key=lambda key: key.name)
     return {
-        "keys.map": "".join(f"{key.sha256} {key.name}\n" for key in keys if key.sha256),
+        KEYS_MAP: "".join(f"{key.sha256} {key.name}\n" for key in keys if key.sha256),
         "rates.map": "".join(f"{key.name} {key.requests_per_minute or NO_LIMIT}\n" for key in keys),
         "concurrency.map": "".join(f"{key.name} {key.concurrent_requests or NO_LIMIT}\n" for key in keys),
         "rights.map": "".join(

@@ -38,6 +38,7 @@ class Machine:
         self.conffiles = ""
         self.calls: list[str] = []
         self.judged: set[str] = set()
+        self.committed: list[str] = []
 
     def run_command(self, argv: list[str]) -> tuple[int, str, str]:
         if argv[0] == "dpkg-query":
@@ -68,6 +69,8 @@ class Machine:
         if command.startswith("prepare"):
             return "New version created: 1" if self.takes_maps else "Unknown map"
         self.calls.append(command.split(" ")[0])
+        if command.startswith("commit"):
+            self.committed.append(command.split(" ")[-1])
         return ""
 
 
@@ -138,6 +141,13 @@ def test_maps_change_in_the_running_process(machine: Machine) -> None:
     assert (module.DIRECTORY / "keys.map").read_text() == "def bob\n"
     assert not any("bob" in str(part) for part in result["diff"])
     assert run(machine, maps={"keys.map": "def bob\n"})["changed"] is False
+
+
+def test_a_new_key_has_its_rights_before_it_is_known(machine: Machine) -> None:
+    maps = {"keys.map": "abc alice\n", "rights.map": "alice|set_main 1\n", "concurrency.map": "alice 4\n"}
+    run(machine, maps=maps)
+    run(machine, maps={name: text.replace("alice", "bob") for name, text in maps.items()})
+    assert machine.committed == ["concurrency.map", "rights.map", "keys.map"]
 
 
 def test_maps_that_the_process_does_not_take_are_reloaded(machine: Machine) -> None:
