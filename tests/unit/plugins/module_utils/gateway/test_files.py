@@ -146,13 +146,21 @@ def test_every_mistake_is_told_at_once(settings: dict[str, Any], replicas: list[
         "paths": ["/metrics", "/v1/models"],
         "affinity": "sticky",
         "queue_requests": 0,
+        "slow_start_seconds": 181,
     }
     replicas.append(replace(replicas[0], host="gpu9", engine_key="another-secret"))
     found = plan(wrong, replicas, [{"name": "a"}])
     text = "\n".join(map(str, found.problems))
     for word in ("gateway_port", "gateway_metrics_port", "gateway_bind_address", "gateway_clients", "gateway_paths"):
         assert word in text
-    for word in ("gateway_affinity", "gateway_queue_requests", "different keys", "gpu9", "gateway_keys[0] (a)"):
+    for word in (
+        "gateway_affinity",
+        "gateway_queue_requests",
+        "gateway_slow_start_seconds",
+        "different keys",
+        "gpu9",
+        "gateway_keys[0] (a)",
+    ):
         assert word in text
     assert "secret" not in text and found.config == ""
 
