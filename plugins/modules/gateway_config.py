@@ -14,7 +14,8 @@ description:
   - Writes HAProxy's configuration and the files that it names, after HAProxy itself has judged all of them together in
     a directory of their own. Nothing is touched when it refuses.
   - Where only maps differ, they are replaced in the running process. Anything else is reloaded, by which no connection
-    is lost; the states of servers survive it. HAProxy is started and enabled if it was not.
+    is lost; the states of servers survive it. It waits up to 120 s while requests are held.
+    HAProxy is started and enabled if it was not.
   - When the new process does not come up, the old files are put back, the old process serves on, and HAProxy's words
     are reported.
   - Refuses to replace a configuration that somebody else wrote, unless O(replace=true).
@@ -115,6 +116,10 @@ STATE = Path("/var/lib/inference/gateway.json")
 
 RELOAD_SECONDS = 30.0
 """For the new process to serve."""
+
+HELD_SECONDS = 120.0
+"""For an engine to come back to requests that are held."""
+HELD_POLL_SECONDS = 0.5
 
 
 class GatewayError(Exception):
@@ -284,6 +289,8 @@ class Manager:
                 self.module.warn(f"The maps were not taken while running ({error}): HAProxy is reloaded.")
                 action = "reload"
         if action in ("start", "reload"):
+            if action == "reload":
+                self.let_go()
             began = time.time()
             old = runtime.worker(self.ask) if action == "reload" else None
             self.systemctl("reset-failed", SERVICE)
@@ -291,6 +298,19 @@ class Manager:
             if not (done and self.serves(old)):
                 raise GatewayError(f"HAProxy did not {action}. It said:\n{self.last_words(began) or words}")
         return action
+
+    def let_go(self) -> None:
+        """Wait while requests are held: the old process checks no engine any more, and would refuse them all."""
+        deadline = time.monotonic() + HELD_SECONDS
+        try:
+            while found := runtime.waiting(self.ask):
+                if time.monotonic() >= deadline:
+                    self.module.warn(f"{found} requests that wait for an engine will fail: HAProxy is reloaded.")
+                    return
+                time.sleep(HELD_POLL_SECONDS)
+        except OSError:
+            # Who does not answer holds nobody back.
+            return
 
     def serves(self, old: int | None) -> bool:
         """Wait until another process than the old one serves."""
