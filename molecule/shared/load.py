@@ -187,6 +187,9 @@ async def _read_stream(body: AnswerBody, model: str, tokens: int, began: float) 
 class Load:
     """Clients that ask one after the other, each on a connection of its own, until they are stopped.
 
+    Without `keep`, each request has its own connection, as a gateway's has: an engine that is busy may close one that
+    is kept at the very moment of the next request.
+
     `models` are names of replica sets: an engine calls itself by the first of its names, so that an answer to a model's
     own name would count as another model's.
     """
@@ -200,11 +203,14 @@ class Load:
         shapes: tuple[Shape, ...] = SHAPES,
         text_shown: int = 40,
         pause_seconds: float = 0.0,
+        keep: bool = True,
     ) -> None:
         self.parts = urlsplit(url)
         self.models = models
         self.clients = clients
         self.headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        if not keep:
+            self.headers["Connection"] = "close"
         self.shapes = shapes
         self.text_shown = text_shown
         self.pause_seconds = pause_seconds
@@ -293,8 +299,10 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--key", default="")
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--close", action="store_true", help="a connection for each request")
     arguments = parser.parse_args()
-    load = Load(arguments.url, tuple(arguments.model or ["main"]), arguments.clients, arguments.key).start()
+    models = tuple(arguments.model or ["main"])
+    load = Load(arguments.url, models, arguments.clients, arguments.key, keep=not arguments.close).start()
     time.sleep(arguments.seconds)
     report = load.stop()
     print(report)

@@ -49,7 +49,7 @@ def test_saturation_is_no_fault(deb12: Node) -> None:
     before = len(steps(deb12))
     # From the node itself, by one process: one for each request would never have 200 under way.
     put(deb12, "/root/load.py", LOAD.read_text())
-    command = f"python3 /root/load.py http://127.0.0.1:5005 --clients 200 --seconds {SATURATED:.0f}"
+    command = f"python3 /root/load.py http://127.0.0.1:5005 --close --clients 200 --seconds {SATURATED:.0f}"
     seen = []
     with ThreadPoolExecutor(1) as pool:
         load = pool.submit(deb12.run, command)
