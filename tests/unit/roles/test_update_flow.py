@@ -109,10 +109,12 @@ class Update:
         assert "failed=" in output, output
         return done.returncode == 0, output
 
-    def calls(self, module: str, on: str, **values: Any) -> list[Call]:
-        """The calls of a module for a node."""
+    def calls(self, module: str, on: str = "", **values: Any) -> list[Call]:
+        """The calls of a module, for a node or for all."""
         calls = [json.loads(line) for line in (self.home / "calls").read_text().splitlines()]
-        return [call for call in calls if {"module": module, "on": on, **values}.items() <= call.items()]
+        return [
+            call for call in calls if {"module": module, **({"on": on} if on else {}), **values}.items() <= call.items()
+        ]
 
     def steps(self, on: str) -> list[str]:
         """What was done to a node's engine, and to its bridge, in short."""
@@ -163,7 +165,6 @@ def test_a_release_that_does_not_pass_goes_back_and_the_next_is_not_touched(upda
     assert update.locks_are_back()
 
 
-@pytest.mark.full
 def test_all_go_back_where_that_is_wanted(update: Update) -> None:
     succeeded, output = update.run(
         {"module": "engine_watch", "on": "b"}, vllm_update_on_failure="all", vllm_update_watch_seconds=5
@@ -171,6 +172,32 @@ def test_all_go_back_where_that_is_wanted(update: Update) -> None:
     assert not succeeded and "it failed on b" in output
     assert update.steps("a") == THERE + BACK
     assert update.steps("b") == [*THERE[:-1], *BACK]
+    assert update.locks_are_back()
+    # Who failed is back before the others leave.
+    order = [(call["on"], call["release"]) for call in update.calls("engine_switch", state="proven")]
+    assert order == [("a", 2), ("b", 1), ("a", 1)]
+
+
+@pytest.mark.full
+def test_all_that_go_back_go_in_batches_and_not_the_last_one(update: Update) -> None:
+    """a and b have gone together, and side, which fails; on the way back nobody else serves main any more."""
+    succeeded, output = update.run(
+        {"module": "engine_probe", "name": "side", "release": 6},
+        {
+            "module": "engine_drain",
+            "on": "b",
+            "name": "main",
+            "reason": f"update-model.yml puts back release {ITEM['origin']}",
+        },
+        vllm_update_on_failure="all",
+        __vllm_facts={"instances": [ITEM, {**ITEM, "name": "side", "origin": 5, "target": 6}]},
+        __vllm_batches=[[{"host": "a", **TURN}], [{"host": "b", **TURN}], [{"host": "a", **TURN, "name": "side"}]],
+    )
+    assert not succeeded and "it failed on a" in output
+    assert "b, main: was not put back, and serves on with its new release: Drain | Keep requests away" in output
+    # Where one cannot go back, the others stay.
+    assert update.steps("b") == [*THERE, "drained", "undrained"]
+    assert update.steps("a")[: len(THERE)] == THERE and "to 1" not in update.steps("a")
     assert update.locks_are_back()
 
 
@@ -187,9 +214,19 @@ def test_what_cannot_be_drained_is_left_as_it_was(update: Update, module: str, s
 def test_the_last_one_that_serves_is_not_taken(update: Update) -> None:
     """When the plan was made, there was another."""
     succeeded, output = update.run(seen=[({"module": "gateway_servers", "on": "b"}, {"up": ["b"]})])
-    assert not succeeded and "main on b is the last one that a sends requests to" in output
+    assert not succeeded and "a would have nobody left for main without b, who are drained at once" in output
     assert update.steps("a") == THERE and update.steps("b") == []
     assert update.locks_are_back()
+
+
+def test_a_batch_does_not_take_the_last_ones_that_serve(update: Update) -> None:
+    """When the plan was made, there was a third one. Who does not serve may go."""
+    batch = [[{"host": host, **TURN} for host in ("a", "b")]]
+    succeeded, output = update.run(__vllm_batches=batch)
+    assert not succeeded and "a would have nobody left for main without a, b" in output
+    assert update.steps("a") == update.steps("b") == [] and update.locks_are_back()
+    succeeded, output = update.run(seen=[({"module": "gateway_servers"}, {"up": ["c"]})], __vllm_batches=batch)
+    assert succeeded, output
 
 
 @pytest.mark.full
