@@ -13,7 +13,7 @@ author:
 description:
   - Asks the engine that runs the release, and no other process on its port, for one token, for a stream to its end, to
     read a long prompt, for several answers at once, and for those of the golden prompts.
-  - Fails with the step that failed.
+  - Fails with the step that failed, and the engine's last words.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -79,6 +79,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node import (
     history,
     probe,
     releases,
+    wait,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import (
     Docker,
@@ -118,8 +119,10 @@ def main() -> None:
     name = given["name"]
     key = ""
 
-    def refuse(message: str, steps: list[str]) -> None:
+    def refuse(message: str, steps: list[str], *, words: bool = True) -> None:
         shown = environment.mask(message, [key])
+        if words:
+            shown += f". Its last words:\n{wait.last_words(paths, name, retrying=False)}"
         module.fail_json(msg=f"release {given['release']} of {name} is not fit to serve: {shown}", steps=steps)
 
     try:
@@ -141,6 +144,7 @@ def main() -> None:
             f"one request alone gets {speed} tokens per second, the release before got {before}, and speed_bound is"
             f" {bound}",
             found.steps,
+            words=False,
         )
     module.exit_json(changed=False, steps=["answered a completion", *found.steps], tokens_per_second=speed)
 

@@ -90,7 +90,9 @@ def main() -> None:
                 words = wait.last_words(paths, name, retrying=shown["ActiveState"] == "activating")
                 module.fail_json(msg=f"{name} stopped serving while it was watched. Its last words:\n{words}")
             if verdict in CONDEMNED:
-                module.fail_json(msg=f"{name} was found {verdict} while it was watched: {detail}")
+                words = wait.last_words(paths, name, retrying=False)
+                found = f"{name} was found {verdict} while it was watched: {detail}"
+                module.fail_json(msg=f"{found}. Its last words:\n{words}")
             if time.monotonic() >= deadline:
                 break
             time.sleep(POLL_SECONDS)

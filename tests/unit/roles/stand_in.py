@@ -4,6 +4,7 @@
 
 import json
 import os
+import time
 from pathlib import Path
 
 from ansible.module_utils import basic
@@ -22,7 +23,7 @@ ANSWER = {
     "pinned": False,
     "load_seconds": 21.0,
     "tokens_per_second": 33.0,
-    "instances": [{"name": "main", "serving": False}],
+    "instances": [{"name": "main", "serving": False, "release": 1, "model": "tiny-a", "drained_by": "update"}],
     "release": 1,
 }
 
@@ -45,6 +46,7 @@ def main() -> None:
     for asked, seen in wanted["seen"]:
         if asked.items() <= call.items():
             answer |= seen
+    time.sleep(answer.pop("sleep", 0))
     module.exit_json(changed=False, **answer)
 
 

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[3]
 MODULES = (
     "engine_bridge",
     "engine_drain",
+    "engine_facts",
     "engine_probe",
     "engine_release",
     "engine_service",
@@ -162,7 +163,60 @@ def test_a_release_that_does_not_pass_goes_back_and_the_next_is_not_touched(upda
     assert update.steps("a") == ["drained", "idle", "to 2", "probed", *BACK] and update.steps("b") == []
     assert "it failed on a" in output and "Admit | Try it: engine_probe was told to fail" in output
     assert "main went back to the release that served before" in output
+    assert all(f"{host}: main: release 1 (tiny-a) does not serve, drained by update" in output for host in "ab")
     assert update.locks_are_back()
+
+
+def test_requests_that_fail_at_the_gateway_are_counted_in_the_report(update: Update) -> None:
+    counted = ({"module": "gateway_servers", "on": "a"}, {"requests": 40, "failures": 12})
+    before = ({"module": "gateway_servers", "on": "a", "state": "serving"}, {"requests": 0, "failures": 0})
+    succeeded, output = update.run(seen=[counted, before])
+    assert not succeeded and "proven 2" not in update.steps("a") and update.steps("b") == []
+    assert (
+        "a, main: Admit | Refuse one whose requests fail: 12 of 40 requests that a has sent to main on a since it is"
+        " back have failed; vllm_update_error_share allows 0.05 of them."
+    ) in output
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("adopted", "interrupted", "kept"), [("run0", True, True), ("run0", False, False), ("", True, False)]
+)
+def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
+    update: Update, adopted: str, interrupted: bool, kept: bool
+) -> None:
+    succeeded, output = update.run(
+        tasks="update/give_up",
+        __vllm_lock={"adopted": adopted},
+        __vllm_facts={"instances": [{**ITEM, "interrupted": interrupted}]},
+        ansible_failed_result={"msg": "the disk is full"},
+    )
+    assert not succeeded and "the disk is full" in output
+    assert ("a: run run0 was cut off here, and that is not mended yet" in output) == kept
+    assert update.locks_are_back() == (not kept)
+
+
+@pytest.mark.full
+def test_an_engine_that_does_not_get_its_share_goes_back(update: Update) -> None:
+    grows = ({"module": "gateway_servers", "state": "serving"}, {"reached": False, "msg": "it grows"})
+    succeeded, output = update.run(seen=[grows], __vllm_batches=[[{"host": "a", **TURN}]])
+    assert not succeeded and "a does not give it its full share: it grows" in output
+    assert "proven 2" not in update.steps("a")
+
+
+def test_a_drain_is_not_waited_for_longer_than_its_requests_are_held(update: Update) -> None:
+    """At the gateways and at the engine together. What does not end is left as it was."""
+    never = ({"module": "gateway_servers", "state": "drained"}, {"reached": False, "msg": "3 requests are in flight"})
+    alone = {"host": "a", **TURN, "alone": True, "drain_seconds": 3}
+    succeeded, output = update.run(seen=[never], __vllm_batches=[[alone]])
+    assert not succeeded and "After 3 s, a still has requests: 3 requests are in flight" in output
+    assert update.steps("a") == ["drained", "undrained"]
+    assert {call["seconds"] for call in update.calls("gateway_servers", "a", state="drained")} <= {2, 3}
+    late = ({"module": "gateway_servers", "state": "drained"}, {"reached": True, "sleep": 4})
+    succeeded, output = update.run(seen=[late], __vllm_batches=[[alone]])
+    assert succeeded, output
+    # Nothing was left for the engine itself.
+    assert [call["seconds"] for call in update.calls("engine_drain", "a", state="idle")] == [2]
 
 
 def test_all_go_back_where_that_is_wanted(update: Update) -> None:
