@@ -72,6 +72,12 @@ releases:
     name:
       description: The instance.
       type: str
+    model:
+      description: The model of the desired release.
+      type: str
+    model_path:
+      description: Where its files are, or will be.
+      type: str
     release:
       description: The number of the desired release.
       type: int
@@ -220,6 +226,8 @@ class Stage:
         pending = active is not None and active != wanted and state in systemd.RUNNING
         return {
             "name": instance.name,
+            "model": instance.model,
+            "model_path": staged.release.model_path,
             "release": number,
             "active": active,
             "state": state,

@@ -40,6 +40,13 @@ options:
   release:
     description: The release to roll back to.
     type: int
+  unstaged:
+    description:
+      - What M(baremetal.inference.engine_release) returned as C(releases). In check mode it has kept nothing, and the
+        target is only known from there.
+    type: list
+    elements: dict
+    default: []
   ask_engine:
     description:
       - Whether the image of a release that is due, and has not served yet, is asked if it takes the arguments. It
@@ -84,7 +91,9 @@ instances:
       description: Whether it answers, by the word of systemd and of the node's agent.
       type: bool
     load_seconds:
-      description: How long the target took to load when it last did, or else what runs now.
+      description:
+        - How long the target took to load when it last did. For one that has not served yet, what runs now took, and
+          for more bytes of another model in proportion longer; none where these are not known.
       type: float
     drained_by:
       description: Who keeps requests away from it; empty for nobody.
@@ -125,6 +134,7 @@ instances:
 """
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -186,7 +196,7 @@ class Facts:
             "due": due,
             "interrupted": interrupted,
             "serving": standing.serving(self.paths, name, self.now),
-            "load_seconds": (known and known.load_seconds) or loading.seconds(name),
+            "load_seconds": (known and known.load_seconds) or self.load_seconds(name, active, target),
             "drained_by": drain.owner if drain else "",
             "drained_until": (drain.until or "") if drain else "",
             "bridge": self.bridge(name, origin, target if due and not problems else None),
@@ -230,7 +240,7 @@ class Facts:
             return "", "", [f"{name}: {rollback}"] if self.given["rollback"] else []
         if self.check_mode and target not in releases.numbers(self.paths, name):
             # It would have been staged before.
-            return "", "", []
+            return self.unstaged(name).get("model", ""), "", []
         try:
             release = releases.load(self.paths, name, target)
             releases.verify(self.paths, name, target)
@@ -239,6 +249,28 @@ class Facts:
             return "", "", [f"{name}: {error}"]
         runs = f"{release.model} {release.revision} {release.image}"
         return release.model, runs, [f"{name}: {problem}" for problem in missing]
+
+    def unstaged(self, name: str) -> dict[str, Any]:
+        """What check mode knows of a target that was not staged."""
+        return {item["name"]: item for item in self.given["unstaged"]}.get(name, {})
+
+    def load_seconds(self, name: str, active: int | None, target: int | None) -> float | None:
+        """How long a target that has not served yet may load; None where nobody knows. Raises SystemdError."""
+        seconds = loading.seconds(name)
+        if seconds is None or active is None or target is None:
+            return seconds
+        try:
+            before = releases.load(self.paths, name, active).model_path
+            if target in releases.numbers(self.paths, name):
+                after = releases.load(self.paths, name, target).model_path
+            else:
+                after = self.unstaged(name).get("model_path", before)
+        except releases.ReleaseError:
+            return None
+        # In check mode, a model may not have been fetched yet, and what is fetched then may be as large.
+        if self.check_mode and not Path(after).exists():
+            return seconds
+        return loading.of_another(seconds, Path(before), Path(after))
 
     def refused(self, name: str, target: int) -> list[str]:
         """Why the engine would not take the target's arguments. Raises ReleaseError and OSError."""
@@ -259,6 +291,7 @@ def main() -> None:
             "targets": {"type": "dict", "default": {}},
             "rollback": {"type": "bool", "default": False},
             "release": {"type": "int"},
+            "unstaged": {"type": "list", "elements": "dict", "default": []},
             "ask_engine": {"type": "bool", "default": False},
         },
         supports_check_mode=True,

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ..paths import unit_name
 from . import systemd
 
@@ -22,3 +24,22 @@ def seconds(name: str) -> float | None:
     if shown.get("ActiveState") != "active" or not 0 < began < ready:
         return None
     return round((ready - began) / 1e6, 1)
+
+
+def of_another(taken: float, before: Path, after: Path) -> float | None:
+    """How long the model at `after` may load where the one at `before` has taken so long; None where nobody knows.
+
+    More bytes take longer. Fewer are not counted on: an engine does more at its start than read them.
+    """
+    if before == after:
+        return taken
+    sizes = _bytes(before), _bytes(after)
+    return round(taken * max(1.0, sizes[1] / sizes[0]), 1) if all(sizes) else None
+
+
+def _bytes(model: Path) -> int:
+    """Of all files of a model; 0 where they cannot be read."""
+    try:
+        return sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
+    except OSError:
+        return 0

@@ -147,6 +147,11 @@ def test_what_serves_is_not_restarted(node: Node) -> None:
     assert node.systemd.calls == []
 
 
+def test_what_would_be_staged_is_named_with_its_model(node: Node) -> None:
+    (staged,) = node.call("release", check=True)["releases"]
+    assert (staged["model"], staged["model_path"]) == ("tiny-a", "/mnt/models/tiny-a/abc")
+
+
 def test_what_is_stopped_starts_with_the_release_that_is_wanted(node: Node) -> None:
     node.entry["dtype"] = "half"
     node.systemd.active.clear()
