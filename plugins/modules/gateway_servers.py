@@ -78,6 +78,10 @@ known:
   description: Whether the gateway has a server for the instance of O(host).
   returned: success
   type: bool
+silent:
+  description: Why nothing is known, where HAProxy does not answer; empty where it does.
+  returned: success
+  type: str
 bridge_known:
   description: Whether the gateway has a server for the engine that may stand in for the instance of O(host).
   returned: success
@@ -91,6 +95,10 @@ up:
   elements: str
 hold_seconds:
   description: How long the gateway holds requests while nobody of a set serves.
+  returned: success
+  type: int
+slow_start_seconds:
+  description: Over how long an engine that comes back gets its full share.
   returned: success
   type: int
 requests:
@@ -128,10 +136,11 @@ LOOKS = 2
 CONFIG = Path("/etc/haproxy/haproxy.cfg")
 
 
-def hold_seconds() -> int:
-    """How long this gateway holds requests. Raises OSError."""
-    found = re.search(r"lua\.hold (\d+)", CONFIG.read_text(encoding="utf-8"))
-    return int(found[1]) if found else 0
+def settings() -> tuple[int, int]:
+    """How long this gateway holds requests, and how long an engine's slow start takes, in seconds. Raises OSError."""
+    text = CONFIG.read_text(encoding="utf-8")
+    held, slow = (re.search(pattern, text) for pattern in (r"lua\.hold (\d+)", r" slowstart (\d+)s"))
+    return int(held[1]) if held else 0, int(slow[1]) if slow else 0
 
 
 @dataclass(frozen=True)
@@ -185,20 +194,21 @@ def main() -> None:
     given = module.params
     deadline = time.monotonic() + given["seconds"]
     needed = LOOKS if given["state"] == "drained" else 1
-    looks, seen = 0, Seen()
+    looks, seen, silent = 0, Seen(), ""
     while looks < needed:
         try:
-            seen = look(given)
+            seen, silent = look(given), ""
         except OSError as error:
             # The master takes nothing for a moment while it reloads.
-            seen = replace(seen, missing=f"HAProxy does not answer: {error}")
+            silent = f"HAProxy does not answer: {error}"
+            seen = replace(seen, missing=silent)
         looks = 0 if seen.missing else looks + 1
         if looks < needed:
             if time.monotonic() >= deadline:
                 break
             time.sleep(POLL_SECONDS)
     try:
-        held = hold_seconds()
+        held, slow = settings()
     except OSError as error:
         module.fail_json(msg=f"this gateway cannot be looked at: {error}: run site.yml")
     module.exit_json(
@@ -207,10 +217,12 @@ def main() -> None:
         reached=looks == needed,
         msg=f"{given['name']} on {given['host']}: {seen.missing}" if seen.missing else "",
         gateway=given["gateway"],
+        silent=silent,
         known=bool(seen.now),
         bridge_known=seen.bridge,
         up=seen.up,
         hold_seconds=held,
+        slow_start_seconds=slow,
         requests=sum(server.requests for server in seen.now),
         set_requests=seen.set_requests,
         failures=sum(server.failures for server in seen.now),

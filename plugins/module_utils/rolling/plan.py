@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -49,7 +50,7 @@ def plan(
     """The plan for all hosts of a run.
 
     Each host has `instances`, as the module engine_update_facts returns them, and `gateways`: what gateway_servers saw
-    of each of them at each gateway, with `name`, `up`, `known`, `bridge_known` and `hold_seconds`.
+    of each of them at each gateway, with `name`, `up`, `known`, `silent`, `bridge_known` and `hold_seconds`.
     """
     made = Plan()
     known = {host: {item["name"]: item for item in facts["instances"]} for host, facts in hosts.items()}
@@ -64,6 +65,7 @@ def plan(
     due = {key: item for key, item in chosen.items() if item["due"] or item["problems"] or item["bridge"]["left"]}
     seen = [gateway for facts in hosts.values() for gateway in facts["gateways"]]
     made.problems += [f"{key.host}: {problem}" for key, item in due.items() for problem in item["problems"]]
+    made.problems += _silent(seen)
     made.problems += _left_behind(known, chosen)
     made.problems += [words for key, item in due.items() if (words := _in_the_way(key, item, hosts))]
     if choice.release:
@@ -142,6 +144,19 @@ def _line(key: Due, item: Mapping[str, Any], meanwhile: str) -> str:
     return f"{key.name} on {key.host} {origin} to {item['target']} ({item['model']}){again}{held}{meanwhile}"
 
 
+def _silent(seen: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Gateways of which nothing is known, each once."""
+    silent = {gateway["gateway"]: gateway["silent"] for gateway in seen if gateway["silent"]}
+    living = sorted({gateway["gateway"] for gateway in seen} - set(silent))
+    return [f"{gateway}: {words}: start it. {way_round(living)}" for gateway, words in sorted(silent.items())]
+
+
+def way_round(living: Sequence[str]) -> str:
+    """How to go on without a gateway that cannot be brought back at once."""
+    said = json.dumps({"vllm_update_gateways": list(living)})
+    return f"If no client can use it meanwhile, leave it out: -e '{said}'"
+
+
 def _left_behind(known: Mapping[str, Mapping[str, Any]], chosen: Collection[Due]) -> list[str]:
     """What an update has left and this run would pass over, while it gives the node's lock back."""
     return [
@@ -172,7 +187,7 @@ def _in_the_way(key: Due, item: Mapping[str, Any], hosts: Mapping[str, Mapping[s
             " end in the middle: wait for that, or undrain it first"
         )
     gateways = [gateway for gateway in hosts[key.host]["gateways"] if gateway["name"] == key.name]
-    strangers = [gateway["gateway"] for gateway in gateways if not gateway["known"]]
+    strangers = [gateway["gateway"] for gateway in gateways if not gateway["known"] and not gateway["silent"]]
     if strangers:
         return f"{key.name} on {key.host} is not known to {', '.join(strangers)}: run site.yml, which tells gateways"
     return ""

@@ -41,7 +41,14 @@ def instance(**more: Any) -> dict[str, Any]:
 
 
 def host(*instances: dict[str, Any], up: list[str] | None = None, hold: int = 120) -> dict[str, Any]:
-    gateway = {"gateway": "gw", "known": True, "bridge_known": True, "up": up, "hold_seconds": hold}
+    gateway = {
+        "gateway": "gw",
+        "known": True,
+        "silent": "",
+        "bridge_known": True,
+        "up": up,
+        "hold_seconds": hold,
+    }
     seen = [] if up is None else [{**gateway, "name": item["name"]} for item in instances]
     return {"instances": list(instances), "gateways": seen}
 
@@ -145,6 +152,17 @@ def test_an_instance_that_a_gateway_does_not_know() -> None:
     hosts["a"]["gateways"][0]["known"] = False
     (problem,) = made(hosts).problems
     assert "main on a is not known to gw: run site.yml" in problem
+
+
+def test_a_gateway_that_does_not_answer_is_no_stranger() -> None:
+    hosts = {"a": host(instance(), up=["a", "b"])}
+    dead = {"gateway": "gw2", "known": False, "silent": "HAProxy does not answer: refused", "up": []}
+    hosts["a"]["gateways"].append({**hosts["a"]["gateways"][0], **dead})
+    (problem,) = made(hosts).problems
+    assert problem == (
+        "gw2: HAProxy does not answer: refused: start it. If no client can use it meanwhile, leave it out:"
+        """ -e '{"vllm_update_gateways": ["gw"]}'"""
+    )
 
 
 def test_a_number_that_means_different_things() -> None:

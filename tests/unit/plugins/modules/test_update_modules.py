@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the modules of an update say where something does not answer, or is not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import loading
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.modules import (
+    engine_probe,
+    engine_update_facts,
+    gateway_servers,
+)
+
+RunModule = Callable[..., dict[str, Any]]
+
+
+def test_a_gateway_whose_haproxy_is_dead_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
+) -> None:
+    (tmp_path / "haproxy.cfg").write_text(
+        "http-request lua.hold 90\n  default-server weight 100 maxconn 9 slowstart 600s\n"
+    )
+    monkeypatch.setattr(gateway_servers, "CONFIG", tmp_path / "haproxy.cfg")
+    monkeypatch.setattr(gateway_servers, "CONTROL_SOCKET", str(tmp_path / "admin.sock"))
+    said = run_module(gateway_servers, name="main", host="a", seconds=0)
+    assert said["silent"].startswith("HAProxy does not answer: ") and not said["known"] and not said["reached"]
+    assert (said["hold_seconds"], said["slow_start_seconds"]) == (90, 600)
+    monkeypatch.setattr(gateway_servers, "look", lambda given: gateway_servers.Seen())
+    assert run_module(gateway_servers, name="main", host="a", seconds=0)["silent"] == ""
+
+
+def test_an_engine_that_is_not_fit_has_the_last_word(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+    monkeypatch.setattr(engine_probe.wait, "last_words", lambda paths, name, retrying: f"CUDA error of {name}")
+    said = run_module(engine_probe, name="main", release=2)
+    assert said["failed"] and said["msg"].startswith("release 2 of main is not fit to serve: ")
+    assert said["msg"].endswith(". Its last words:\nCUDA error of main")
+
+
+def given(check: bool, *unstaged: dict[str, Any], paths: Paths) -> engine_update_facts.Facts:
+    values = {"unstaged": list(unstaged)}
+    return engine_update_facts.Facts(paths, None, values, None, check)  # type: ignore[arg-type]
+
+
+def test_check_mode_knows_the_model_of_what_it_did_not_stage(tmp_path: Path) -> None:
+    facts = given(True, {"name": "main", "model": "tiny-b", "model_path": "/mnt/models/b"}, paths=Paths(tmp_path))
+    assert facts.check("main", 2) == ("tiny-b", "", [])
+    assert facts.check("side", 2) == ("", "", [])
+
+
+def test_how_long_another_model_may_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("8b", 1000), ("70b", 9000), ("1b", 100)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_bytes(b"0" * size)
+    models = {1: "8b", 2: "70b", 3: "1b", 4: "gone", 5: "8b"}
+    monkeypatch.setattr(loading, "seconds", lambda name: 40.0)
+    monkeypatch.setattr(engine_update_facts.releases, "numbers", lambda paths, name: list(models))
+    monkeypatch.setattr(
+        engine_update_facts.releases,
+        "load",
+        lambda paths, name, number: SimpleNamespace(model_path=str(tmp_path / models[number])),
+    )
+    unstaged = {"name": "main", "model": "x", "model_path": str(tmp_path / "70b")}
+    facts, check = given(False, paths=Paths()), given(True, unstaged, paths=Paths())
+    found = {number: facts.load_seconds("main", 1, number) for number in models}
+    assert found == {1: 40.0, 2: 360.0, 3: 40.0, 4: None, 5: 40.0}
+    assert check.load_seconds("main", 1, 9) == 360.0
+    # It is not fetched yet.
+    assert check.load_seconds("main", 1, 4) == 40.0
