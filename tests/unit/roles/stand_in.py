@@ -6,6 +6,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils import basic
 from ansible.module_utils.basic import AnsibleModule
@@ -42,7 +43,7 @@ def main() -> None:
     for failure in wanted["failures"]:
         if failure.items() <= call.items():
             module.fail_json(msg=f"{name} was told to fail")
-    answer = dict(ANSWER)
+    answer: dict[str, Any] = dict(ANSWER)
     for asked, seen in wanted["seen"]:
         if asked.items() <= call.items():
             answer |= seen
