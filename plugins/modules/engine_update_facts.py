@@ -185,7 +185,8 @@ class Facts:
         model, runs, problems = self.check(name, target)
         known = history.last(self.paths, name, target) if target else None
         due = target is not None and (active != target or interrupted)
-        if self.given["ask_engine"] and due and target and not problems and not known and model:
+        # What check mode only knows of cannot be shown to the engine.
+        if self.given["ask_engine"] and due and target and not problems and not known and runs:
             problems = self.refused(name, target)
         return {
             "name": name,

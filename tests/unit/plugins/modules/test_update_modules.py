@@ -45,14 +45,20 @@ def test_an_engine_that_is_not_fit_has_the_last_word(monkeypatch: pytest.MonkeyP
 
 
 def given(check: bool, *unstaged: dict[str, Any], paths: Paths) -> engine_update_facts.Facts:
-    values = {"unstaged": list(unstaged)}
+    values = {"unstaged": list(unstaged), "targets": {"main": 2}, "rollback": False, "ask_engine": True}
     return engine_update_facts.Facts(paths, None, values, None, check)  # type: ignore[arg-type]
 
 
-def test_check_mode_knows_the_model_of_what_it_did_not_stage(tmp_path: Path) -> None:
+def test_check_mode_knows_the_model_of_what_it_did_not_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = given(True, {"name": "main", "model": "tiny-b", "model_path": "/mnt/models/b"}, paths=Paths(tmp_path))
     assert facts.check("main", 2) == ("tiny-b", "", [])
     assert facts.check("side", 2) == ("", "", [])
+    # No engine can be asked about files that are not there.
+    monkeypatch.setattr(engine_update_facts.releases, "active_number", lambda paths, name: 1)
+    monkeypatch.setattr(engine_update_facts.standing, "serving", lambda paths, name, now: True)
+    monkeypatch.setattr(engine_update_facts.Facts, "load_seconds", lambda *asked: None)
+    found = facts.of("main")
+    assert (found["model"], found["target"], found["due"], found["problems"]) == ("tiny-b", 2, True, [])
 
 
 def test_how_long_another_model_may_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
