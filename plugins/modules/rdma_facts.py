@@ -55,14 +55,11 @@ options:
     default: [all]
   root:
     description:
-      - Where C(/sys) and C(/proc) are read below. Programs tell of the running system whatever it is, so that with
-        another root only those are run that are named.
+      - Where C(/sys) and C(/proc) are read below. Programs tell of the running system whatever it is.
     type: path
     default: /
   rdma:
-    description:
-      - The program C(rdma) of iproute2.
-      - Searched in E(PATH) by default, and not run where O(root) is not V(/).
+    description: The program C(rdma) of iproute2. Searched in E(PATH) by default.
     type: str
   ibv_devinfo:
     description:
@@ -410,9 +407,10 @@ ARGUMENTS = {
 
 def programs(rdma: str | None, ibv_devinfo: str | None, ip: str | None, root: Path) -> facts.Programs:
     """What to run: what was named, else what may be run without loading a kernel module, or telling of another root."""
-    here = facts.has_rdma(root) and root.resolve() == Path("/")
+    there = facts.has_rdma(root)
+    here = there and root.resolve() == Path("/")
     return facts.Programs(
-        rdma=rdma or ("rdma" if here else None),
+        rdma=rdma or ("rdma" if there else None),
         ibv_devinfo=ibv_devinfo or ("ibv_devinfo" if here else None),
         ip=ip or ("ip" if here else None),
     )
