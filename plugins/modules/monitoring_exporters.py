@@ -81,7 +81,7 @@ PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
 START_SECONDS = 15.0
 """For an exporter to answer."""
 
-STARTED = re.compile(rb"^process_start_time_seconds (\S+)$", re.MULTILINE)
+STARTED = re.compile(rb"^process_start_time_seconds ([0-9.]+(?:e[+-]?[0-9]+)?)$", re.MULTILINE)
 
 CLOCK_SECONDS = 2.0
 """By how much a process may seem to have begun too early: the kernel tells the time of its boot in whole seconds."""
