@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether what answers on an exporter's port is the process that was just started."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.modules.monitoring_exporters import silence
+
+NOW = time.time()
+
+
+class Exporter(BaseHTTPRequestHandler):
+    status, text = 200, ""
+
+    def do_GET(self) -> None:
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(self.text.encode())
+
+    def log_message(self, *_words: object) -> None:
+        pass
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    with HTTPServer(("127.0.0.1", 0), Exporter) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "said"),
+    [
+        (200, f"go_goroutines 7\nprocess_start_time_seconds {NOW:.2f}\n", ""),
+        (200, f"process_start_time_seconds {NOW - 1:.9e}\n", ""),
+        (200, f"process_start_time_seconds {NOW - 600:.2f}\n", "another program answers"),
+        (200, "process_start_time_seconds yesterday\n", "another program answers"),
+        (200, "hello\n", "another program answers"),
+        (404, f"process_start_time_seconds {NOW:.2f}\n", "another program answers"),
+    ],
+)
+def test_a_stranger_is_not_taken_for_ours(
+    port: int, monkeypatch: pytest.MonkeyPatch, status: int, text: str, said: str
+) -> None:
+    monkeypatch.setattr(Exporter, "status", status)
+    monkeypatch.setattr(Exporter, "text", text)
+    found = silence("", port, NOW, 0.5)
+    assert found == (f"{said} on port {port} within 0 s" if said else "")
+
+
+def test_nobody_answers() -> None:
+    assert silence("127.0.0.1", 1, NOW, 0.4).startswith("it does not answer on port 1 ")
