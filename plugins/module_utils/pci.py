@@ -23,6 +23,14 @@ NVSWITCH_CLASSES = (0x0680,)
 """An NVSwitch is an "other bridge", up to NVLink 4; later ones are no PCI devices of the host. Source: pci.ids, class
 06."""
 
+MELLANOX = 0x15B3
+INFINIBAND_CLASSES = (0x0207,)
+SWITCH_MANAGEMENT = b"SW_MNG"
+"""What the vital product data of a ConnectX says that is not there for traffic, but to manage NVSwitches of NVLink 5
+(field SMDL). Source: NVIDIA's fabric manager, nvidia-fabricmanager-start.sh."""
+VPD_BYTES = 1024
+"""Of which a ConnectX has written some hundreds; each four of them take the hardware up to a millisecond."""
+
 GIVEN_AWAY = ("vfio-pci", "pci-stub", "uio_pci_generic", "igb_uio")
 """Drivers that hand a device to a virtual machine or a program: it is not this system's to use."""
 
@@ -84,19 +92,31 @@ def devices(root: Path) -> list[Device]:
 
 def nvidia_gpus(root: Path) -> list[Device]:
     """The GPUs of NVIDIA alone: a server has hundreds of other functions, whose registers take time to read."""
-    return [device(root, address) for address in _of_nvidia(root, GPU_CLASSES)]
+    return [device(root, address) for address in _of(NVIDIA, root, GPU_CLASSES)]
 
 
 def nvswitches(root: Path) -> list[str]:
     """The addresses of the NVSwitches, which join GPUs and need a fabric manager."""
-    return _of_nvidia(root, NVSWITCH_CLASSES)
+    return _of(NVIDIA, root, NVSWITCH_CLASSES)
 
 
-def _of_nvidia(root: Path, classes: Sequence[int]) -> list[str]:
+def nvswitch_managers(root: Path) -> list[str]:
+    """The addresses of the InfiniBand functions by which a host reaches NVSwitches that are not on its bus.
+
+    Reads what a NIC's hardware gives slowly: for hosts that may have some.
+    """
+    return [
+        address
+        for address in _of(MELLANOX, root, INFINIBAND_CLASSES)
+        if SWITCH_MANAGEMENT in (sysfs.read_bytes(root / DEVICES / address / "vpd", limit=VPD_BYTES) or b"")
+    ]
+
+
+def _of(vendor: int, root: Path, classes: Sequence[int]) -> list[str]:
     return [
         address
         for address in _addresses(root)
-        if sysfs.read_int(root / DEVICES / address / "vendor", 16) == NVIDIA
+        if sysfs.read_int(root / DEVICES / address / "vendor", 16) == vendor
         and (sysfs.read_int(root / DEVICES / address / "class", 16) or 0) >> 8 in classes
     ]
 

@@ -434,11 +434,19 @@ ansible_facts:
               type: str
               sample: ERR!
     nvswitches:
-      description: PCI addresses of the NVSwitches. From NVLink 5 on, they are not on the host's bus.
+      description: PCI addresses of the NVSwitches. From NVLink 5 on (HGX B200), they are not on the host's bus.
       returned: always
       type: list
       elements: str
       sample: ["0000:05:00.0"]
+    nvswitch_managers:
+      description:
+        - PCI addresses of the InfiniBand functions by which the host manages NVSwitches that are not on its bus. They
+          are no NICs for traffic.
+      returned: always
+      type: list
+      elements: str
+      sample: []
     gpu_driver:
       description: The driver and its tool.
       returned: always

@@ -23,6 +23,10 @@ NVIDIA_SMI, NVLINK, TOPOLOGY, XIDS = "nvidia_smi", "nvlink", "topology", "xids"
 PARTS = (NVIDIA_SMI, NVLINK, TOPOLOGY, XIDS)
 """What can be left out. The bus and the driver's files cost a millisecond and are always read."""
 
+MANAGED_SWITCHES = ("Blackwell",)
+"""Whose NVSwitches are reached by InfiniBand: NVLink 5. Source: NVIDIA's fabric manager user guide, "GPU baseboard
+topologies"."""
+
 
 class Tool:
     """nvidia-smi. Once it hung or could not be run it is not asked again, and what went wrong first is kept."""
@@ -48,7 +52,7 @@ class Tool:
 
 
 def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: float) -> dict[str, Any]:
-    """The facts gpus, nvswitches and gpu_driver, and those of the parts, below a root.
+    """The facts gpus, nvswitches, nvswitch_managers and gpu_driver, and those of the parts, below a root.
 
     Raises nothing for a tool, a driver or hardware that is broken: that is what the facts tell.
     """
@@ -74,9 +78,11 @@ def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: 
         facts["gpu_xids"] = None if found is None else [asdict(one) for one in found[0]]
         facts["gpu_kernel_errors"] = None if found is None else [asdict(one) for one in found[1]]
     asked = {NVIDIA_SMI, NVLINK, TOPOLOGY} & set(parts)
+    may_be_managed = any(gpu.architecture in MANAGED_SWITCHES for gpu in gpus)
     return {
         "gpus": [asdict(gpu) for gpu in gpus],
         "nvswitches": pci.nvswitches(root),
+        "nvswitch_managers": pci.nvswitch_managers(root) if may_be_managed else [],
         "gpu_driver": {
             "ok": tool.failure is None if asked else None,
             "error": asdict(tool.failure) if tool.failure else None,

@@ -117,6 +117,17 @@ def test_gpus_and_nvswitches_are_known_by_their_class(
     assert pci.nvswitches(tmp_path) == (["0000:16:00.0"] if switch else [])
 
 
+def test_what_manages_nvswitches_is_told_from_nics_of_the_same_kind(tmp_path: Path) -> None:
+    kind = {"vendor": "0x15b3", "device": "0x1021", "class": "0x020700"}
+    for number, marked in enumerate((True, False)):
+        vpd = add_device(tmp_path, f"0000:1{number}:00.0", **kind) / "vpd"
+        vpd.write_bytes(b"\x82\x0b\x00ConnectX-7\x90\xff\xffV3\x20" + b"SMDL=SW_MNG" * marked + b"\xff")
+    # A NIC whose data cannot be read, and one of another maker.
+    add_device(tmp_path, "0000:12:00.0", **kind)
+    add_device(tmp_path, "0000:13:00.0", **{**kind, "vendor": "0x10de"})
+    assert pci.nvswitch_managers(tmp_path) == ["0000:10:00.0"]
+
+
 @pytest.mark.parametrize(
     "attributes",
     [

@@ -97,7 +97,8 @@ def broken(node: Node, outcome: Outcome) -> dict[str, Any]:
 
 def test_a_healthy_node(node: Node) -> None:
     found = node.gather()
-    assert list(found) == ["gpus", "nvswitches", "gpu_driver", "gpu_topology", "gpu_xids", "gpu_kernel_errors"]
+    parts = ["gpu_topology", "gpu_xids", "gpu_kernel_errors"]
+    assert list(found) == ["gpus", "nvswitches", "nvswitch_managers", "gpu_driver", *parts]
     assert found["gpu_driver"] == {
         "ok": True,
         "error": None,
@@ -143,6 +144,17 @@ def test_before_any_driver(node: Node) -> None:
         assert gpu["memory_total_mib"] is None, "which nobody measured"
         assert (gpu["reported"], gpu["driver"], gpu["uuid"], gpu["mig_mode"]) == (False, None, None, None)
         assert gpu["ecc"]["current"] is None and gpu["mig_devices"] == []
+
+
+def test_switches_that_are_not_on_the_bus_are_known_by_what_manages_them(tmp_path: Path) -> None:
+    """On HGX B200, and before any driver. Other generations have theirs on the bus, and no NIC is asked."""
+    node = Node(tmp_path, {"-q -x": Outcome(None, failure="not_installed")})
+    node.plug("0000:05:00.0", vendor="0x15b3", device="0x1021", vpd="SMDL=SW_MNG", **{"class": "0x020700"})
+    node.plug(FIRST, device="0x2330")
+    assert node.gather("nvidia_smi")["nvswitch_managers"] == []
+    node.plug(SECOND, device="0x2901")
+    found = node.gather("nvidia_smi")
+    assert (found["nvswitches"], found["nvswitch_managers"]) == ([], ["0000:05:00.0"])
 
 
 def test_a_product_that_nobody_knows(node: Node) -> None:
@@ -256,10 +268,10 @@ def test_without_a_bus_the_tool_alone_is_believed(node: Node, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("parts", "asked", "keys"),
     [
-        ([], [], ["gpus", "nvswitches", "gpu_driver"]),
-        (["nvlink"], ["nvlink -s"], ["gpus", "nvswitches", "gpu_driver"]),
-        (["topology"], ["topo -m"], ["gpus", "nvswitches", "gpu_driver", "gpu_topology"]),
-        (["xids"], [], ["gpus", "nvswitches", "gpu_driver", "gpu_xids", "gpu_kernel_errors"]),
+        ([], [], ["gpus", "nvswitches", "nvswitch_managers", "gpu_driver"]),
+        (["nvlink"], ["nvlink -s"], ["gpus", "nvswitches", "nvswitch_managers", "gpu_driver"]),
+        (["topology"], ["topo -m"], ["gpus", "nvswitches", "nvswitch_managers", "gpu_driver", "gpu_topology"]),
+        (["xids"], [], ["gpus", "nvswitches", "nvswitch_managers", "gpu_driver", "gpu_xids", "gpu_kernel_errors"]),
     ],
 )
 def test_parts_that_are_left_out_are_not_asked(node: Node, parts: list[str], asked: list[str], keys: list[str]) -> None:
