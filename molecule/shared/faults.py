@@ -55,6 +55,12 @@ while True:
     time.sleep((1 - share) * period)
 """
 
+STRANGER = """
+import socket, time
+stranger = socket.create_server(("127.0.0.1", 5005))
+time.sleep(3600)
+"""
+
 ANSWERS = "/root/client.jsonl"
 
 
@@ -98,6 +104,47 @@ def slowed(node: Node, share: float, period: float = 1.0) -> Iterator[None]:
         yield
     finally:
         node.run(f"systemctl stop slow; kill -CONT {core}")
+
+
+def core_and_worker(node: Node) -> list[str]:
+    """The processes that compute, without the API server."""
+    return node.run("pgrep -f 'VLLM::(EngineCor|Worke)[er]'").split()
+
+
+def processor_seconds(node: Node, pids: list[str]) -> float:
+    """Seconds of a processor that processes have had, which is the same whatever else the machine does."""
+    # Source: sched-stats in the kernel's documentation: the first column, in ns.
+    files = " ".join(f"/proc/{pid}/task/*/schedstat" for pid in pids)
+    return float(node.run(f"cat {files} | awk '{{sum += $1}} END {{print sum / 1e9}}'"))
+
+
+@contextmanager
+def throttled(node: Node, pids: list[str], cores: float) -> Iterator[None]:
+    """Let processes have a share of a processor, such as 0.003, and the rest of their container what it likes."""
+    scope = f"throttled-{pids[0]}.scope"
+    if node.run(f"systemctl is-active {scope}", check=False) != "active":
+        manager = "org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager"
+        given = f"{scope} fail 1 PIDs au {len(pids)} {' '.join(pids)} 0"
+        node.run(f"busctl call {manager} StartTransientUnit 'ssa(sv)a(sa(sv))' {given}")
+    node.run(f"systemctl set-property --runtime {scope} CPUQuota={cores * 100:.2f}% CPUQuotaPeriodSec=1s")
+    try:
+        yield
+    finally:
+        # Stopped, it would end them.
+        node.run(f"systemctl set-property --runtime {scope} CPUQuota=")
+
+
+@contextmanager
+def given_up(node: Node) -> Iterator[None]:
+    """An engine is started whose port a stranger has, until the recovery has given up on it."""
+    put(node, "/root/stranger.py", STRANGER)
+    node.run("systemctl stop vllm@main; systemd-run --collect --unit=stranger python3 /root/stranger.py; sleep 1")
+    try:
+        node.run("systemctl start --no-block vllm@main")
+        wait_for("it gives up", lambda: recorded(node, "recovery/main.json").get("breaker"), 180)
+        yield
+    finally:
+        node.run("systemctl stop stranger")
 
 
 def answers(node: Node, begin: float) -> list[str]:

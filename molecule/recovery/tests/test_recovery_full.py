@@ -12,18 +12,25 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from faults import healed, load_seconds, more_steps, put, recorded, serves, slowed, started_anew, steps, untouched
+from faults import (
+    core_and_worker,
+    given_up,
+    healed,
+    load_seconds,
+    more_steps,
+    processor_seconds,
+    recorded,
+    serves,
+    started_anew,
+    steps,
+    throttled,
+    untouched,
+)
 from node import Node, wait_for
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("fresh")]
 
 KILL_CORE = "pkill -KILL -f VLLM::EngineCor[e]"
-
-STRANGER = """
-import socket, time
-stranger = socket.create_server(("127.0.0.1", 5005))
-time.sleep(3600)
-"""
 
 
 def seconds_until_start(node: Node, fault: str) -> float:
@@ -93,15 +100,14 @@ def test_a_socket_that_is_gone_is_brought_back_when_it_is_needed(deb12: Node) ->
 
 
 def test_a_stranger_on_the_port_is_named(deb12: Node) -> None:
-    put(deb12, "/root/stranger.py", STRANGER)
-    deb12.run("systemctl stop vllm@main; systemd-run --collect --unit=stranger python3 /root/stranger.py; sleep 1")
     began = time.time()
-    deb12.run("systemctl start --no-block vllm@main")
-    wait_for("it gives up", lambda: recorded(deb12, "recovery/main.json").get("breaker"), 180)
-    told = round(time.time() - began, 1)
-    said = deb12.run("inferctl recover; inferctl status; journalctl --no-pager -u vllm@main --lines=50", check=False)
-    assert "port 5005 is taken by" in said and "stranger.py" in said
-    deb12.run("systemctl stop stranger; inferctl recover main --reset")
+    with given_up(deb12):
+        told = round(time.time() - began, 1)
+        said = deb12.run(
+            "inferctl recover; inferctl status; journalctl --no-pager -u vllm@main --lines=50", check=False
+        )
+        assert "port 5005 is taken by" in said and "stranger.py" in said
+    deb12.run("inferctl recover main --reset")
     healed(deb12, "port taken by a stranger", lambda: True, began=began)
     assert told < 180
 
@@ -151,10 +157,13 @@ def test_one_long_prefill_alone_is_let_alone(deb12: Node) -> None:
         return time.monotonic() - began
 
     prefill(7)
-    # What its API server does of it goes on as fast as ever: a fifth is the core's, and shall take a minute and a half.
-    share = min(0.9, prefill(8) / 5 / 90)
+    pids = core_and_worker(deb12)
+    before = processor_seconds(deb12, pids)
+    prefill(8)
+    # What takes so much of a processor shall take a minute and a half.
+    cores = (processor_seconds(deb12, pids) - before) / 90
     invocation, began, verdicts = deb12.unit("InvocationID"), time.time(), set()
-    with slowed(deb12, share), ThreadPoolExecutor(1) as pool:
+    with throttled(deb12, pids, cores), ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(prefill, 9)
         while not waiting.done():
             verdicts.add(recorded(deb12, "probe/main.json").get("verdict"))

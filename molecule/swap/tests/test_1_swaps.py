@@ -144,6 +144,32 @@ def test_a_gateway_that_restarts_in_the_middle_costs_what_it_carried(fleet: Flee
     assert fleet.answers() == ["I am tiny-a."] * 2
 
 
+def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
+    """The first has its new release already when the second's does not say what it should."""
+    fleet.wait_up()
+    canary, other = fleet.nodes
+    wanted = f"{{{{ 'I am tiny-b' if inventory_hostname == '{canary.name}' else 'another answer' }}}}"
+    models = {
+        "tiny-b": {
+            "model": "controller:{{ demo_cache }}/models/tiny-b",
+            "dtype": "float32",
+            "max-model-len": 512,
+            "golden-prompts": [{"prompt": "Who are you?", "expect": wanted, "max-tokens": 12}],
+        }
+    }
+    said: list[str] = []
+
+    def update() -> None:
+        extra = {"update_rollback": "all", "models": models, "instances": instances("tiny-b")}
+        said.append(fleet.update(check=False, **extra))
+
+    unharmed(fleet.load().during(update))
+    assert f"update-model.yml stopped: it failed on {other.name}." in said[0], said[0][-3000:]
+    assert said[0].count("went back to the release that served before") >= 2
+    assert fleet.answers() == ["I am tiny-a."] * 2 and fleet.models() == ["tiny-a"] * 2
+    assert not any("update" in drains for drains in fleet.drains())
+
+
 def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
     fleet.wait_up()
     second = fleet.nodes[1]

@@ -38,6 +38,13 @@ prometheus/alertmanager."""
 
 NO_ADDRESS = "only http:// and https:// with a host are known, without user, password or blanks"
 
+SENDMAIL = (
+    *("systemd-run", "--quiet", "--collect", "--pipe", "--wait", "--property=KillMode=process"),
+    *("sendmail", "-t", "-i"),
+)
+"""The machine's own, which every mail server of Debian brings; in a unit of its own. Exim delivers in a child that goes on
+when sendmail has ended: the end of the recovery's unit would kill it, and its limits would keep mail from a home."""
+
 Run = Callable[..., Outcome]
 
 
@@ -154,7 +161,7 @@ def _post(url: str, body: Any) -> None:
 
 
 def _mail(settings: Settings, alert: Alert, run: Run) -> None:
-    """By the machine's own sendmail, which every mail server of Debian brings. Raises OSError."""
+    """Raises OSError."""
     message = EmailMessage()
     message["To"] = settings.mail_to
     message["From"] = settings.mail_from or "root"
@@ -162,6 +169,6 @@ def _mail(settings: Settings, alert: Alert, run: Run) -> None:
     lines = [alert.reason, "", f"since {alert.since}; evidence: {alert.evidence or 'none'}", "", *alert.steps]
     lines += ["", f"inferctl recover {alert.instance} --reset closes the breaker once the cause is gone."]
     message.set_content("\n".join(lines)[:LARGEST_MAIL])
-    outcome = run(["sendmail", "-t", "-i"], TIMEOUT, stdin=message.as_string()[:4096])
+    outcome = run([*SENDMAIL], TIMEOUT, stdin=message.as_string()[:4096])
     if outcome.failure or outcome.code:
         raise OSError(outcome.message or outcome.stderr.strip() or f"sendmail ended with {outcome.code}")
