@@ -157,11 +157,14 @@ def _listens(port: int) -> bool:
         return connection.connect_ex(("127.0.0.1", port)) == 0
 
 
-def without(node: Node, directory: Path) -> Path:
-    """A copy of the scenario's inventory that does not know a node."""
+def without(node: Node, directory: Path, group: str = "") -> Path:
+    """A copy of the scenario's inventory that does not know a node, or not as a member of a group."""
     for path in (EPHEMERAL / "inventory").iterdir():
         if path.is_file():
-            (directory / path.name).write_text(yaml.safe_dump(_cut(yaml.safe_load(path.read_text()), node.name)))
+            known = yaml.safe_load(path.read_text())
+            parts = [group] if group else list(known)
+            cut = {part: _cut(known[part], node.name) for part in parts if part in known}
+            (directory / path.name).write_text(yaml.safe_dump({**known, **cut}))
         else:
             (directory / path.name).symlink_to(path.resolve())
     return directory

@@ -119,28 +119,28 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pas
     CryptError,
     basic_auth_users,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import (
+    ALERTMANAGER,
+    DIRECTORY,
+    DROP_IN,
+    HEADER,
+    OWNED,
+    PROMETHEUS,
+    STATE,
+    UNITS,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.redaction import (
     SHOWN,
     redacted,
     without_secrets,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.settings import INTERNAL_USER
-from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.units import HEADER, WEB
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.units import WEB
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 from ansible_collections.baremetal.inference.plugins.module_utils.node.metrics import samples
 
-PROMETHEUS = "prometheus.service"
-ALERTMANAGER = "prometheus-alertmanager.service"
 USER = "prometheus"
 """As whom Debian's units run both."""
-
-DIRECTORY = Path("/etc/prometheus")
-UNITS = Path("/etc/systemd/system")
-STATE = Path("/var/lib/inference/monitoring.json")
-"""What the running services have loaded: what a run that was cut off has not reloaded, the next one does."""
-
-OWNED = {"prometheus.yml": "prometheus", "alertmanager.yml": "prometheus-alertmanager"}
-"""Configurations that a package brings, and the package."""
 
 LOADED = {PROMETHEUS: ("prometheus.yml", f"{RULES}/"), ALERTMANAGER: ("alertmanager.yml",)}
 """How the names of the files begin that a service takes when it is reloaded."""
@@ -293,7 +293,7 @@ class Manager:
         return "reload" if unit in self.reloading or known.get("config") != self.loaded[unit]["config"] else "none"
 
     def drop_in(self, unit: str) -> Path:
-        return UNITS / f"{unit}.d/inference.conf"
+        return UNITS / f"{unit}.d" / DROP_IN
 
     def diff(self) -> list[dict[str, str]]:
         """Before and after of what differs, without secrets."""

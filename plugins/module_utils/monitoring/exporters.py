@@ -10,7 +10,8 @@ import re
 from ..addresses import in_url
 from ..paths import Paths
 from ..release import gpu_argv
-from .units import HEADER, command_line
+from .places import HEADER
+from .units import command_line
 
 NODE_UNIT, DCGM_UNIT = "prometheus-node-exporter.service", "dcgm-exporter.service"
 DCGM_CONTAINER = "dcgm-exporter"

@@ -18,7 +18,7 @@ from ..paths import Paths
 from ..problems import Problem
 from . import engine_log
 from .engine_log import extract, matches, quoted
-from .units import HEADER
+from .places import HEADER
 
 UNIT = "inference-logs.service"
 CHECK_UNIT, CHECK_TIMER = "inference-logs-check.service", "inference-logs-check.timer"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from . import config, units
+from .places import ALERTMANAGER, HEADER, PROMETHEUS
 from .settings import WHERE, read_settings
 from .targets import JOBS
 
@@ -67,8 +68,8 @@ def plan(raw: Mapping[str, Any], targets: Mapping[str, Any], shipped: Path, dump
         },
         web=_headed(dump(config.web(settings)) if settings.tls else ""),
         units={
-            "prometheus.service": units.prometheus(settings),
-            "prometheus-alertmanager.service": units.alertmanager(settings),
+            PROMETHEUS: units.prometheus(settings),
+            ALERTMANAGER: units.alertmanager(settings),
         },
         url=f"{scheme}://{settings.asked_at}:{settings.port}",
         alertmanager_url=f"{scheme}://{settings.asked_at}:{settings.alertmanager_port}",
@@ -123,4 +124,4 @@ def _texts(directory: Path) -> dict[str, str]:
 
 
 def _headed(text: str) -> str:
-    return f"{units.HEADER}\n{text}"
+    return f"{HEADER}\n{text}"

@@ -9,11 +9,9 @@ from collections.abc import Iterable
 
 from ..addresses import in_url
 from ..release import systemd_quote
+from .places import DIRECTORY, HEADER, SAMPLES, SILENCES
 from .settings import Settings
 
-HEADER = "# Managed by Ansible, role baremetal.inference.monitoring: changes made here are lost."
-
-DIRECTORY = "/etc/prometheus"
 CONSOLES = f"{DIRECTORY}/inference"
 """Beside the directories of the package, which hold what others installed."""
 
@@ -24,7 +22,7 @@ def prometheus(settings: Settings) -> str:
     """The drop-in for prometheus.service."""
     options = [
         f"--config.file={DIRECTORY}/prometheus.yml",
-        "--storage.tsdb.path=/var/lib/prometheus/metrics2/",
+        f"--storage.tsdb.path={SAMPLES}/",
         f"--storage.tsdb.retention.time={settings.retention_days}d",
         f"--storage.tsdb.retention.size={settings.retention_gib}GB",
         f"--web.console.templates={CONSOLES}",
@@ -38,7 +36,7 @@ def alertmanager(settings: Settings) -> str:
     """The drop-in for prometheus-alertmanager.service."""
     options = [
         f"--config.file={DIRECTORY}/alertmanager.yml",
-        "--storage.path=/var/lib/prometheus/alertmanager/",
+        f"--storage.path={SILENCES}/",
         # It is alone: its port for others would be open to everybody.
         "--cluster.listen-address=",
         *_web(settings, settings.alertmanager_port, settings.alertmanager_external_url),

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.api import NoAnswer
-from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.units import HEADER
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_server as module
 
 PARAMS: dict[str, Any] = {

@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where Prometheus and Alertmanager lie on a monitoring host, and what of it is ours. Private to the collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PROMETHEUS = "prometheus.service"
+ALERTMANAGER = "prometheus-alertmanager.service"
+
+HEADER = "# Managed by Ansible, role baremetal.inference.monitoring: changes made here are lost."
+
+DIRECTORY = Path("/etc/prometheus")
+
+OWNED = {"prometheus.yml": "prometheus", "alertmanager.yml": "prometheus-alertmanager"}
+"""Configurations that a package brings, and the package."""
+
+UNITS = Path("/etc/systemd/system")
+
+DROP_IN = "inference.conf"
+"""Beside a unit, in its directory."""
+
+STATE = Path("/var/lib/inference/monitoring.json")
+"""What the running services have loaded: what a run that was cut off has not reloaded, the next one does."""
+
+SAMPLES = Path("/var/lib/prometheus/metrics2")
+SILENCES = Path("/var/lib/prometheus/alertmanager")
+"""What both have gathered; no file of ours is among it."""
