@@ -106,7 +106,6 @@ files:
   elements: str
 """
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +113,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 # Ansible sends along what is imported here, and all that this imports: the command that is installed is a part of it.
 from ansible_collections.baremetal.inference.plugins.module_utils import node_library
-from ansible_collections.baremetal.inference.plugins.module_utils.backup import program, units
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import program, schedule, state, units
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import JOBS, Places, service, timer
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import ACCESS, Settings, problems
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files, systemd
@@ -138,7 +137,7 @@ ARGUMENTS = {
 }
 
 
-def settings_of(params: dict[str, Any]) -> Settings:
+def settings_of(params: dict[str, Any], intervals: dict[str, int]) -> Settings:
     """The settings, without the secrets."""
     keep = {str(key): int(count) if str(count).isdigit() else count for key, count in params["keep"].items()}
     return Settings(
@@ -151,6 +150,7 @@ def settings_of(params: dict[str, Any]) -> Settings:
         ca_file=params["ca_file"],
         max_mib=params["max_mib"],
         lock_minutes=params["lock_minutes"],
+        intervals=intervals,
     )
 
 
@@ -164,18 +164,29 @@ def limits_of(params: dict[str, Any]) -> units.Limits:
     )
 
 
-def found_problems(params: dict[str, Any]) -> list[str]:
-    """Every mistake of the input, with what is allowed."""
-    found = problems(settings_of(params), params["environment"], password=params["password"])
+def intervals_of(params: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
+    """The longest time between two runs of each job, and schedules that are none."""
+    intervals: dict[str, int] = {}
+    found = []
+    for job, text in limits_of(params).schedules.items():
+        try:
+            seconds = schedule.longest_gap(text) if text else 0
+        except ValueError as error:
+            name = "backup_schedule" if job == "backup" else f"backup_{job}_schedule"
+            found.append(f"{name} is {text!r}: systemd.time(7) says how it is written, as Sun 04:30 ({error})")
+        else:
+            intervals |= {} if seconds is None else {job: seconds}
+    return intervals, found
+
+
+def found_problems(params: dict[str, Any], settings: Settings) -> list[str]:
+    """Every other mistake of the input, with what is allowed."""
+    found = problems(settings, params["environment"], password=params["password"])
     if not params["paths"]:
         found.append("backup_paths is empty: nothing would be saved")
     unknown = sorted(set(params["schedules"]) - set(JOBS))
     if unknown:
         found.append(f"schedules: {', '.join(unknown)}: must be of {', '.join(JOBS)}")
-    for job, text in limits_of(params).schedules.items():
-        if text and not is_calendar(text):
-            name = "backup_schedule" if job == "backup" else f"backup_{job}_schedule"
-            found.append(f"{name} is {text!r}: systemd.time(7) says how it is written, as Sun 04:30")
     for key in ("delay_minutes", "timeout_hours"):
         if params[key] < (key == "timeout_hours"):
             found.append(f"backup_{key} is {params[key]}: must be {int(key == 'timeout_hours')} or more")
@@ -187,17 +198,11 @@ def found_problems(params: dict[str, Any]) -> list[str]:
     return found
 
 
-def is_calendar(text: str) -> bool:
-    """Whether systemd takes it for a time."""
-    command = ["systemd-analyze", "calendar", text]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
-
-
-def wanted_files(params: dict[str, Any], places: Places) -> dict[Path, tuple[str, int]]:
+def wanted_files(params: dict[str, Any], settings: Settings, places: Places) -> dict[Path, tuple[str, int]]:
     """Text and mode of every file but the command's."""
     environment = {str(name): str(value) for name, value in params["environment"].items()}
     found = {
-        places.settings: (files.to_json(settings_of(params).to_json()), 0o600),
+        places.settings: (files.to_json(settings.to_json()), 0o600),
         places.password: (f"{params['password']}\n", 0o600),
         places.environment: (files.to_json(environment), 0o600),
     }
@@ -231,11 +236,13 @@ def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     places, params = Places(), module.params
     present = params["state"] == "present"
-    found = found_problems(params) if present else []
+    intervals, found = intervals_of(params)
+    settings = settings_of(params, intervals)
+    found += found_problems(params, settings) if present else []
     if found:
         module.fail_json(msg="The backup cannot be set up like this. Nothing was changed.\n- " + "\n- ".join(found))
     try:
-        wanted = wanted_files(params, places) if present else {}
+        wanted = wanted_files(params, settings, places) if present else {}
         before = {
             path: path.read_text(encoding="utf-8", errors="replace") for path in possible_files(places) if path.exists()
         }
@@ -263,7 +270,10 @@ def main() -> None:
             again = [path.name for path in written if path.suffix == ".timer" and path.name not in idle]
             if again:
                 systemd.systemctl("restart", *again)
-    except (systemd.SystemdError, ImportError, OSError) as error:
+            if places.settings in written:
+                # What is known of the last runs is judged by the new schedule from now on.
+                state.publish(places, settings, state.read(places))
+    except (systemd.SystemdError, ImportError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(
         changed=bool(written or removed or tool.files or idle),

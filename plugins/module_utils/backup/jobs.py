@@ -59,7 +59,7 @@ def run(places: Places, job: str, clock: Callable[[], float] = time.time) -> dic
         except (ResticError, staging.StagingError, OSError, ValueError) as failure:
             found, error = {}, str(failure)
         known = {"ok": not error, "error": error, **found}
-        _remember(lambda: known.update(state.end(places, job, clock(), error, **found)))
+        _remember(lambda: known.update(state.end(places, settings, job, clock(), error, **found)))
         return known
 
 

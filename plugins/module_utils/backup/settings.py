@@ -46,6 +46,8 @@ class Settings:
     """More than that is no configuration, but a slip."""
     lock_minutes: int = 30
     """How long a job waits for another node's."""
+    intervals: Mapping[str, int] = field(default_factory=dict)
+    """The longest time between two runs of each job by its schedule, in seconds; 0 where it has none."""
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}

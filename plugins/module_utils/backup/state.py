@@ -16,6 +16,7 @@ from .settings import Settings
 SCHEMA = 1
 
 _HELP = {
+    "inference_backup_interval_seconds": "The longest time between two runs by schedule; 0 where there is none.",
     "inference_backup_last_success_timestamp_seconds": "When the job last succeeded.",
     "inference_backup_last_run_timestamp_seconds": "When the job last ended.",
     "inference_backup_last_run_success": "1 where the last run of the job succeeded.",
@@ -47,7 +48,7 @@ def begin(places: Places, settings: Settings, job: str, now: float) -> None:
     _write(places, value)
 
 
-def end(places: Places, job: str, now: float, error: str = "", **found: Any) -> dict[str, Any]:
+def end(places: Places, settings: Settings, job: str, now: float, error: str = "", **found: Any) -> dict[str, Any]:
     """A job has ended; returns what is known of it."""
     value = read(places)
     known: dict[str, Any] = value["jobs"].setdefault(job, {})
@@ -55,7 +56,7 @@ def end(places: Places, job: str, now: float, error: str = "", **found: Any) -> 
     if not error:
         known.update(succeeded=now, **found)
     _write(places, value)
-    publish(places, value)
+    publish(places, settings, value)
     return known
 
 
@@ -63,17 +64,18 @@ def _write(places: Places, value: dict[str, Any]) -> None:
     files.write(places.state, files.to_json(value), 0o644)
 
 
-def publish(places: Places, value: dict[str, Any]) -> None:
+def publish(places: Places, settings: Settings, value: dict[str, Any]) -> None:
     """Write the metrics where node_exporter reads, if it is there. Raises OSError."""
     if places.metrics.parent.is_dir():
-        files.write(places.metrics, metrics(value))
+        files.write(places.metrics, metrics(settings, value))
 
 
-def metrics(value: dict[str, Any]) -> str:
+def metrics(settings: Settings, value: dict[str, Any]) -> str:
     """The text of the metrics file."""
     samples = Samples(_HELP)
     for job in JOBS:
         known = value["jobs"].get(job, {})
+        samples.add("inference_backup_interval_seconds", settings.intervals.get(job), job=job)
         samples.add("inference_backup_last_success_timestamp_seconds", known.get("succeeded"), job=job)
         samples.add("inference_backup_last_run_timestamp_seconds", known.get("ended"), job=job)
         samples.add("inference_backup_last_run_success", known.get("ok"), job=job)

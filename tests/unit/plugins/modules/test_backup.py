@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, restic
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, restic, schedule
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
@@ -62,6 +62,13 @@ class Systemd:
         return ""
 
 
+def longest_gap(text: str) -> int | None:
+    """What a systemd says that knows days and Sundays."""
+    if text == "soon":
+        raise ValueError("Failed to parse")
+    return None if text == "once" else 604800 if "Sun" in text else 86400
+
+
 @pytest.fixture
 def places(tmp_path: Path) -> Places:
     return Places(tmp_path)
@@ -72,7 +79,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Systemd:
     fake = Systemd()
     monkeypatch.setattr(systemd, "show", fake.show)
     monkeypatch.setattr(systemd, "systemctl", fake.systemctl)
-    monkeypatch.setattr(backup_node, "is_calendar", lambda text: text != "soon")
+    monkeypatch.setattr(schedule, "longest_gap", longest_gap)
     return fake
 
 
@@ -108,6 +115,24 @@ def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, places: 
     assert call(backup_node, state="absent")["changed"] is True
     assert not places.command.exists() and not places.password.exists() and fake.enabled == set()
     assert call(backup_node, state="absent")["changed"] is False
+
+
+def test_another_schedule_is_told_at_once_and_forgets_nothing(call: Call, fake: Systemd, places: Places) -> None:
+    places.metrics.parent.mkdir(parents=True)
+
+    def told(**schedules: str) -> list[str]:
+        call(backup_node, **{**NODE, "schedules": schedules})
+        lines = [line for line in places.metrics.read_text().splitlines() if not line.startswith("#")]
+        return [line.removeprefix("inference_backup_").replace("_seconds{job=", " ") for line in lines]
+
+    never = ['interval "prune"} 0', 'interval "check"} 0']
+    assert told(backup="02:30") == ['interval "backup"} 86400', *never]
+    places.state.write_text(json.dumps({"schema": 1, "repository": "x", "jobs": {"backup": {"succeeded": 1.0}}}))
+    succeeded = 'last_success_timestamp "backup"} 1'
+    assert told(backup="Sun 02:30") == ['interval "backup"} 604800', *never, succeeded]
+    assert told(backup="") == ['interval "backup"} 0', *never, succeeded]
+    # What comes but once has no interval.
+    assert told(backup="once") == [*never, succeeded]
 
 
 def test_the_command_runs_on_its_own(call: Call, fake: Systemd, places: Places) -> None:

@@ -14,7 +14,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup.places 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings, problems
 from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
 
-SETTINGS = Settings("/srv/x", "n1", ("/etc/inference",), keep={"daily": 7, "weekly": 2})
+SETTINGS = Settings(
+    "/srv/x", "n1", ("/etc/inference",), keep={"daily": 7, "weekly": 2}, intervals={"backup": 86400, "check": 0}
+)
 
 
 class Fake:
@@ -68,6 +70,8 @@ def test_a_backup_is_remembered_and_told(places: Places, fake: Fake, capsys: pyt
     metrics = places.metrics.read_text()
     assert 'inference_backup_last_run_success{job="backup"} 1\n' in metrics
     assert "inference_backup_size_bytes 1\n" in metrics
+    told = [line.partition("{")[2] for line in metrics.splitlines() if line.startswith("inference_backup_interval")]
+    assert told == ['job="backup"} 86400', 'job="check"} 0']
     assert program.main(["status"], places) == 0
     assert "snapshot 01234567, 1 files" in capsys.readouterr().out
 
