@@ -66,8 +66,10 @@ class Watcher:
         url = "http://127.0.0.1:9090/api/v1/query"
         user = f"--user '{self.user}:{self.password}'"
         argv = self.node.argv("sh", "-c", f"curl --silent {user} --data-urlencode query@- {url}")
-        answer = subprocess.run(argv, input=expression, capture_output=True, text=True, check=True)
-        return list(json.loads(answer.stdout)["data"]["result"])
+        said = subprocess.run(argv, input=expression, capture_output=True, text=True, check=True)
+        answer = json.loads(said.stdout)
+        assert answer["status"] == "success", (expression, answer)
+        return list(answer["data"]["result"])
 
     def targets(self) -> dict[tuple[str, str], str]:
         """Whether each target answers, by job and node."""

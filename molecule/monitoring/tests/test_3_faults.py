@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
-from node import Node, playbook, wait_for
+from node import Node, wait_for
 from watcher import Watcher
 
 TEXTFILE = "/var/lib/prometheus/node-exporter/inference-state.prom"
@@ -80,18 +79,6 @@ FAULTS = (
 
 QUICK = ("EngineHung", "BackupFailed")
 """Those whose rules wait for nothing."""
-
-
-@pytest.fixture(scope="module")
-def saved(deb13: Node) -> Node:
-    """A node that has saved itself once."""
-    own: dict[str, Any] = {
-        "run_backup": True,
-        "backup_repository": "/srv/own",
-        "backup_password": "molecule-password-2c81e0",
-    }
-    playbook(deb13.name, name="baremetal.inference.backup", **own)
-    return deb13
 
 
 @pytest.mark.parametrize(

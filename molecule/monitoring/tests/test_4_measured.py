@@ -5,15 +5,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from faults import slowed
-from load import Load, Report, Shape
+from load import Load, Report
 from node import Node, wait_for
 from watcher import Watcher
-
-KEY = "monitoring-load-key-7e20"
 
 LOAD_SECONDS = 120.0
 
@@ -33,10 +31,6 @@ SHARES = {
 """By how much of what clients measured Prometheus may be off."""
 
 
-def load(gateway: Node, clients: int) -> Load:
-    return Load(f"http://{gateway.address}:8000", ("main",), clients, KEY, (Shape(True, 40),), pause_seconds=0.1)
-
-
 @pytest.fixture
 def alone(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Node]:
     """The only node that serves, with a core as slow as a large model's: what clients wait for is then its tokens, and
@@ -49,17 +43,17 @@ def alone(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Node]:
     wait_for("both serve", lambda: "InstanceDrained" not in {name for name, _node in watcher.fired()}, 60)
 
 
-def served(gateway: Node) -> Report:
+def served(load: Callable[[int], Load]) -> Report:
     """A load of more clients than the engine serves at once, so that requests wait in its queue."""
-    running = load(gateway, 8).start()
+    running = load(8).start()
     time.sleep(LOAD_SECONDS)
     return running.stop()
 
 
-def refused(gateway: Node, node: Node) -> Report:
+def refused(load: Callable[[int], Load], node: Node) -> Report:
     """Requests that nobody serves."""
     node.run("inferctl drain main --reason test")
-    running = load(gateway, 2).start()
+    running = load(2).start()
     try:
         wait_for("some are refused", lambda: len(running.report.failures) >= 15, 60)
     finally:
@@ -68,13 +62,15 @@ def refused(gateway: Node, node: Node) -> Report:
 
 
 @pytest.mark.full
-def test_the_golden_signals_are_what_clients_measured(watcher: Watcher, deb12: Node, alone: Node) -> None:
+def test_the_golden_signals_are_what_clients_measured(
+    watcher: Watcher, load: Callable[[int], Load], alone: Node
+) -> None:
     """All that happened within the rules' five minutes is the load's: the gateway has no other client, and the engine's
     only other one is the probe, with a token every ten seconds."""
     responses = 'sum(haproxy_frontend_http_responses_total{proxy="api"})'
     wait_for("nobody else asked lately", lambda: watcher.value("fleet:inference_requests:rate5m") == 0, WINDOW + 60)
     count = watcher.value(responses)
-    report, failed = served(deb12), refused(deb12, alone)
+    report, failed = served(load), refused(load, alone)
     print(report, failed, sep="\n")
     assert not report.failures
     # The first of those that should be refused may have gone through before the gateway knew.

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the dashboards ask, a real Prometheus has an answer to: every query of every panel, as Grafana would ask it."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from load import Load
+from node import Node, wait_for
+from watcher import Watcher
+
+DASHBOARDS = "/usr/local/share/inference/dashboards"
+
+WITHOUT_DATA = {
+    r"inference_gpu_|gpu_power_watts|_per_gpu:|_per_watt:": "no node has a GPU",
+    r"inference_rdma_": "no node has an RDMA port",
+    r"inference_lock_info": "no playbook is at work on a node",
+}
+"""What cannot be there, and why. Counts of GPUs are: there are none of them."""
+
+FILTER = re.compile(r" (?:==|>) \d+$")
+"""What shows a series only where something is wrong: without it, its numbers must be there all the same."""
+
+
+@pytest.fixture(scope="module")
+def busy(watcher: Watcher, load: Callable[[int], Load], saved: Node) -> Iterator[None]:
+    """A fleet with something to show: requests are served, a node has saved itself, and another instance is drained."""
+    saved.run("inferctl drain main --reason test")
+    running = load(2).start()
+    try:
+        wait_for("it is told of", lambda: ("InstanceDrained", saved.name) in watcher.fired(), 90)
+        yield
+    finally:
+        running.stop()
+        saved.run("inferctl undrain main")
+    wait_for("it serves again", lambda: ("InstanceDrained", saved.name) not in watcher.fired(), 60)
+
+
+def dashboards(node: Node) -> dict[str, dict[str, Any]]:
+    """The dashboards on the monitoring host, by name."""
+    names = node.run(f"ls {DASHBOARDS}").split()
+    return {name: json.loads(node.run(f"cat {DASHBOARDS}/{name}")) for name in names}
+
+
+def values(watcher: Watcher, document: dict[str, Any]) -> dict[str, str]:
+    """What all choices of each variable are, as a part of an expression."""
+    found: dict[str, str] = {}
+    for variable in document["templating"]["list"]:
+        if variable["type"] != "query":
+            continue
+        asked = re.fullmatch(r"label_values\((.+), (\w+)\)", filled(variable["query"]["query"], found))
+        assert asked, variable
+        choices = sorted({series["metric"][asked[2]] for series in watcher.query(asked[1])})
+        assert choices, f"{document['title']}: nothing to choose for {variable['name']}"
+        found[variable["name"]] = f"({'|'.join(choices)})"
+    return found
+
+
+def filled(query: str, chosen: dict[str, str]) -> str:
+    """A query with the choices in the places of its variables."""
+    return re.sub(r"\$(\w+)", lambda match: chosen[match[1]], query)
+
+
+def queries(watcher: Watcher, document: dict[str, Any]) -> list[str]:
+    """All that a dashboard asks."""
+    asked = [target["expr"] for panel in document["panels"] for target in panel["targets"]]
+    asked += [annotation["expr"] for annotation in document["annotations"]["list"]]
+    chosen = values(watcher, document)
+    return list(dict.fromkeys(filled(query, chosen) for query in asked))
+
+
+def answered(watcher: Watcher, query: str) -> bool:
+    """Whether there is a series. Fails where Prometheus does not understand the query."""
+    return bool(watcher.query(query) or (FILTER.search(query) and watcher.query(FILTER.sub("", query))))
+
+
+def known(query: str) -> list[str]:
+    """The exceptions that a query is one of."""
+    return [pattern for pattern in WITHOUT_DATA if re.search(pattern, query)]
+
+
+def test_every_query_has_an_answer(watcher: Watcher, deb12: Node, busy: None) -> None:
+    asked = {query for document in dashboards(deb12).values() for query in queries(watcher, document)}
+    assert len(asked) > 70
+    for query in filter(known, asked):
+        # To be understood is all that is wanted of it.
+        answered(watcher, query)
+    left = sorted(query for query in asked if not known(query))
+    # Rates want two samples of requests, and some textfiles come every few minutes.
+    deadline = time.monotonic() + 300
+    while (left := [query for query in left if not answered(watcher, query)]) and time.monotonic() < deadline:
+        time.sleep(5)
+    assert left == []
+
+
+def test_every_exception_is_asked_for(watcher: Watcher, deb12: Node) -> None:
+    asked = {query for document in dashboards(deb12).values() for query in queries(watcher, document)}
+    assert {pattern for query in asked for pattern in known(query)} == set(WITHOUT_DATA)
