@@ -61,9 +61,9 @@ class Watcher:
         url = f"http://127.0.0.1:{port}{path}"
         return json.loads(self.node.run(f"curl --silent --fail --globoff --user '{self.user}:{self.password}' '{url}'"))
 
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        """The series of an expression now, each with `metric` and `value`."""
-        url = "http://127.0.0.1:9090/api/v1/query"
+    def query(self, expression: str, port: int = 9090) -> list[dict[str, Any]]:
+        """The series of an expression now, each with `metric` and `value`; the port says of which Prometheus."""
+        url = f"http://127.0.0.1:{port}/api/v1/query"
         user = f"--user '{self.user}:{self.password}'"
         argv = self.node.argv("sh", "-c", f"curl --silent {user} --data-urlencode query@- {url}")
         said = subprocess.run(argv, input=expression, capture_output=True, text=True, check=True)

@@ -1,0 +1,77 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is measured is written to another Prometheus as well, under the name of the site, and nothing of it is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from node import Node, changes, wait_for
+from watcher import Watcher
+
+PORT = 9099
+UNIT = "remote-prometheus"
+DATA = "/root/remote"
+REMOTE: dict[str, Any] = {
+    "monitoring_remote_write": [{"name": "elsewhere", "url": f"http://127.0.0.1:{PORT}/api/v1/write"}],
+    "monitoring_external_labels": {"site": "molecule"},
+}
+SITE = 'site="molecule"'
+
+
+def start(node: Node) -> None:
+    """Another Prometheus of the same package, which asks nobody and takes what is written to it."""
+    options = f"--config.file={DATA}/none.yml --storage.tsdb.path={DATA}/data --web.enable-remote-write-receiver"
+    node.run(f"mkdir -p {DATA}; echo 'global: {{}}' > {DATA}/none.yml")
+    node.run(f"systemd-run --collect --unit={UNIT} prometheus {options} --web.listen-address=127.0.0.1:{PORT}")
+
+
+def stop(node: Node) -> None:
+    node.run(f"systemctl stop {UNIT}.service", check=False)
+
+
+@pytest.fixture
+def remote(watcher: Watcher) -> Iterator[Watcher]:
+    """A monitoring host that writes elsewhere; afterwards it does not."""
+    pid = watcher.node.run("systemctl show --value --property=MainPID prometheus.service")
+    start(watcher.node)
+    watcher.playbook(**REMOTE)
+    assert changes(watcher.playbook(**REMOTE)) == 0
+    yield watcher
+    watcher.playbook()
+    wait_for("it does not", lambda: not watcher.query("prometheus_remote_storage_samples_total"), 60)
+    assert watcher.node.run("systemctl show --value --property=MainPID prometheus.service") == pid
+    stop(watcher.node)
+    watcher.node.run(f"rm -r {DATA}")
+
+
+@pytest.mark.full
+def test_what_is_measured_arrives_elsewhere(remote: Watcher, deb12: Node, deb13: Node) -> None:
+    def arrived(expression: str) -> dict[str, str]:
+        return {one["metric"]["node"]: one["value"][1] for one in remote.query(expression, PORT)}
+
+    both = dict.fromkeys((deb12.name, deb13.name), "1")
+    wait_for("nodes", lambda: arrived(f'up{{job="node",{SITE}}}') == both, 60)
+    # Engines, what the textfiles say of them, and what the rules make of both.
+    wanted = ("vllm:num_requests_running", "inference_drained", "instance:inference_serving:max")
+    wait_for("engines", lambda: all(set(arrived(f"{metric}{{{SITE}}}")) == set(both) for metric in wanted), 60)
+    # Their own labels are as here, and nothing goes without the site's.
+    (engine,) = remote.query(f'up{{job="engine",node="{deb12.name}"}}', PORT)
+    assert engine["metric"].items() >= {"instance_name": "main", "model": "tiny-a", "rack": "r1"}.items()
+    assert not remote.query('{__name__=~".+",site=""}', PORT)
+    assert not remote.query(f"up{{{SITE}}}"), "the site's name is for those who do not know it"
+
+
+@pytest.mark.full
+def test_what_could_not_be_written_for_a_while_follows(remote: Watcher) -> None:
+    series = f'up{{job="prometheus",{SITE}}}'
+    wait_for("it arrives", lambda: remote.query(series, PORT), 60)
+    stop(remote.node)
+    time.sleep(20)
+    missed = f"count_over_time({series}[15s] @ {time.time():.0f})"
+    start(remote.node)
+    # Asked every five seconds: three answers, of which one may lie at the edge.
+    wait_for("it follows", lambda: any(float(one["value"][1]) >= 2 for one in remote.query(missed, PORT)), 60)
