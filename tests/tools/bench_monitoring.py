@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What it costs a node to be watched: the answer to a scrape, the textfiles in it, and what writes these.
+
+This machine asks in the place of a Prometheus.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+from nodes import NodeError, Site
+
+from ansible_collections.baremetal.inference.plugins.module_utils.metrics_units import INTERVALS
+from ansible_collections.baremetal.inference.plugins.module_utils.node.metrics import samples
+
+SCRAPES = 40
+INTERVAL = 15
+"""Seconds between two scrapes, as monitoring_scrape_seconds has it."""
+PROCESSOR = "process_cpu_seconds_total"
+TEXTFILES = re.compile(r'^node_scrape_collector_duration_seconds\{collector="textfile"\} (\S+)$', re.MULTILINE)
+# The shell's own `time` counts what the command starts, too. One collector that fails is told by its metrics.
+USED = "bash -c 'TIMEFORMAT=\"%3U %3S\"; time inferctl metrics {} > /dev/null || true'"
+
+Play = Callable[..., str]
+Add = Callable[[str, float, float | None], None]
+
+
+def bench(site: Site, node: str, play: Play, add: Add) -> None:
+    """Measure, and `add` rows: what, seconds, ratio. `play` runs a playbook with extra variables on all nodes."""
+    play("playbooks/monitoring.yml", monitoring_sources=[site.own_address])
+    groups = {Path(timer).stem.partition("@")[2]: seconds for timer, seconds in INTERVALS.items()}
+    for group in groups:
+        ssh(site, node, f"systemctl start inference-metrics@{group}.service")
+    url = f"http://{site.addresses[node]}:9100/metrics"
+    scrape(url)
+    texts, seconds = zip(*(scrape(url) for _number in range(SCRAPES)), strict=True)
+    series = [line for line in texts[-1].splitlines() if not line.startswith("#")]
+    own = [line for line in series if line.startswith("inference_")]
+    add(f"a scrape of a node, {len(series)} series", statistics.median(seconds), None)
+    add(f"of it textfiles, {len(own)} series", statistics.median(map(in_textfiles, texts)), None)
+    first, last = (samples(text, {PROCESSOR})[PROCESSOR] for text in (texts[0], texts[-1]))
+    used = [("a scrape", INTERVAL, (last - first) / (SCRAPES - 1))]
+    for group, every in groups.items():
+        used.append((f"inferctl metrics {group}", every, processor(ssh(site, node, USED.format(group)))))
+    for what, every, taken in used:
+        add(f"{taken / every:.2%} of a core: {what} every {every} s", taken, None)
+
+
+def scrape(url: str) -> tuple[str, float]:
+    """An exporter's answer, and how long it took. Raises OSError."""
+    began = time.perf_counter()
+    # No proxy knows the nodes, which are on this machine.
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=60) as response:
+        return response.read().decode(), time.perf_counter() - began
+
+
+def in_textfiles(text: str) -> float:
+    """The share of the textfiles in an answer, in seconds. Raises NodeError where there is none."""
+    found = TEXTFILES.search(text)
+    if not found:
+        raise NodeError("node_exporter does not tell how long its textfiles took")
+    return float(found[1])
+
+
+def processor(said: str) -> float:
+    """The seconds of a processor that a command has used, as the shell's `time` tells at its end. Raises NodeError."""
+    words = (said.strip().splitlines() or [""])[-1].split()
+    try:
+        user, system = map(float, words)
+    except ValueError:
+        raise NodeError(f"inferctl metrics: {said}") from None
+    return user + system
+
+
+def ssh(site: Site, node: str, command: str) -> str:
+    """What a command on a node says. Raises NodeError."""
+    argv = ["ssh", *site.ssh_options(), f"root@{site.addresses[node]}", command]
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise NodeError(f"{command}: {done.stdout}")
+    return done.stdout
