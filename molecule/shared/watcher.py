@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from node import EPHEMERAL, Node, playbook, wait_for
+from node import EPHEMERAL, PROJECT, Node, playbook, wait_for
 
 MONITORING = "baremetal.inference.monitoring"
 
 TOLD = "/tmp/told.jsonl"
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 # Writes down what Alertmanager sends, one request on a line.
 HOOK = f"""
@@ -35,6 +37,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
 """
+
+
+def shipped_rules() -> list[dict[str, Any]]:
+    """All rules that the role brings."""
+    files = [yaml.safe_load(path.read_text()) for path in (PROJECT / "roles/monitoring/files/rules").glob("*.yml")]
+    return [rule for file in files for group in file["groups"] for rule in group["rules"]]
+
+
+def slower_than(seconds: float) -> set[str]:
+    """The alerts whose rules wait for longer than that: within it, nothing that happens can raise one."""
+    waits = {rule["alert"]: rule.get("for", "0s") for rule in shipped_rules() if "alert" in rule}
+    return {name for name, text in waits.items() if int(text[:-1]) * UNITS[text[-1]] > seconds}
 
 
 @dataclass(frozen=True)
@@ -105,6 +119,16 @@ class Watcher:
         found = self.query(f"last_over_time({series})" if since else series)
         return {(one["metric"]["alertname"], one["metric"].get("node", "")) for one in found}
 
+    def raised(self, since: float, before: set[tuple[str, str]]) -> set[tuple[str, str]]:
+        """What has raised alerts since a time: those that had not fired `before`, by name and node.
+
+        Of the others, some were on their way: after half an hour, one tells of the clock of a container, which is its
+        host's.
+        """
+        found = self.fired(since) - before
+        slow = slower_than(time.time() - since)
+        return {(name, node) for name, node in found if name not in slow}
+
     @contextmanager
     def tunnel(self, port: int = 9090) -> Iterator[str]:
         """A port of the monitoring host on this machine, as docs/monitoring.md has people reach it; yields its URL."""
@@ -123,11 +147,16 @@ class Watcher:
     # --- who is told
 
     def listen(self) -> None:
-        """Have somebody there to be told."""
-        self.node.run("systemctl stop hook.service", check=False)
+        """Have somebody there to be told, who knows nothing yet.
+
+        Who is there already stays: whom Alertmanager does not reach is an alert itself.
+        """
+        self.node.run(f"rm -f {TOLD}")
+        if self.node.run("systemctl is-active hook.service", check=False) == "active":
+            return
         argv = self.node.argv("sh", "-c", "cat > /tmp/hook.py")
         subprocess.run(argv, input=HOOK, text=True, check=True)
-        self.node.run(f"rm -f {TOLD}; systemd-run --unit=hook --collect python3 /tmp/hook.py {self.hook}")
+        self.node.run(f"systemd-run --unit=hook --collect python3 /tmp/hook.py {self.hook}")
 
     def told(self) -> list[dict[str, Any]]:
         """All alerts that were delivered, in order."""

@@ -10,25 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from node import PROJECT, Node, changes, wait_for
-from watcher import Watcher, without
+from node import Node, changes, wait_for
+from watcher import Watcher, shipped_rules, without
 
 PASSWORDS = ("molecule-watcher-9b7c31", "molecule-hook-51ac", "molecule-beat-77c1")
 
 
-def shipped_rules() -> set[str]:
+def shipped() -> set[str]:
     """The names of all rules that the role brings."""
-    files = [yaml.safe_load(path.read_text()) for path in (PROJECT / "roles/monitoring/files/rules").glob("*.yml")]
-    rules = [rule for file in files for group in file["groups"] for rule in group["rules"]]
-    return {rule.get("alert") or rule["record"] for rule in rules}
+    return {rule.get("alert") or rule["record"] for rule in shipped_rules()}
 
 
 def test_every_target_answers(watcher: Watcher, deb12: Node, deb13: Node) -> None:
     both = {(job, name) for job in ("node", "engine") for name in (deb12.name, deb13.name)}
     wanted = both | {(job, deb12.name) for job in ("gateway", "prometheus", "alertmanager")}
     wait_for("all targets are up", lambda: watcher.targets() == dict.fromkeys(wanted, "up"), 60)
-    assert shipped_rules() <= watcher.rules()
+    assert shipped() <= watcher.rules()
 
 
 def test_targets_have_the_labels_that_rules_know(watcher: Watcher, deb12: Node, deb13: Node) -> None:
@@ -103,7 +100,7 @@ def test_what_is_wrong_is_refused_and_what_runs_goes_on(watcher: Watcher, extra:
     output = watcher.playbook(check=False, **extra)
     assert said in " ".join(output.replace("\\n", " ").replace('\\"', '"').split()), output[-3000:]
     assert watcher.files() == before
-    assert shipped_rules() <= watcher.rules()
+    assert shipped() <= watcher.rules()
 
 
 def test_a_node_goes_from_the_inventory_and_comes_back(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from node import Node, wait_for
-from watcher import Watcher
+from watcher import Watcher, slower_than
 
 TEXTFILE = "/var/lib/prometheus/node-exporter/inference-state.prom"
 METRICS = "inference-metrics@node"
@@ -80,6 +80,18 @@ FAULTS = (
 QUICK = ("EngineHung", "BackupFailed")
 """Those whose rules wait for nothing."""
 
+NEVERTHELESS = {
+    "MonitoringHeartbeat": "it always fires: somebody outside misses it when it does not",
+    "NotificationsFail": "nobody listened until these tests did, and it remembers that for a quarter of an hour",
+    "NodeClockOff": "a container's clock is its host's, and nobody may set that one",
+    "NodeRebooted": "a container tells of its host's boot",
+}
+"""What fires though nothing is wrong, and why: nodes that are containers, and a receiver that came later."""
+
+
+def test_nothing_else_fires_while_nothing_is_wrong(watcher: Watcher) -> None:
+    assert {name for name, _node in watcher.fired()} <= set(NEVERTHELESS)
+
 
 @pytest.mark.parametrize(
     "fault",
@@ -97,10 +109,10 @@ def test_a_fault_raises_its_alert_alone(fault: Fault, watcher: Watcher, saved: N
     assert labels.items() >= {"node": saved.name, "severity": fault.severity, **fault.labels}.items()
     wait_for("somebody is told of the end", lambda: watcher.told_of(fault.alert, status="resolved"), 120)
     print(f"{fault.alert}: told after {took:.0f} s, and of its end {time.time() - began - took:.0f} s later")
-    assert watcher.fired(began) - before == {(fault.alert, saved.name)}
-    # Of what ended before, somebody may be told now.
+    assert watcher.raised(began, before) == {(fault.alert, saved.name)}
+    # Of what ended before, or was on its way, somebody may be told now.
     told = {alert["labels"]["alertname"] for alert in watcher.told() if alert["status"] == "firing"}
-    assert told - {name for name, _node in before} == {fault.alert}
+    assert told - {name for name, _node in before} - slower_than(time.time() - began) == {fault.alert}
 
 
 @pytest.fixture(autouse=True)
