@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from .stat import BACKEND, FRONTEND, rows
 
 SECONDS = 10.0
 """For an answer."""
@@ -66,17 +66,17 @@ def replace_map(send: Ask, name: str, text: str) -> None:
 
 def waiting(send: Ask) -> int:
     """Requests of backends that are down: held, or queued, until an engine comes back. Raises OSError."""
-    rows = list(csv.DictReader(io.StringIO(send("show stat").removeprefix("# "))))
-    down = {row["pxname"] for row in rows if row["svname"] == "BACKEND" and row["status"] == "DOWN"}
+    found = rows(send("show stat"))
+    down = {row["pxname"] for row in found if row["svname"] == BACKEND and row["status"] == "DOWN"}
     # A backend's sessions are those at its engines, too.
-    ours = [row for row in rows if row["pxname"] in down and row["svname"] != "FRONTEND"]
-    return max(0, sum(int(row["scur"]) * (1 if row["svname"] == "BACKEND" else -1) for row in ours))
+    ours = [row for row in found if row["pxname"] in down and row["svname"] != FRONTEND]
+    return max(0, sum(int(row["scur"]) * (1 if row["svname"] == BACKEND else -1) for row in ours))
 
 
 def server_states(send: Ask) -> Mapping[str, Mapping[str, str]]:
     """The status of each server by backend, as `show stat` tells it: UP, DOWN 1/2, DRAIN … Raises OSError."""
     found: dict[str, dict[str, str]] = {}
-    for row in csv.DictReader(io.StringIO(send("show stat").removeprefix("# "))):
-        if row["svname"] not in ("FRONTEND", "BACKEND"):
+    for row in rows(send("show stat")):
+        if row["svname"] not in (FRONTEND, BACKEND):
             found.setdefault(row["pxname"], {})[row["svname"]] = row["status"]
     return found

@@ -9,14 +9,13 @@ go on routing, by states that they will never update, for as long as their clien
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .config import KEEP_ALIVE_SECONDS, WEIGHT
 from .fleet import SET
+from .stat import BACKEND, rows
 
 MASTER_SOCKET = "/run/haproxy-master.sock"
 """Where Debian's unit has the master process take commands."""
@@ -56,7 +55,7 @@ class Processes:
 def servers(stat: str, host: str, name: str) -> list[Server]:
     """The servers that are an instance, in the answer to `show stat`: its set's own first, then borrowed ones."""
     found: list[Server] = []
-    for row in csv.DictReader(io.StringIO(stat.removeprefix("# "))):
+    for row in rows(stat):
         own = row["pxname"] == SET + name and row["svname"] == host
         if own or row["svname"] == f"{name}.{host}":
             server = Server(
@@ -79,15 +78,14 @@ def _number(row: Mapping[str, str | None], column: str) -> int:
 
 def up_hosts(stat: str, name: str) -> list[str]:
     """The hosts of a replica set that this gateway sends requests to."""
-    rows = csv.DictReader(io.StringIO(stat.removeprefix("# ")))
-    ours = [row for row in rows if row["pxname"] == SET + name and row["svname"] != "BACKEND"]
+    ours = [row for row in rows(stat) if row["pxname"] == SET + name and row["svname"] != BACKEND]
     return sorted(row["svname"] for row in ours if row["status"].startswith("UP"))
 
 
 def set_requests(stat: str, name: str) -> int:
     """Requests that a replica set has got, since the process began."""
-    rows = csv.DictReader(io.StringIO(stat.removeprefix("# ")))
-    return sum(_number(row, "stot") for row in rows if row["pxname"] == SET + name and row["svname"] == "BACKEND")
+    ours = [row for row in rows(stat) if row["pxname"] == SET + name and row["svname"] == BACKEND]
+    return sum(_number(row, "stot") for row in ours)
 
 
 def processes(proc: str) -> Processes:

@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""HAProxy's table of what it does, row by row."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.stat import BACKEND, rows
+
+STAT = """\
+# pxname,svname,scur,status,last_chk,
+set_main,n1,2,UP,"Layer7 check passed, in ""time"" again",
+set_main,BACKEND,2,UP,,
+
+"""
+
+
+def test_rows_by_their_columns() -> None:
+    server, backend = rows(STAT)
+    assert (server["pxname"], server["svname"], server["scur"], server["status"]) == ("set_main", "n1", "2", "UP")
+    assert server["last_chk"] == 'Layer7 check passed, in "time" again'
+    assert (backend["svname"], backend["last_chk"]) == (BACKEND, "")
+
+
+def test_no_answer_has_no_rows() -> None:
+    """As from a process that has ended meanwhile."""
+    assert rows("") == []
