@@ -97,10 +97,6 @@ hold_seconds:
   description: How long the gateway holds requests while nobody of a set serves.
   returned: success
   type: int
-slow_start_seconds:
-  description: Over how long an engine that comes back gets its full share.
-  returned: success
-  type: int
 requests:
   description: Requests that the engine got, since the gateway's process began.
   returned: success
@@ -136,11 +132,10 @@ LOOKS = 2
 CONFIG = Path("/etc/haproxy/haproxy.cfg")
 
 
-def settings() -> tuple[int, int]:
-    """How long this gateway holds requests, and how long an engine's slow start takes, in seconds. Raises OSError."""
-    text = CONFIG.read_text(encoding="utf-8")
-    held, slow = (re.search(pattern, text) for pattern in (r"lua\.hold (\d+)", r" slowstart (\d+)s"))
-    return int(held[1]) if held else 0, int(slow[1]) if slow else 0
+def hold_seconds() -> int:
+    """How long this gateway holds requests while nobody serves. Raises OSError."""
+    found = re.search(r"lua\.hold (\d+)", CONFIG.read_text(encoding="utf-8"))
+    return int(found[1]) if found else 0
 
 
 @dataclass(frozen=True)
@@ -208,7 +203,7 @@ def main() -> None:
                 break
             time.sleep(POLL_SECONDS)
     try:
-        held, slow = settings()
+        held = hold_seconds()
     except OSError as error:
         module.fail_json(msg=f"this gateway cannot be looked at: {error}: run site.yml")
     module.exit_json(
@@ -222,7 +217,6 @@ def main() -> None:
         bridge_known=seen.bridge,
         up=seen.up,
         hold_seconds=held,
-        slow_start_seconds=slow,
         requests=sum(server.requests for server in seen.now),
         set_requests=seen.set_requests,
         failures=sum(server.failures for server in seen.now),

@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import NUMBERS
+
 ROOT = Path(__file__).parents[3]
 MODULES = (
     "engine_bridge",
@@ -202,6 +204,9 @@ def test_an_engine_that_does_not_get_its_share_goes_back(update: Update) -> None
     succeeded, output = update.run(seen=[grows], __vllm_batches=[[{"host": "a", **TURN}]])
     assert not succeeded and "a does not give it its full share: it grows" in output
     assert "proven 2" not in update.steps("a")
+    # The release before was waited for, too; each time longer than the longest slow start.
+    waited = sum(call["seconds"] for call in update.calls("gateway_servers", state="serving"))
+    assert waited == 2 * 260 and waited / 2 > NUMBERS["slow_start_seconds"][1]
 
 
 def test_a_drain_is_not_waited_for_longer_than_its_requests_are_held(update: Update) -> None:
