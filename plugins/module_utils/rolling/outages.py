@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .batches import BatchError, size_of
+from .gateways import unheard
 
 
 @dataclass
@@ -43,12 +44,16 @@ def outages(hosts: Mapping[str, Mapping[str, Any]], terms: Terms) -> Outages:
     """The plan for all hosts of a run.
 
     Each host has `due`, what there is to do in words; `outage`, whether requests must be kept away meanwhile; `reboot`;
-    `gateway`, whether it is one itself; `instances`, as the module engine_facts returns them; and `gateways`, what
-    gateway_servers saw of each at each gateway.
+    `gateway`, whether it is one itself; `instances`, as the module engine_facts returns them; `gateways`, what
+    gateway_servers saw of each at each gateway; and `unreachable`, the gateways that could not be asked.
     """
     made = Outages()
-    serving = _serving(hosts)
     made.problems += [problem for host, facts in hosts.items() for problem in _in_the_way(host, facts)]
+    # Nobody else needs their word.
+    if any(_outage(facts) for facts in hosts.values()) and (silent := unheard(hosts)):
+        made.problems += silent
+        return made
+    serving = _serving(hosts)
     waiting = sorted(
         (host for host, facts in hosts.items() if facts["due"] or _interrupted(facts)),
         # Those that serve nobody come first: nobody loses by them, and they serve when the others' turn comes.

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..problems import nearest
 from .batches import BatchError, Due, batches
+from .gateways import unheard
 
 SWITCH_SECONDS = 30
 """What a swap takes beside the engine's load: its stop, and the probe before clients come back."""
@@ -49,8 +49,9 @@ def plan(
 ) -> Plan:
     """The plan for all hosts of a run.
 
-    Each host has `instances`, as the module engine_update_facts returns them, and `gateways`: what gateway_servers saw
-    of each of them at each gateway, with `name`, `up`, `known`, `silent`, `bridge_known` and `hold_seconds`.
+    Each host has `instances`, as the module engine_update_facts returns them; `gateways`, what gateway_servers saw of
+    each of them at each gateway, with `name`, `up`, `known`, `silent`, `bridge_known` and `hold_seconds`; and
+    `unreachable`, the gateways that could not be asked.
     """
     made = Plan()
     known = {host: {item["name"]: item for item in facts["instances"]} for host, facts in hosts.items()}
@@ -65,11 +66,14 @@ def plan(
     due = {key: item for key, item in chosen.items() if item["due"] or item["problems"] or item["bridge"]["left"]}
     seen = [gateway for facts in hosts.values() for gateway in facts["gateways"]]
     made.problems += [f"{key.host}: {problem}" for key, item in due.items() for problem in item["problems"]]
-    made.problems += _silent(seen)
     made.problems += _left_behind(known, chosen)
     made.problems += [words for key, item in due.items() if (words := _in_the_way(key, item, hosts))]
     if choice.release:
         made.problems += _not_alike(choice.release, due)
+    if silent := unheard(hosts):
+        # Without their word, nobody knows who is the last one that serves.
+        made.problems += silent
+        return made
     try:
         wanted = batches(due, _healthy(known, seen), sizes)
     except BatchError as error:
@@ -142,19 +146,6 @@ def _line(key: Due, item: Mapping[str, Any], meanwhile: str) -> str:
     again = ", finishing a swap that was cut off" if item["interrupted"] else ""
     held = f"; stays drained by {item['drained_by']}" if item["drained_by"] not in ("", "update") else ""
     return f"{key.name} on {key.host} {origin} to {item['target']} ({item['model']}){again}{held}{meanwhile}"
-
-
-def _silent(seen: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Gateways of which nothing is known, each once."""
-    silent = {gateway["gateway"]: gateway["silent"] for gateway in seen if gateway["silent"]}
-    living = sorted({gateway["gateway"] for gateway in seen} - set(silent))
-    return [f"{gateway}: {words}: start it. {way_round(living)}" for gateway, words in sorted(silent.items())]
-
-
-def way_round(living: Sequence[str]) -> str:
-    """How to go on without a gateway that cannot be brought back at once."""
-    said = json.dumps({"vllm_update_gateways": list(living)})
-    return f"If no client can use it meanwhile, leave it out: -e '{said}'"
 
 
 def _left_behind(known: Mapping[str, Mapping[str, Any]], chosen: Collection[Due]) -> list[str]:

@@ -51,20 +51,26 @@ Call = dict[str, Any]
 
 
 class Update:
-    """The tasks of role vllm that swap, on the nodes a and b, in this order."""
+    """The tasks that swap, of role vllm where no other is named, on the nodes a and b, in this order."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
         collection = home / "ansible_collections/baremetal/inference"
         shutil.copytree(ROOT / "plugins", collection / "plugins", ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(ROOT / "roles/vllm", collection / "roles/vllm")
+        for role in ("maintenance", "vllm"):
+            shutil.copytree(ROOT / "roles" / role, collection / "roles" / role)
         shutil.copytree(ROOT / "meta", collection / "meta")
         stand_in = "#!/usr/bin/python\n" + Path(__file__).with_name("stand_in.py").read_text(encoding="utf-8")
         for name in MODULES:
             (collection / f"plugins/modules/{name}.py").write_text(stand_in, encoding="utf-8")
 
     def run(
-        self, *failures: Call, seen: Sequence[tuple[Call, Call]] = (), tasks: str = "update", **extra: Any
+        self,
+        *failures: Call,
+        seen: Sequence[tuple[Call, Call]] = (),
+        role: str = "vllm",
+        tasks: str = "update",
+        **extra: Any,
     ) -> tuple[bool, str]:
         """Whether it succeeded, and what was printed.
 
@@ -72,7 +78,7 @@ class Update:
         """
         (self.home / "wanted").write_text(json.dumps({"failures": failures, "seen": seen}))
         (self.home / "calls").write_text("")
-        include = {"name": "baremetal.inference.vllm", "tasks_from": tasks}
+        include = {"name": f"baremetal.inference.{role}", "tasks_from": tasks}
         variables = {
             "vllm_instances": [{"name": "main", "model": "tiny-b", "port": 5005, "accelerator": "cpu"}],
             "vllm_update_gateways": ["a"],
@@ -87,7 +93,7 @@ class Update:
         task = {"name": "Update", "ansible.builtin.include_role": include}
         play = {
             "name": "Swap",
-            "hosts": "all",
+            "hosts": "a:b",
             "gather_facts": False,
             "vars": variables,
             "environment": environment,
@@ -95,7 +101,8 @@ class Update:
         }
         (self.home / "play.yml").write_text(json.dumps([play]))
         local = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
-        (self.home / "hosts").write_text(f"a {local}\nb {local}\n")
+        nobody = "ansible_connection=ssh ansible_host=127.0.0.1 ansible_port=1"
+        (self.home / "hosts").write_text(f"a {local}\nb {local}\ngone {nobody}\n")
         done = subprocess.run(
             ["ansible-playbook", "-i", self.home / "hosts", self.home / "play.yml"],
             check=False,
@@ -196,6 +203,74 @@ def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
     assert not succeeded and "the disk is full" in output
     assert ("a: run run0 was cut off here, and that is not mended yet" in output) == kept
     assert update.locks_are_back() == (not kept)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("adopted", "looked", "drained_by", "kept"),
+    [
+        ("run0", True, "maintenance", True),
+        ("run0", False, "", True),
+        ("run0", True, "mira", False),
+        ("", True, "maintenance", False),
+    ],
+)
+def test_a_maintenance_keeps_the_lock_of_what_was_cut_off_as_well(
+    update: Update, adopted: str, looked: bool, drained_by: str, kept: bool
+) -> None:
+    looks: dict[str, Any] = (
+        {"__maintenance_engines": {"instances": [{"name": "main", "drained_by": drained_by}]}} if looked else {}
+    )
+    succeeded, output = update.run(
+        role="maintenance",
+        tasks="give_up",
+        vllm_update_playbook="maintenance.yml",
+        __vllm_lock={"adopted": adopted},
+        ansible_failed_result={"msg": "the disk is full"},
+        **looks,
+    )
+    assert not succeeded and "the disk is full" in output
+    assert ("stays drained, and the node locked. Mend the above, and run maintenance.yml again" in output) == kept
+    assert update.locks_are_back() == (not kept)
+
+
+SAID = {"name": "main", "gateway": "a", "known": True, "silent": "", "bridge_known": True, "hold_seconds": 120}
+DUE = {"due": True, "problems": [], "runs": "", "serving": True, "load_seconds": 1.0, "drained_until": ""}
+WAY = "gone: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no client can use it"
+
+
+@pytest.mark.full
+def test_an_update_without_a_gateway_s_word_tells_the_way_round(update: Update) -> None:
+    succeeded, output = update.run(
+        tasks="update/plan",
+        seen=[
+            ({"module": "engine_update_facts"}, {"instances": [{**ITEM, **DUE}]}),
+            ({"module": "gateway_servers"}, SAID),
+        ],
+        vllm_update_gateways=["a", "gone"],
+        __vllm_stage={"releases": []},
+    )
+    assert not succeeded and f"This update cannot begin. No engine was touched. - {WAY}" in output, output
+    assert """-e '{"vllm_update_gateways": ["a"]}'""" in output
+
+
+@pytest.mark.full
+def test_a_maintenance_without_a_gateway_s_word_tells_the_way_round(update: Update) -> None:
+    succeeded, output = update.run(
+        role="maintenance",
+        tasks="prepare",
+        seen=[
+            ({"module": "engine_facts"}, {"instances": [{"name": "main", **DUE, "swapping": False, "drained_by": ""}]}),
+            ({"module": "gateway_servers"}, SAID),
+        ],
+        maintenance_gateways=["a", "gone"],
+        __maintenance_due_packages={"lines": ["curl 1 -> 2"], "updates": []},
+        __maintenance_due_cleanup={},
+        __maintenance_due_models={},
+        __maintenance_facts={"reboot_reasons": []},
+    )
+    assert not succeeded and f"The maintenance cannot begin. Nothing was changed. - {WAY}" in output, output
+    assert """-e '{"vllm_update_gateways": ["a"]}'""" in output
 
 
 @pytest.mark.full

@@ -18,7 +18,8 @@ SIZES = ("1", "25%", "50%", "100%")
 def node(*names: str, up: tuple[str, ...] | None = None, hold: int = 120, **more: Any) -> dict[str, Any]:
     """A node with work that keeps requests away; `up` is what its gateway says of each of its instances."""
     item = {"serving": True, "running": True, "swapping": False, "drained_by": "", **more.pop("item", {})}
-    seen = [{"name": name, "gateway": "gw", "up": list(up or ()), "hold_seconds": hold} for name in names]
+    gateway = {"gateway": "gw", "silent": "", "up": list(up or ()), "hold_seconds": hold}
+    seen = [{"name": name, **gateway} for name in names]
     return {
         "due": ["update curl 1 -> 2"],
         "outage": True,
@@ -26,6 +27,7 @@ def node(*names: str, up: tuple[str, ...] | None = None, hold: int = 120, **more
         "gateway": False,
         "instances": [{"name": name, **item} for name in names],
         "gateways": seen if up is not None else [],
+        "unreachable": [],
         **more,
     }
 
@@ -67,6 +69,27 @@ def test_who_has_nothing_to_do_is_left_alone() -> None:
     made = plan(hosts)
     assert order(made) == [["n1"], ["n2"]]
     assert "nothing is due on n3" in made.lines
+
+
+@pytest.mark.parametrize(
+    ("silent", "gone", "problem"),
+    [
+        ("HAProxy does not answer: refused", [], "gw: HAProxy does not answer: refused: start it. If no client"),
+        ("", ["gw2"], "gw2: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no"),
+    ],
+)
+def test_a_gateway_that_says_nothing_has_a_way_round(silent: str, gone: list[str], problem: str) -> None:
+    hosts = fleet(2)
+    hosts["n1"]["gateways"][0] |= {"silent": silent, "up": []}
+    hosts["n1"]["unreachable"] = gone
+    made = plan(hosts)
+    (said,) = made.problems
+    assert said.startswith(problem) and 'leave it out: -e \'{"vllm_update_gateways": [' in said
+    assert made.batches == []
+    # Where all serve on, it has nothing to say.
+    for facts in hosts.values():
+        facts["outage"] = False
+    assert plan(hosts).problems == []
 
 
 def test_what_does_not_serve_comes_first() -> None:

@@ -50,7 +50,7 @@ def host(*instances: dict[str, Any], up: list[str] | None = None, hold: int = 12
         "hold_seconds": hold,
     }
     seen = [] if up is None else [{**gateway, "name": item["name"]} for item in instances]
-    return {"instances": list(instances), "gateways": seen}
+    return {"instances": list(instances), "gateways": seen, "unreachable": []}
 
 
 def order(found: Plan) -> list[list[tuple[str, str]]]:
@@ -163,6 +163,20 @@ def test_a_gateway_that_does_not_answer_is_no_stranger() -> None:
         "gw2: HAProxy does not answer: refused: start it. If no client can use it meanwhile, leave it out:"
         """ -e '{"vllm_update_gateways": ["gw"]}'"""
     )
+
+
+def test_a_gateway_that_cannot_be_reached_is_the_only_problem_that_it_makes() -> None:
+    """Whether this is the last one that serves, it may be the one to know."""
+    hosts = {"a": {**host(instance(), up=["a"], hold=0), "unreachable": ["gw2"]}, "b": host(instance(), up=["a"])}
+    found = made(hosts)
+    assert found.problems == [
+        "gw2: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no client can use it"
+        """ meanwhile, leave it out: -e '{"vllm_update_gateways": ["gw"]}'"""
+    ]
+    assert found.batches == []
+    # The only one that there is.
+    (problem,) = made({"a": {**host(instance()), "unreachable": ["gw"]}}).problems
+    assert problem.endswith("""-e '{"vllm_update_gateways": []}'""")
 
 
 def test_a_number_that_means_different_things() -> None:
