@@ -79,8 +79,6 @@ in_flight:
   type: int
 """
 
-import asyncio
-import http.client
 import time
 from datetime import UTC, datetime
 
@@ -88,13 +86,11 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.node import (
     drains,
-    environment,
     metrics,
     releases,
     systemd,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.node.engine_http import ask
-from ansible_collections.baremetal.inference.plugins.module_utils.node.probe import Target
+from ansible_collections.baremetal.inference.plugins.module_utils.node.scrape import scrape
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
 
 POLL_SECONDS = 1.0
@@ -102,25 +98,17 @@ POLL_SECONDS = 1.0
 LOOKS = 2
 """In a row without a request: one that was on its way during the first is there in the second."""
 
-SCRAPE_SECONDS = 10.0
-
 
 def in_flight(paths: Paths, name: str) -> int | None:
     """Requests at the engine; None where it does not tell. Raises ReleaseError."""
     number = releases.active_number(paths, name)
     if number is None or systemd.active_state(unit_name(name)) not in systemd.RUNNING:
         return 0
-    release = releases.load(paths, name, number)
-    key = environment.read(paths, name).get(environment.API_KEY, "")
-    target = Target(release.address, release.port, release.served_names, key)
     try:
-        answer = asyncio.run(ask(target, "GET", metrics.PATH, None, SCRAPE_SECONDS))
+        return metrics.in_flight(scrape(paths, name, releases.load(paths, name, number)))
     except ConnectionRefusedError:
         # It loads, or has died: nobody is served.
         return 0
-    except (OSError, TimeoutError, http.client.HTTPException):
-        return None
-    return metrics.in_flight(answer.body.decode(errors="replace"))
 
 
 def wait_idle(paths: Paths, name: str, seconds: float) -> int | None:

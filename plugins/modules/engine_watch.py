@@ -13,6 +13,7 @@ author:
 description:
   - Looks at the engine's unit and at what the node's agent finds out about it, and fails as soon as it does not serve,
     with what is known and the engine's last words.
+  - Fails at the end where it has answered its clients too slowly meanwhile, by the engine's own counters.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -31,6 +32,21 @@ options:
     description: How long to watch, in seconds. The agent takes up to 40 to tell that an engine hangs.
     type: int
     required: true
+  before:
+    description:
+      - Two looks at the engine's counters, from before it was swapped, which
+        M(baremetal.inference.engine_counter_facts) has returned. Without them, it is not judged how fast it is.
+    type: list
+    elements: dict
+    default: []
+  speed_bound:
+    description:
+      - Fails where a request gets less than this share of the tokens per second that it got between the two looks of
+        O(before), with the same model. 0 for no bound.
+      - Not judged where fewer than 200 tokens were counted, before or now, or where the engine reads and makes more
+        than 1.5 times the tokens per second that it did. A request that has more company is slower.
+    type: float
+    default: 0
 """
 
 EXAMPLES = r"""
@@ -38,6 +54,13 @@ EXAMPLES = r"""
   baremetal.inference.engine_watch:
     name: main
     seconds: 60
+
+- name: Watch it for a minute, and for its speed under load
+  baremetal.inference.engine_watch:
+    name: main
+    seconds: 60
+    before: "{{ [__counted.counters.main, __counted_last.counters.main] }}"
+    speed_bound: 0.25
 """
 
 RETURN = r"""
@@ -45,14 +68,27 @@ verdict:
   description: The agent's last verdict.
   returned: success
   type: str
+speed:
+  description:
+    - How fast the engine answered its clients meanwhile, and before, in words, or why that is not judged; empty where
+      there is no bound.
+  returned: success
+  type: str
 """
 
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import health, probe_state, systemd, wait
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    health,
+    pace,
+    probe_state,
+    systemd,
+    wait,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import parse_time
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
 
@@ -69,11 +105,21 @@ def verdict_since(paths: Paths, name: str, began: datetime) -> tuple[str, str]:
     return state.verdict, state.detail
 
 
+def judge(given: dict[str, Any], now: pace.Pace | None) -> tuple[bool, str]:
+    """Whether it is too slow for its bound, and what is known of that, in words."""
+    if not given["speed_bound"]:
+        return False, ""
+    looks = [pace.Look(**one) if one else None for one in given["before"]]
+    return pace.judge(pace.between(*looks) if looks else None, now, given["speed_bound"])
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "name": {"type": "str", "required": True},
             "seconds": {"type": "int", "required": True},
+            "before": {"type": "list", "elements": "dict", "default": []},
+            "speed_bound": {"type": "float", "default": 0.0},
         },
         supports_check_mode=True,
     )
@@ -83,6 +129,7 @@ def main() -> None:
     verdict = health.UNKNOWN
     try:
         first = systemd.show([unit], ["InvocationID"])[unit]["InvocationID"]
+        looked = pace.look(paths, name)
         while True:
             shown = systemd.show([unit], ["ActiveState", "InvocationID"])[unit]
             verdict, detail = verdict_since(paths, name, began)
@@ -98,7 +145,11 @@ def main() -> None:
             time.sleep(POLL_SECONDS)
     except (systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=False, verdict=verdict)
+    slow, speed = judge(module.params, pace.between(looked, pace.look(paths, name)))
+    if slow:
+        bound = f"vllm_update_watch_speed_bound allows no less than {module.params['speed_bound']} of before"
+        module.fail_json(msg=f"{name} got too slow: {speed}; {bound}")
+    module.exit_json(changed=False, verdict=verdict, speed=speed)
 
 
 if __name__ == "__main__":

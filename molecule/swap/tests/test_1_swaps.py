@@ -8,8 +8,10 @@ import subprocess
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from threading import Event
 from typing import Any
 
+from faults import slowed
 from fleet import ROLLBACK, Fleet, unharmed
 from node import Node, changes, wait_for
 
@@ -168,6 +170,38 @@ def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
     assert said[0].count("went back to the release that served before") >= 2
     assert fleet.answers() == ["I am tiny-a."] * 2 and fleet.models() == ["tiny-a"] * 2
     assert not any("update" in drains for drains in fleet.drains())
+
+
+def test_an_engine_that_is_slow_under_load_goes_back(fleet: Fleet) -> None:
+    """A request alone was answered as fast as ever, before its clients were back."""
+    fleet.wait_up()
+    canary = fleet.nodes[0]
+    before, names = canary.engine_pid(), fleet.up()
+    over = Event()
+
+    def slow_down() -> None:
+        wait_for("another engine serves", lambda: _gone(canary, before) and fleet.up() == names, 600)
+        with slowed(canary, 0.1):
+            over.wait(600)
+
+    said: list[str] = []
+
+    def update() -> None:
+        disturbance = beside(slow_down)
+        # The same model with another flag.
+        entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
+        models = {"tiny-a": {**entry, "enforce-eager": True, "max-num-seqs": 16}}
+        bounds: dict[str, Any] = {"vllm_update_watch_seconds": 40, "vllm_update_watch_speed_bound": 0.5}
+        try:
+            said.append(fleet.update(check=False, models=models, instances=instances("tiny-a"), **bounds))
+        finally:
+            over.set()
+        disturbance.result(30)
+
+    unharmed(fleet.load(clients=6).during(update))
+    assert "main got too slow: under its clients' load, a request gets" in said[0], said[0][-3000:]
+    assert "main went back to the release that served before" in said[0]
+    assert fleet.answers() == ["I am tiny-a."] * 2
 
 
 def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:

@@ -25,7 +25,7 @@ _PROGRESS = frozenset(
 
 _IN_FLIGHT = frozenset({"vllm:num_requests_running", "vllm:num_requests_waiting"})
 
-_START = "process_start_time_seconds"
+START = "process_start_time_seconds"
 """The API server's start; with another one, the counters began anew."""
 
 _LINE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{[^\n]*\})?[ \t]+([^\s#]+)(?:[ \t]+-?[0-9]+)?\s*", re.ASCII)
@@ -60,7 +60,7 @@ def parse(text: str) -> Sample | None:
     """The counters of progress; None where there is none: then the engine's state is unknown."""
     values = samples(text, _PROGRESS)
     # Each rank of data parallelism has its own counters, but the API server has started once.
-    started = samples(text, {_START}).get(_START)
+    started = samples(text, {START}).get(START)
     return Sample(tuple(sorted(values.items())), started) if values else None
 
 

@@ -26,6 +26,8 @@ ANSWER = {
     "tokens_per_second": 33.0,
     "instances": [{"name": "main", "serving": False, "release": 1, "model": "tiny-a", "drained_by": "update"}],
     "release": 1,
+    "counters": {"main": {"at": 20.0}, "side": {}},
+    "speed": "a request gets 28.1 tokens/s",
 }
 
 

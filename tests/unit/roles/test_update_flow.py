@@ -24,6 +24,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settin
 ROOT = Path(__file__).parents[3]
 MODULES = (
     "engine_bridge",
+    "engine_counter_facts",
     "engine_drain",
     "engine_facts",
     "engine_probe",
@@ -87,6 +88,7 @@ class Update:
             "vllm_update_watch_seconds": 1,
             "__vllm_batches": [[{"host": host, **TURN}] for host in ("a", "b")],
             "__vllm_facts": {"instances": [ITEM]},
+            "__vllm_counted": {"counters": {"main": {"at": 10.0}, "side": {}}},
             **extra,
         }
         environment = {"STAND_IN_HOST": "{{ inventory_hostname }}", "STAND_IN_HOME": str(self.home)}
@@ -163,6 +165,7 @@ def test_one_after_the_other(update: Update) -> None:
     assert succeeded, output
     assert update.steps("a") == THERE and update.steps("b") == THERE
     assert output.count("serves release 2") >= 2 and "0 requests for main came meanwhile" in output
+    assert "one request alone gets 33.0 tokens/s; a request gets 28.1 tokens/s; 0 requests" in output
     assert update.locks_are_back()
 
 
@@ -174,6 +177,16 @@ def test_a_release_that_does_not_pass_goes_back_and_the_next_is_not_touched(upda
     assert "main went back to the release that served before" in output
     assert all(f"{host}: main: release 1 (tiny-a) does not serve, drained by update" in output for host in "ab")
     assert update.locks_are_back()
+
+
+def test_an_engine_is_watched_for_its_speed_before_it_was_drained(update: Update) -> None:
+    succeeded, output = update.run({"module": "engine_watch", "on": "a"}, vllm_update_watch_speed_bound=0.4)
+    assert not succeeded and "a, main: Admit | Watch it for a while: engine_watch was told to fail" in output
+    (watched,) = update.calls("engine_watch", "a")
+    assert (watched["before"], watched["speed_bound"]) == ([{"at": 10.0}, {"at": 20.0}], 0.4)
+    order = [json.loads(line)["module"] for line in (update.home / "calls").read_text().splitlines()]
+    assert order.index("engine_counter_facts") < order.index("engine_drain")
+    assert update.steps("a") == [*THERE[:-1], *BACK]
 
 
 def test_requests_that_fail_at_the_gateway_are_counted_in_the_report(update: Update) -> None:

@@ -5,17 +5,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import loading
+from ansible_collections.baremetal.inference.plugins.module_utils.node import loading, pace
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.modules import (
+    engine_counter_facts,
     engine_probe,
     engine_update_facts,
+    engine_watch,
     gateway_servers,
 )
 
@@ -40,6 +43,48 @@ def test_an_engine_that_is_not_fit_has_the_last_word(monkeypatch: pytest.MonkeyP
     said = run_module(engine_probe, name="main", release=2)
     assert said["failed"] and said["msg"].startswith("release 2 of main is not fit to serve: ")
     assert said["msg"].endswith(". Its last words:\nCUDA error of main")
+
+
+LOOKS = {
+    seconds: pace.Look("tiny-a", at=seconds, started=1.0, tokens=40 * seconds, seconds=seconds, work=60 * seconds)
+    for seconds in (10.0, 20.0)
+}
+
+
+def test_what_engines_have_counted(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+    monkeypatch.setattr(pace, "look", lambda paths, name: LOOKS[10.0] if name == "main" else None)
+    said = run_module(engine_counter_facts, names=["main", "side"])
+    assert said["counters"] == {"main": asdict(LOOKS[10.0]), "side": {}}
+
+
+@pytest.mark.parametrize(
+    ("before", "bound", "failed", "words"),
+    [
+        (
+            True,
+            0.25,
+            True,
+            "main got too slow: under its clients' load, a request gets 4.0 tokens/s (400 counted, 10.0 requests",
+        ),
+        (True, 0.1, False, "under its clients' load, a request gets 4.0 tokens/s"),
+        (False, 0.25, False, "is not judged: its counters tell nothing of the time before"),
+        (True, 0.0, False, ""),
+    ],
+)
+def test_an_engine_that_is_slow_for_its_clients_fails_the_watch(
+    monkeypatch: pytest.MonkeyPatch, run_module: RunModule, before: bool, bound: float, failed: bool, words: str
+) -> None:
+    shown = {"vllm@main.service": {"ActiveState": "active", "InvocationID": "1"}}
+    monkeypatch.setattr(engine_watch.systemd, "show", lambda units, properties: shown)
+    # It is another process, and takes ten times as long for its tokens.
+    looks = [pace.Look("tiny-a", at, 2.0, tokens=40 * at, seconds=10 * at, work=60 * at) for at in (70.0, 80.0)]
+    monkeypatch.setattr(pace, "look", lambda paths, name: looks.pop(0))
+    counted = [asdict(look) for look in LOOKS.values()] if before else [{}, asdict(LOOKS[20.0])]
+    said = run_module(engine_watch, name="main", seconds=0, before=counted, speed_bound=bound)
+    assert said.get("failed", False) == failed
+    assert words in said["msg" if failed else "speed"] and (words or not said["speed"])
+    if failed:
+        assert said["msg"].endswith("; vllm_update_watch_speed_bound allows no less than 0.25 of before")
 
 
 def given(check: bool, *unstaged: dict[str, Any], paths: Paths) -> engine_update_facts.Facts:
