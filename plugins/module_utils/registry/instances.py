@@ -82,11 +82,13 @@ def present_instances(instances: Sequence[Any]) -> list[Any]:
 
 
 def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
-    """The instances that are named, each with another model."""
+    """The instances; those that are named with another model.
+
+    All of them, for GPUs that are only counted are those that the others leave.
+    """
     return [
-        {**item, "model": models[item["name"]]}
-        for item in present_instances(instances)
-        if isinstance(item, Mapping) and item.get("name") in models
+        {**item, "model": models[item["name"]]} if isinstance(item, Mapping) and item.get("name") in models else item
+        for item in instances
     ]
 
 

@@ -446,6 +446,16 @@ def test_two_instances_of_a_node_do_not_meet(update: Update) -> None:
     assert "main on a serves release 2" in output
 
 
+@pytest.mark.full
+def test_what_is_set_for_once_leaves_the_others_to_the_inventory(update: Update) -> None:
+    rendered = [{"name": name, "release": release} for name, release in (("main", 7), ("side", 3))]
+    succeeded, output = update.run(
+        tasks="update/plan", vllm_update_set={"main": "tiny-c"}, __vllm_set={"releases": rendered}
+    )
+    (call,) = update.calls("engine_update_facts", "a")
+    assert (call["targets"], call["unstaged"]) == ({"main": 7}, rendered[:1]), output
+
+
 ALONE = {"host": "a", **TURN, "alone": True, "bridge": True}
 BRIDGED = ["bridge started", "bridge probed", "bridge undrained"]
 UNBRIDGED = ["bridge drained", "bridge idle", "bridge absent"]

@@ -18,6 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.registry.insta
     needed_entries,
     present_instances,
     served_models,
+    with_models,
 )
 
 MODELS: dict[str, Any] = {
@@ -114,6 +115,13 @@ def test_what_is_absent_needs_no_model() -> None:
     instances = [instance(), instance(name="old", model="big", state="absent"), "a mistake"]
     assert present_instances(instances) == [instances[0], "a mistake"]
     assert served_models(MODELS, instances) == {"tiny-a": MODELS["tiny-a"]}
+
+
+def test_another_model_for_once_takes_no_gpu_that_the_others_have() -> None:
+    instances: list[Any] = [instance(), instance(name="next", port=5006), "odd"]
+    other = [instances[0], {**instances[1], "model": "wide"}, "odd"]
+    assert with_models(instances, {"next": "wide", "gone": "big"}) == other
+    assert [one.gpus for one in load(other[:2])] == [("0",), ("1", "2")]
 
 
 VARIANTS: dict[str, Any] = {
