@@ -67,7 +67,7 @@ def _devices(devices: Sequence[Device], flags: Flags, sizes: Sequence[int]) -> I
         {(device.name, device.memory_mib, device.compute_capability) for device in devices[:needed]}, key=str
     )
     names = ", ".join(dict.fromkeys(kind[0] for kind in kinds))
-    if len({kind[2] for kind in kinds}) > 1:
+    if len({kind[2] for kind in kinds if kind[2]}) > 1:
         message = f"are of different generations ({names}): an instance runs one kind of program on all of its GPUs"
         yield Misfit("same_gpus", "gpus", needed, message)
     elif len(memory := [kind[1] for kind in kinds if kind[1]]) > 1 and min(memory) < 0.9 * max(memory):

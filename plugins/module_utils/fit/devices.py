@@ -42,6 +42,9 @@ class Device:
 NO_DEVICE = Device("no GPU", None)
 """Stands where a node has none."""
 
+UNREPORTED = Device("GPU", None)
+"""Stands for a UUID or a slice before there is a driver, which alone tells what that is."""
+
 
 def processors(memory_mib: int | None) -> list[Device]:
     """The processors of a node, for an engine without a GPU."""
@@ -76,7 +79,7 @@ def _named(product: Product) -> Device:
 def from_facts(gpus: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None = None) -> list[Device]:
     """The GPUs of the fact `gpus`, all of them or those that are wanted, by index or UUID; a slice is GPU:SLICE, too.
 
-    Raises ValueError for one that the node does not have.
+    Raises ValueError for one that the node does not have, as far as that is known.
     """
     known: dict[str, Device] = {}
     whole: list[Device] = []
@@ -97,10 +100,11 @@ def from_facts(gpus: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None =
                 known[str(slice_["uuid"])] = part
     if wanted is None:
         return whole
-    missing = [name for name in wanted if name not in known]
+    driver = any(gpu.get("reported", True) for gpu in gpus)
+    missing = [name for name in wanted if name not in known and (driver or name.isdecimal())]
     if missing:
         raise ValueError(f"the node has no GPU {missing[0]!r}: {nearest(missing[0], known)}")
-    return [known[name] for name in wanted]
+    return [known.get(name, UNREPORTED) for name in wanted]
 
 
 def _fact(gpu: Mapping[str, Any]) -> Device:

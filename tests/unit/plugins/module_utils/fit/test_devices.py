@@ -72,6 +72,16 @@ def test_a_gpu_without_a_driver_has_the_memory_of_its_product() -> None:
     assert devices.from_facts([{**bare, "reported": True}])[0].memory_mib is None
 
 
+def test_what_only_the_driver_can_name_is_unknown_before_there_is_one() -> None:
+    bare = {"index": None, "product": "L4", "compute_capability": "8.9", "memory_total_mib": None, "reported": False}
+    l4, unknown = Device("L4", 23034, (8, 9)), Device("GPU", None)
+    assert devices.from_facts([bare, bare], ["GPU-1111", "1", "0:3"]) == [unknown, l4, unknown]
+    with pytest.raises(ValueError, match="has no GPU '2'"):
+        devices.from_facts([bare, bare], ["2"])
+    with pytest.raises(ValueError, match="has no GPU 'GPU-1111'"):
+        devices.from_facts([{**bare, "index": 0, "uuid": "GPU-0000", "reported": True}, bare], ["GPU-1111"])
+
+
 def test_takes_gpus_from_facts() -> None:
     first, second = devices.from_facts(GPUS)
     # What the driver keeps for itself is not CUDA's.

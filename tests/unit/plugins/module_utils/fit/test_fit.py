@@ -14,7 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fit.capabilities import same_family
-from ansible_collections.baremetal.inference.plugins.module_utils.fit.devices import Device, hypothetical, processors
+from ansible_collections.baremetal.inference.plugins.module_utils.fit.devices import (
+    UNREPORTED,
+    Device,
+    hypothetical,
+    processors,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.fit.fit import Fit, fit
 from ansible_collections.baremetal.inference.plugins.module_utils.fit.flags import Flags
 from ansible_collections.baremetal.inference.plugins.module_utils.fit.misfit import Misfit
@@ -218,6 +223,8 @@ def test_gpus_must_be_alike(model: Model) -> None:
     # Those that are not used may be anything, and names do not matter.
     assert fit(model("llama-3-8b"), flags, hypothetical("2xL4,1xT4")).ok
     assert fit(model("llama-3-8b"), flags, hypothetical("1xH100-80GB,1xH100-PCIe-80GB")).ok
+    # One that nobody has named yet may be of the same kind.
+    assert fit(model("llama-3-8b"), flags, [*hypothetical("1xL4"), UNREPORTED]).ok is None
 
 
 def test_a_gpu_without_bfloat16_falls_back(model: Model) -> None:
