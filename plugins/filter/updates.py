@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ansible_collections.baremetal.inference.plugins.module_utils.node.plan_text import refusal
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import with_models
+from ansible_collections.baremetal.inference.plugins.module_utils.rolling.fitting import misfits
 from ansible_collections.baremetal.inference.plugins.module_utils.rolling.leaving import Wish, leaving
 from ansible_collections.baremetal.inference.plugins.module_utils.rolling.outages import Terms, outages
 from ansible_collections.baremetal.inference.plugins.module_utils.rolling.plan import Choice, plan
@@ -25,6 +27,12 @@ def update_plan(
 ) -> dict[str, Any]:
     """The batches of an update, and every problem."""
     return asdict(plan(hosts, sizes, Choice(tuple(instances), model, release), allow_downtime=allow_downtime))
+
+
+def fit_refusal(found: Mapping[str, Any], instances: Sequence[str] = (), model: str = "", swaps: bool = True) -> str:
+    """What of a node's plans stands against a run that starts or swaps engines; empty where nothing does."""
+    chosen = misfits(found["plans"], Choice(tuple(instances), model), swaps=swaps)
+    return refusal(chosen, found["problems"])
 
 
 def leaving_plan(
@@ -55,6 +63,7 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "update_plan": update_plan,
+            "fit_refusal": fit_refusal,
             "leaving_plan": leaving_plan,
             "outage_plan": outage_plan,
             "with_models": with_models,

@@ -36,22 +36,32 @@ class Place:
         return StoredModel(str(self.path), self.revision or NOT_KNOWN)
 
 
-def find(store: Path, entry: Entry, in_use: str | None = None) -> Place:
+def find(store: Path, entry: Entry, in_use: str | None = None, coming: str | None = None) -> Place:
     """The pinned revision, else the one that is in use already, else the newest that was published.
 
     Reads names and times only. An entry's source may hold another revision by now: comparing means reading all of it.
+    Who has compared gives what is `coming`: the revision, or NOT_KNOWN, that is still to be published, or once more.
     """
     if entry.system_prompt is None:
-        return _weights(store, entry, in_use)
-    variants = [path for path in _published(store / entry.name) if base_of(path) and _says(path, entry)]
+        return _weights(store, entry, in_use, coming)
+    variants = [
+        path
+        for path in _published(store / entry.name)
+        if (base := base_of(path)) and coming in (None, base.name) and _says(path, entry)
+    ]
     path = next((path for path in variants if path.name == in_use), variants[-1] if variants else None)
     base = base_of(path) if path else None
-    files = _weights(store, entry, base.name if base else None).files
+    files = _weights(store, entry, base.name if base else None, coming).files
     return Place(path or store / entry.name / NOT_KNOWN, path.name if path else None, files)
 
 
-def _weights(store: Path, entry: Entry, in_use: str | None) -> Place:
+def _weights(store: Path, entry: Entry, in_use: str | None, coming: str | None) -> Place:
     directory = store / entry.store_name
+    source = Path(entry.model) if entry.model.startswith("/") else None
+    if coming is not None:
+        # What lies there already is damaged, or is another revision.
+        files = source if source and source.is_dir() else None
+        return Place(directory / coming, None if coming == NOT_KNOWN else coming, files)
     remote = _remote(entry)
     if remote:
         manifest = remote_source.fetched(directory, remote)
@@ -60,7 +70,6 @@ def _weights(store: Path, entry: Entry, in_use: str | None) -> Place:
     revisions = [path.name for path in _published(directory) if not base_of(path)]
     revision = entry.revision or (in_use if in_use in revisions else revisions[-1] if revisions else None)
     path = directory / (revision or NOT_KNOWN)
-    source = Path(entry.model) if entry.model.startswith("/") else None
     places = (path if revision in revisions else None, source)
     return Place(path, revision, next((place for place in places if place and place.is_dir()), None))
 

@@ -24,6 +24,13 @@ options:
         M(baremetal.inference.model_remote_facts) returns it.
     type: dict
     default: {}
+  coming:
+    description:
+      - The revision of each model that is still to be published, or once more because its files are damaged, by the
+        name of the entry that has the weights, as M(baremetal.inference.model_publish) returns it. Of these, nothing
+        is read in the store.
+    type: dict
+    default: {}
 extends_documentation_fragment:
   - baremetal.inference.engine
   - baremetal.inference.registry
@@ -178,8 +185,13 @@ plans:
           description: The release whose unit is installed; null before the first.
           type: int
         desired:
-          description: The release that would run; null where it is not staged yet.
+          description:
+            - The release that would run; null where it is not staged yet. The one that is pinned, where a rollback or a
+              model that was set for once stands in the place of what the inventory asks for.
           type: int
+        served:
+          description: Whether that release has served on this node before.
+          type: bool
         differences:
           description: Lines of the unit that go (-) and come (+), and names of environment variables that differ.
           type: list
@@ -285,7 +297,8 @@ class Planner:
         """What an instance would run. Raises InputError and SystemdError."""
         name, image = instance.name, self._module.params["image"]
         in_use = revision_in_use(self._paths, name, instance.model)
-        place = stored_models.find(Path(self._settings.store_path), entry, in_use)
+        coming = self._module.params["coming"].get(entry.store_name)
+        place = stored_models.find(Path(self._settings.store_path), entry, in_use, coming)
         rendered = render(instance, arguments(entry.flags, self._flags), place.stored, image, self._settings)
         number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
         wanted = changes.Texts(rendered.unit, rendered.environment)
@@ -312,7 +325,12 @@ def misfit(problem: Problem) -> dict[str, Any]:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={**ARGUMENTS, "facts": {"type": "dict", "default": {}}}, supports_check_mode=True
+        argument_spec={
+            **ARGUMENTS,
+            "facts": {"type": "dict", "default": {}},
+            "coming": {"type": "dict", "default": {}},
+        },
+        supports_check_mode=True,
     )
     values, paths = module.params, Paths()
     hardware = plans.Hardware(paths.root)

@@ -105,6 +105,14 @@ catalog:
       revision: ab12cd34ef56
       weight_bytes: 1315328
       bytes: 1318123
+coming:
+  description:
+    - The revision of each model that was not in the store yet, or no longer intact, by name; C(REVISION) where it has
+      to be fetched.
+  returned: success
+  type: dict
+  sample:
+    tiny-a: ab12cd34ef56
 transfers:
   description: The models that are not published yet, or no longer intact.
   returned: success
@@ -364,9 +372,11 @@ def main() -> None:
     for plan in coming if publishes else []:
         for damage in plan.damage:
             module.warn(f"{damage}; the whole revision is replaced by an intact one")
+    places = catalog(plans, publisher.root, publisher.fetches)
     module.exit_json(
         changed=publishes and bool(coming),
-        catalog=catalog(plans, publisher.root, publisher.fetches),
+        catalog=places,
+        coming={item["name"]: places[item["name"]]["revision"] for item in [*transfers, *publisher.fetches]},
         transfers=transfers,
         fetches=publisher.fetches,
         remotes=publisher.remotes,

@@ -53,12 +53,32 @@ def test_there_is_nothing_left_to_do(fleet: Fleet) -> None:
     assert "not due: main on deb12" in output
 
 
+def test_what_cannot_fit_is_refused_before_anything_is_touched(fleet: Fleet) -> None:
+    """More memory than any machine has, and a model of which the estimate knows that the engine dies."""
+    before = fleet.releases(), [node.engine_pid() for node in fleet.nodes]
+    asked: list[tuple[dict[str, Any], str]] = [
+        ({"vllm_environment": {"VLLM_CPU_KVCACHE_SPACE": "100000"}}, "would fit: VLLM_CPU_KVCACHE_SPACE: 1"),
+        ({"set": {"main": "tiny-broken"}}, "PROBLEM head_size: 16"),
+    ]
+    for variables, words in asked:
+        output = fleet.update(check=False, instances=instances("tiny-b"), **variables)
+        said = " ".join(output.replace("\\n", " ").split())
+        for node in fleet.nodes:
+            assert f"{node.name}: what this run would start here does not fit" in said, output[-3000:]
+        assert words in said and "-e vllm_check_fit=false" in said
+        assert changes(output) == 0
+    assert (fleet.releases(), [node.engine_pid() for node in fleet.nodes]) == before
+    assert "tiny-broken" not in fleet.nodes[1].run("ls /mnt/models")
+
+
 def test_a_model_that_cannot_serve_goes_back_and_stops_the_update(fleet: Fleet) -> None:
+    """What the estimate knows is overruled here: it does not know everything."""
     fleet.wait_up()
     untouched = fleet.nodes[1].engine_pid()
     said: list[str] = []
     load = fleet.load()
-    report = load.during(lambda: said.append(fleet.update(check=False, instances=instances("tiny-broken"))))
+    broken = instances("tiny-broken")
+    report = load.during(lambda: said.append(fleet.update(check=False, instances=broken, vllm_check_fit=False)))
     unharmed(report)
     (output,) = said
     assert "update-model.yml stopped: it failed on deb12." in output

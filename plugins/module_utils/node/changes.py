@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..paths import Paths, unit_name
-from . import releases, systemd
+from . import history, pins, releases, systemd
 
 NOTHING, START, UPDATE = "none", "start", "update"
 """Nothing; site.yml starts it, for it does not run; another release serves, which update-model.yml replaces."""
@@ -35,6 +35,8 @@ class Change:
     action: str
     active: int | None
     desired: int | None
+    served: bool = False
+    """Whether `desired` has served here before."""
     differences: tuple[str, ...] = ()
     """Lines of the unit that go (-) and come (+), and names of environment variables whose value differs."""
 
@@ -60,12 +62,16 @@ def _text(paths: Paths, name: str, number: int, file: str) -> str:
 
 def compare(paths: Paths, name: str, desired: int | None, wanted: Texts) -> Change:
     """What becomes of an instance that shall run the release `desired`. Raises SystemdError."""
+    pin = pins.in_force(paths, name, desired)
+    if pin:
+        desired, wanted = pin.release, kept(paths, name, pin.release)
     active = releases.active_number(paths, name)
     running = active is not None and systemd.active_state(unit_name(name)) in systemd.RUNNING
+    served = desired is not None and history.last(paths, name, desired) is not None
     if active is None or active == desired:
-        return Change(NOTHING if running else START, active, desired)
+        return Change(NOTHING if running else START, active, desired, served)
     lines = differences(kept(paths, name, active), wanted)
-    return Change(UPDATE if running else START, active, desired, tuple(lines))
+    return Change(UPDATE if running else START, active, desired, served, tuple(lines))
 
 
 def differences(old: Texts, new: Texts) -> list[str]:

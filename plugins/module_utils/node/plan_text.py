@@ -30,34 +30,45 @@ def of_node(
     orphans: Sequence[str],
 ) -> str:
     """All plans of a node, and what is no single plan's."""
-    lines = [line for problem in problems for line in _problem(problem)]
+    lines = [*_misfits(problems)]
     lines += [_row("warning", text) for text in warned]
     lines += [_row("orphan", f"{name} is on the node, but not in the inventory") for name in orphans]
     shown = render(plans) if plans else "no instance that can be planned"
     return "\n".join([shown, "", "this node:", *lines]) if lines else shown
 
 
+def refusal(plans: Sequence[Mapping[str, Any]], problems: Sequence[Mapping[str, Any]]) -> str:
+    """What stands against a start: the misfits of these plans, and what is no single plan's; else empty."""
+    blocks = [[*_heading(one), *_estimate(one["estimate"]), *_misfits(one["problems"])] for one in plans]
+    blocks += [["this node:", *_misfits(problems)]] if problems else []
+    return "\n".join(line for block in blocks for line in block)
+
+
 def _lines(plan: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{plan['instance'] or plan['model']}: {VERDICTS[plan['ok']]}"
-    yield _row("model", f"{plan['model']}, revision {plan['revision'] or 'not known yet'}")
-    yield _row("runs on", _hardware(plan))
+    yield from _heading(plan)
     if plan["argv"]:
         yield _row("command", shlex.join(plan["argv"]))
-    yield from (_row(heading, text) for heading, text in _estimate(plan["estimate"]))
+    yield from _estimate(plan["estimate"])
     if plan["change"]:
         yield _row("change", _change(plan["change"]))
         yield from (_row("", line) for line in plan["change"]["differences"])
-    for problem in plan["problems"]:
-        yield from _problem(problem)
+    yield from _misfits(plan["problems"])
     yield from (_row("unknown", text) for text in plan["unknown"])
     yield from (_row("note", text) for text in plan["notes"])
 
 
-def _problem(problem: Mapping[str, Any]) -> Iterator[str]:
-    value = "" if problem["value"] is None else f" {problem['value']!r}:"
-    yield _row("PROBLEM", f"{problem['key']}:{value} {problem['message']}")
-    if problem["fits"]:
-        yield _row("", f"would fit: {'; or '.join(map(_settings, problem['fits']))}")
+def _heading(plan: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{plan['instance'] or plan['model']}: {VERDICTS[plan['ok']]}"
+    yield _row("model", f"{plan['model']}, revision {plan['revision'] or 'not known yet'}")
+    yield _row("runs on", _hardware(plan))
+
+
+def _misfits(problems: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for problem in problems:
+        value = "" if problem["value"] is None else f" {problem['value']!r}:"
+        yield _row("PROBLEM", f"{problem['key']}:{value} {problem['message']}")
+        if problem["fits"]:
+            yield _row("", f"would fit: {'; or '.join(map(_settings, problem['fits']))}")
 
 
 def _row(heading: str, text: str) -> str:
@@ -70,14 +81,14 @@ def _hardware(plan: Mapping[str, Any]) -> str:
     return f"{devices} (GPU {', '.join(plan['gpus'])})" if plan["gpus"] else devices
 
 
-def _estimate(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _estimate(estimate: Mapping[str, Any]) -> Iterator[str]:
     """What is known of it. GiB are those of the GPU that has the most to hold."""
     names = {"weights": "weights_gib", "overhead": "overhead_gib", "KV cache": "kv_cache_gib", "spare": "spare_gib"}
     sizes = [f"{name} {estimate[key]:.2f} GiB" for name, key in names.items() if estimate[key] is not None]
     if sizes:
-        yield "estimate", ", ".join(sizes)
+        yield _row("estimate", ", ".join(sizes))
     if estimate["max_concurrency"] is not None:
-        yield "at once", f"{estimate['max_concurrency']:g} requests of {estimate['max_model_len']} tokens"
+        yield _row("at once", f"{estimate['max_concurrency']:g} requests of {estimate['max_model_len']} tokens")
 
 
 def _settings(settings: Mapping[str, Any]) -> str:

@@ -29,6 +29,10 @@ class Choice:
     release: int = 0
     """The one to roll back to, by its number on each node."""
 
+    def takes(self, name: str, model: str) -> bool:
+        """Whether an instance is chosen that shall run this model."""
+        return (not self.instances or name in self.instances) and self.model in ("", model)
+
 
 @dataclass
 class Plan:
@@ -61,7 +65,7 @@ def plan(
         for host, items in known.items()
         for name, item in items.items()
         if item["target"] is not None or item["problems"]
-        if (not choice.instances or name in choice.instances) and choice.model in ("", item["model"])
+        if choice.takes(name, item["model"])
     }
     due = {key: item for key, item in chosen.items() if item["due"] or item["problems"] or item["bridge"]["left"]}
     seen = [gateway for facts in hosts.values() for gateway in facts["gateways"]]

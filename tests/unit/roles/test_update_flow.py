@@ -26,6 +26,7 @@ MODULES = (
     "engine_bridge",
     "engine_counter_facts",
     "engine_drain",
+    "engine_estimate",
     "engine_facts",
     "engine_probe",
     "engine_release",
@@ -446,10 +447,59 @@ def test_two_instances_of_a_node_do_not_meet(update: Update) -> None:
     assert "main on a serves release 2" in output
 
 
+UNFIT = {
+    "ok": False,
+    "instance": "main",
+    "model": "tiny-c",
+    "revision": None,
+    "gpus": None,
+    "devices": [{"name": "CPU"}],
+    "estimate": dict.fromkeys(["weights_gib", "overhead_gib", "kv_cache_gib", "spare_gib", "max_concurrency"]),
+    "change": {"action": "update", "active": 1, "desired": None, "served": False},
+    "problems": [{"key": "max-model-len", "value": 9, "message": "is too long", "fits": [{"max-model-len": 8}]}],
+}
+
+
+def judged(update: Update, on: str, **extra: Any) -> tuple[bool, str]:
+    """What becomes of a run where a plan does not fit."""
+    seen: list[tuple[Call, Call]] = [
+        ({"module": "engine_estimate"}, {"plans": [], "problems": []}),
+        ({"module": "engine_estimate", "on": on}, {"plans": [UNFIT]}),
+    ]
+    return update.run(tasks="fit", seen=seen, **extra)
+
+
+def test_what_does_not_fit_is_refused_with_the_way_out(update: Update) -> None:
+    succeeded, output = judged(update, "b", vllm_update_set={"main": "tiny-c"}, vllm_models_coming={"tiny-c": "f00"})
+    assert not succeeded
+    assert "b: what this run would start here does not fit. Nothing was changed. main: does not fit" in output
+    assert "PROBLEM max-model-len: 9: is too long would fit: max-model-len: 8" in output
+    assert "-e vllm_check_fit=false" in output and "a: what this run" not in output
+    (call,) = update.calls("engine_estimate", "b")
+    assert [each["model"] for each in call["instances"]] == ["tiny-c"]
+    assert call["coming"] == {"tiny-c": "f00"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"vllm_check_fit": False},
+        {"vllm_fit_swaps": False},
+        {"vllm_update_instances": ["side"]},
+        {"vllm_update_model": "x"},
+    ],
+)
+def test_what_is_not_swapped_or_overruled_stops_nobody(update: Update, said: dict[str, Any]) -> None:
+    succeeded, output = judged(update, "b", **said)
+    assert succeeded, output
+    assert len(update.calls("engine_estimate")) == (0 if "vllm_check_fit" in said else 2)
+
+
 @pytest.mark.full
 def test_what_is_set_for_once_leaves_the_others_to_the_inventory(update: Update) -> None:
     rendered = [{"name": name, "release": release} for name, release in (("main", 7), ("side", 3))]
-    succeeded, output = update.run(
+    _succeeded, output = update.run(
         tasks="update/plan", vllm_update_set={"main": "tiny-c"}, __vllm_set={"releases": rendered}
     )
     (call,) = update.calls("engine_update_facts", "a")

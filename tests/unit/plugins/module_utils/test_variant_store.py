@@ -146,6 +146,11 @@ def test_the_plan_finds_the_variant_of_this_prompt_and_this_policy(bed: Bed) -> 
     variant_store.publish(bed.root, bed.variant)
     place = stored_models.find(bed.root, bed.entry)
     assert (place.path, place.revision, place.files) == (bed.path, bed.variant.revision, bed.base)
+    # Once more, for its base is damaged; and another base that only its source can tell of.
+    place = stored_models.find(bed.root, bed.entry, coming=bed.base.name)
+    assert (place.path, place.revision, place.files) == (bed.path, bed.variant.revision, None)
+    place = stored_models.find(bed.root, bed.entry, coming="ffffffffffff")
+    assert (place.path, place.revision, place.files) == (bed.root / "bot/REVISION", None, None)
     for changed in ({"system_prompt": "Be rude."}, {"system_prompt_policy": "always"}):
         other = Entry(**{**vars(bed.entry), **changed})
         assert stored_models.find(bed.root, other).revision is None

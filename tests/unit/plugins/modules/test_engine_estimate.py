@@ -16,7 +16,13 @@ import pytest
 from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import from_config
-from ansible_collections.baremetal.inference.plugins.module_utils.node import plans, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+    history,
+    pins,
+    plans,
+    releases,
+    systemd,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.modules import engine_estimate, engine_release
 
@@ -99,7 +105,13 @@ def test_a_model_that_is_not_there_is_unknown_and_its_flags_are_not(node: Node) 
     assert (plan["ok"], plan["revision"], plan["gpus"]) == (None, None, ["0"])
     assert plan["unknown"] == ["the model: its files are not on this node yet, and nothing else tells what it is"]
     assert plan["argv"][:3] == ["vllm", "serve", f"{node.store}/llama/REVISION"]
-    assert plan["change"] == {"action": "start", "active": None, "desired": None, "differences": []}
+    assert plan["change"] == {
+        "action": "start",
+        "active": None,
+        "desired": None,
+        "served": False,
+        "differences": [],
+    }
     assert result["text"].startswith("main: cannot be told whether it fits")
     node.models["llama"]["tensor-parallel-size"] = "two"
     assert node.call()["ok"] is False
@@ -150,7 +162,9 @@ def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors
     releases.activate(node.paths, "main", 1)
     assert node.call()["plans"][0]["change"]["action"] == "start"
     node.running.add("vllm@main.service")
-    unchanged = {"action": "none", "active": 1, "desired": 1, "differences": []}
+    unchanged = {"action": "none", "active": 1, "desired": 1, "served": True, "differences": []}
+    assert node.call()["plans"][0]["change"] == {**unchanged, "served": False}
+    history.add(node.paths, "main", history.Served(1, "2026-11-21T03:00:00Z"))
     assert node.call()["plans"][0]["change"] == unchanged
     # What was fetched for others meanwhile is not what this one would get.
     node.publish("ffffffffffff", config, write_safetensors)
@@ -162,9 +176,39 @@ def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors
         "action": "update",
         "active": 1,
         "desired": None,
+        "served": False,
         "differences": ["-     4096", "+     2048", "environment: VLLM_LOGGING_LEVEL"],
     }
     assert "release 1 runs, a new release is pending" in result["text"]
+    # It is staged, and a rollback has pinned the one before: that is what runs, and stays.
+    node.call(engine_release, catalog=catalog, gpus=node.gpus)
+    assert node.call()["plans"][0]["change"]["desired"] == 2
+    pins.settle(node.paths, "main", 1, "a rollback", "2026-11-21T03:00:00Z", back=True)
+    assert node.call()["plans"][0]["change"] == unchanged
+    node.running.clear()
+    assert node.call()["plans"][0]["change"] == {**unchanged, "action": "start"}
+
+
+def test_what_is_still_to_come_is_not_read_in_the_store(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None], tmp_path: Path
+) -> None:
+    damaged = node.publish("ab12cd34ef56", config, write_safetensors)
+    (damaged / "model.safetensors").write_bytes(b"cut")
+    assert node.call()["ok"] is False
+    # The same once more, or another revision: the controller tells what it is, if anybody does.
+    for coming, revision in (("ab12cd34ef56", "ab12cd34ef56"), ("ffffffffffff", "ffffffffffff"), ("REVISION", None)):
+        (plan,) = node.call(coming={"llama": coming})["plans"]
+        assert (plan["ok"], plan["revision"], plan["argv"][2]) == (None, revision, f"{node.store}/llama/{coming}")
+    facts = {"llama": json.loads(json.dumps(from_config(config).to_dict()))}
+    (plan,) = node.call(coming={"llama": "ffffffffffff"}, facts=facts)["plans"]
+    assert plan["estimate"]["weights_gib"] == pytest.approx(14.96, abs=0.01)
+    # A source on the node is read where it is.
+    node.models["llama"]["model"] = str(tmp_path / "source")
+    (tmp_path / "source").mkdir()
+    write_safetensors(tmp_path / "source/model.safetensors", {"model.layers.0.mlp.up_proj.weight": 1000})
+    (tmp_path / "source/config.json").write_text(json.dumps(config))
+    (plan,) = node.call(coming={"llama": "ffffffffffff"})["plans"]
+    assert plan["problems"] == [] and plan["estimate"]["weights_gib"] < 1
 
 
 def test_a_pinned_revision(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:

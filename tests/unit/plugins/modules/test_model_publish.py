@@ -60,6 +60,7 @@ def test_plans_without_touching_anything(bed: Bed) -> None:
         ("near", "node", 5),
     ]
     assert [item["name"] for item in result["copies"]] == ["far"]
+    assert result["coming"] == {name: result["catalog"][name]["revision"] for name in ("far", "near")}
     assert result["catalog"]["far"] == {
         "path": str(bed.store / "far" / bed.manifests["far"]["revision"]),
         "revision": bed.manifests["far"]["revision"],

@@ -124,7 +124,7 @@ def test_an_instance_that_fits(node: Node, call: Call) -> None:
     assert found["ok"] is True
     assert found["estimate"]["weights_gib"] == pytest.approx(14.96, abs=0.01)
     assert found["estimate"]["max_model_len"] == 1024
-    assert found["change"] == {"action": "none", "active": 1, "desired": 1, "differences": []}
+    assert found["change"] == {"action": "none", "active": 1, "desired": 1, "served": False, "differences": []}
     assert found["problems"] == []
 
 
@@ -161,6 +161,7 @@ def test_what_would_change(node: Node, call: Call) -> None:
         "action": "update",
         "active": 1,
         "desired": 2,
+        "served": False,
         "differences": ["-     1024", "+     2048", "environment: VLLM_API_KEY"],
     }
     text = call("plan", "main")[1]
