@@ -162,7 +162,7 @@ def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
     said: list[str] = []
 
     def update() -> None:
-        extra = {"update_rollback": "all", "models": models, "instances": instances("tiny-b")}
+        extra: dict[str, Any] = {"update_rollback": "all", "models": models, "instances": instances("tiny-b")}
         said.append(fleet.update(check=False, **extra))
 
     unharmed(fleet.load().during(update))

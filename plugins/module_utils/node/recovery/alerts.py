@@ -42,8 +42,8 @@ SENDMAIL = (
     *("systemd-run", "--quiet", "--collect", "--pipe", "--wait", "--property=KillMode=process"),
     *("sendmail", "-t", "-i"),
 )
-"""The machine's own, which every mail server of Debian brings; in a unit of its own. Exim delivers in a child that goes on
-when sendmail has ended: the end of the recovery's unit would kill it, and its limits would keep mail from a home."""
+"""The machine's own, which every mail server of Debian brings; in a unit of its own. Exim delivers in a child that goes
+on when sendmail has ended: the end of the recovery's unit would kill it, and its limits would keep mail from a home."""
 
 Run = Callable[..., Outcome]
 
