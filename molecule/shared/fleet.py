@@ -86,6 +86,15 @@ class Fleet:
         """Which model answers on each node."""
         return [node.ask() for node in self.nodes]
 
+    def names(self) -> list[str]:
+        """Every name that the gateway says it serves."""
+        _status, listed = self.gateway.request("/v1/models", port=8000, key=self.key)
+        return sorted(model["id"] for model in listed["data"])
+
+    def asked(self, name: str) -> str:
+        """What a client gets that asks the gateway by a name; nothing where it gets an error."""
+        return self.gateway.ask(name, port=8000, key=self.key)
+
     def drains(self) -> list[str]:
         return [node.run("inferctl drains --json | tr -d '\\n'") for node in self.nodes]
 

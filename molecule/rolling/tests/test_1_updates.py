@@ -31,6 +31,8 @@ def test_a_site_run_leaves_it_pending_and_check_mode_tells_the_plan(fleet: Fleet
     assert output.count("is staged and pending") == 2
     assert [node.engine_pid() for node in fleet.nodes] == pids
     assert fleet.answers() == ["I am tiny-a."] * 2
+    # What is served is not what the inventory asks for, yet.
+    assert fleet.names() == ["main", "tiny-a"] and fleet.asked("tiny-a") == "I am tiny-a."
 
 
 def test_another_model_rolls_over_both_nodes_and_no_client_notices(fleet: Fleet) -> None:
@@ -45,6 +47,8 @@ def test_another_model_rolls_over_both_nodes_and_no_client_notices(fleet: Fleet)
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
     assert fleet.serving() == {node.name: ["tiny-b", "active", "current", "desired"] for node in fleet.nodes}
     assert fleet.answers() == ["I am tiny-b."] * 2
+    assert fleet.names() == ["main", "tiny-b"]
+    assert fleet.asked("tiny-b") == "I am tiny-b." and fleet.asked("tiny-a") == ""
 
 
 def test_there_is_nothing_left_to_do(fleet: Fleet) -> None:
@@ -74,7 +78,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_touched(fleet: Fleet) -> 
 def test_a_model_that_cannot_serve_goes_back_and_stops_the_update(fleet: Fleet) -> None:
     """What the estimate knows is overruled here: it does not know everything."""
     fleet.wait_up()
-    untouched = fleet.nodes[1].engine_pid()
+    untouched, loaded = fleet.nodes[1].engine_pid(), reloads(fleet.gateway)
     said: list[str] = []
     load = fleet.load()
     broken = instances("tiny-broken")
@@ -87,6 +91,8 @@ def test_a_model_that_cannot_serve_goes_back_and_stops_the_update(fleet: Fleet) 
     assert fleet.models() == ["tiny-b"] * 2
     assert fleet.answers() == ["I am tiny-b."] * 2
     assert not any("update" in drains for drains in fleet.drains())
+    # Every name is right as it was: there was nothing to reload.
+    assert fleet.names() == ["main", "tiny-b"] and reloads(fleet.gateway) == loaded
 
 
 @pytest.mark.full
@@ -110,6 +116,11 @@ def test_a_controller_that_was_killed_is_followed_by_one_that_goes_on(fleet: Fle
     assert fleet.answers() == ["I am tiny-a."] * 2
     assert not any("update" in drains for drains in fleet.drains())
     assert all(instance["lock"] is None and instance["swap"] is None for instance in fleet.releases().values())
+
+
+def reloads(gateway: Node) -> str:
+    """What tells one process of HAProxy from the next."""
+    return gateway.run("pgrep --newest --exact haproxy")
 
 
 def _runs_another(node: Node, pid: int) -> bool:

@@ -58,9 +58,12 @@ def test_a_set_with_one_replica_is_held(fleet: Fleet) -> None:
     report = limit.load(clients=2).during(lambda: limit.update(instances=instances("tiny-b")), seconds_after=3)
     unharmed(report, at_least=10)
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
+    # The second, which the run left out, would start with the old one.
+    assert fleet.names() == ["main", "tiny-a", "tiny-b"] and fleet.asked("tiny-b") == "I am tiny-b."
     # What does not serve is swapped first, and by the same way.
     fleet.update(instances=instances("tiny-b"))
     assert fleet.answers() == ["I am tiny-b."] * 2
+    assert fleet.names() == ["main", "tiny-b"]
 
 
 def test_a_rollback_pins_what_served_before(fleet: Fleet) -> None:
@@ -68,11 +71,15 @@ def test_a_rollback_pins_what_served_before(fleet: Fleet) -> None:
     load = fleet.load()
     unharmed(load.during(lambda: fleet.update(name=ROLLBACK, instances=instances("tiny-b"), instance="main")))
     assert fleet.answers() == ["I am tiny-a."] * 2
+    assert fleet.names() == ["main", "tiny-a"]
+    assert fleet.asked("tiny-a") == "I am tiny-a." and fleet.asked("tiny-b") == ""
     output = fleet.nodes[0].site("--limit", fleet.limit, instances=instances("tiny-b"))
     assert output.count("stays with release 1 instead of 2") == 2
     assert "is staged and pending" not in output
     assert changes(fleet.update(instances=instances("tiny-b"))) == 0
     assert fleet.answers() == ["I am tiny-a."] * 2
+    # Neither site.yml nor an update without anything to do believes the inventory more than the nodes.
+    assert fleet.names() == ["main", "tiny-a"]
 
 
 def test_another_model_for_once_and_reloads_in_the_middle(fleet: Fleet) -> None:

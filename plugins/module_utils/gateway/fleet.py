@@ -4,7 +4,7 @@
 """Which engines answer to which name, over all nodes. Private to the collection.
 
 A replica set is the instances of one name on different nodes. It answers to that name, which stays, and to the name of
-the model that it serves.
+the model that it serves: by the word of its nodes, for the inventory may be ahead of them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from ..addresses import AddressError, host_addresses, in_url, resolve
 from ..problems import Problem
 from ..registry.instances import bridge_name, present_instances
+from ..told import running
 
 SET, MODEL = "set_", "model_"
 """What a backend's name begins with. No instance has an underscore in its name, so that no two are alike."""
@@ -39,11 +40,14 @@ class Replica:
     name: str
     """The instance's, and so the replica set's."""
     model: str
+    """What it serves."""
     port: int
     engine_key: str = ""
     """What the engine wants as a bearer; empty for nothing."""
     bridge_port: int | None = None
     """Where the engine would listen that stands in for this one while an update swaps it."""
+    declared: str = ""
+    """The model that the inventory asks for, which an update may have yet to bring."""
 
     @property
     def endpoint(self) -> str:
@@ -81,6 +85,8 @@ class Fleet:
 
     backends: tuple[Backend, ...]
     routes: Mapping[str, Backend]
+    declared: frozenset[str] = frozenset()
+    """Models that the inventory asks for, whether they are served yet or not."""
 
 
 def replicas_of(
@@ -91,7 +97,7 @@ def replicas_of(
     leaving: Mapping[str, Collection[str]] | None = None,
 ) -> list[Replica]:
     """The engines that a site's variables declare on hosts, as the gateway on host `own` reaches them, but for those
-    that are `leaving`: names by host.
+    that are `leaving`: names by host. Each with the model that it runs, if its node has told.
 
     What is no instance is passed over, since the node's own check reports it. Raises AddressError with all hosts whose
     engines cannot be reached.
@@ -112,18 +118,21 @@ def replicas_of(
         except AddressError as error:
             unreachable.append(str(error))
             continue
-        found += [
-            Replica(
-                host=host,
-                address=address,
-                name=str(item.get("name", "")),
-                model=str(item.get("model", "")),
-                port=item.get("port", 0),
-                engine_key=str(variables.get("vllm_api_key") or ""),
-                bridge_port=item.get("bridge_port"),
+        ran = running(variables)
+        for item in instances:
+            name, declared = str(item.get("name", "")), str(item.get("model", ""))
+            found.append(
+                Replica(
+                    host=host,
+                    address=address,
+                    name=name,
+                    model=ran[name].model if name in ran else declared,
+                    port=item.get("port", 0),
+                    engine_key=str(variables.get("vllm_api_key") or ""),
+                    bridge_port=item.get("bridge_port"),
+                    declared=declared,
+                )
             )
-            for item in instances
-        ]
     if unreachable:
         raise AddressError("; ".join(unreachable))
     return found
@@ -158,7 +167,8 @@ def check_replicas(replicas: Iterable[Replica]) -> list[Problem]:
         if not SERVER_NAME.fullmatch(replica.host):
             message = "cannot name a server of HAProxy: use letters, digits and . _ : - in the inventory"
             problems.append(Problem(where, message, "host", replica.host))
-        for key, value in (("name", replica.name), ("model", replica.model)):
+        models_of = sorted({replica.model, replica.declared or replica.model})
+        for key, value in [("name", replica.name), *(("model", model) for model in models_of)]:
             if not SERVED_NAME.fullmatch(value):
                 message = "cannot be asked for: use up to 128 letters, digits and . _ / : @ + -"
                 problems.append(Problem(where, message, key, value))
@@ -175,6 +185,7 @@ def fleet_of(replicas: Iterable[Replica]) -> Fleet:
     A model's own name leads to the replica set that serves it. Where several sets do, or only some of a set's nodes,
     the name has a backend of its own over just those engines.
     """
+    replicas = list(replicas)
     by_set: dict[str, list[Replica]] = defaultdict(list)
     by_model: dict[str, list[Replica]] = defaultdict(list)
     for replica in replicas:
@@ -192,7 +203,8 @@ def fleet_of(replicas: Iterable[Replica]) -> Fleet:
         else:
             shared.append(Backend(f"{MODEL}{_letters(model)}", tuple(members)))
             routes[model] = shared[-1]
-    return Fleet((*sets.values(), *shared), dict(sorted(routes.items())))
+    declared = frozenset(replica.declared for replica in replicas if replica.declared)
+    return Fleet((*sets.values(), *shared), dict(sorted(routes.items())), declared)
 
 
 def _letters(name: str) -> str:

@@ -102,10 +102,11 @@ def _check(where: str, raw: Mapping[str, Any], fleet: Fleet) -> list[Problem]:
     if models is not None and not isinstance(models, (list, tuple)):
         problems.append(Problem(where, "must be a list of names; leave it out for all", "models", models))
     else:
+        known = {*fleet.routes, *fleet.declared}
         problems += [
-            Problem(where, f"is served by no instance: {nearest(str(model), fleet.routes)}", "models", model)
+            Problem(where, f"is served by no instance: {nearest(str(model), known)}", "models", model)
             for model in models or []
-            if model not in fleet.routes
+            if model not in known
         ]
     for limit, least in (("requests_per_minute", 0), ("concurrent_requests", 0)):
         value = raw.get(limit, least)
@@ -124,11 +125,12 @@ def allowed_backends(key: Key, fleet: Fleet) -> list[Backend]:
     """The backends that a key may use.
 
     A right is to engines, not to names: an engine answers to all of its names, and picks the last of two `model` keys
-    in a body where HAProxy picks the first.
+    in a body where HAProxy picks the first. A name that nobody serves yet lets in to nothing.
     """
     if key.models is None:
         return list(fleet.backends)
-    engines = {replica for model in key.models for replica in fleet.routes[model].replicas}
+    served = [fleet.routes[model] for model in key.models if model in fleet.routes]
+    engines = {replica for backend in served for replica in backend.replicas}
     return [backend for backend in fleet.backends if engines.issuperset(backend.replicas)]
 
 

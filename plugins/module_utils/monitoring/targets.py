@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Prometheus asks, from a site's inventory. Private to the collection. Pure but for the resolver."""
+"""What Prometheus asks, from a site's inventory and what its nodes tell. Private to the collection. Pure but for the
+resolver."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from typing import Any
 
 from ..addresses import AddressError, host_addresses, in_url, resolve
 from ..registry.instances import present_instances
+from ..told import running
 
 JOBS = ("node", "engine", "gateway", "dcgm", "prometheus", "alertmanager")
 """Every job that rules and dashboards know; each has a file of targets, which may be empty."""
@@ -116,9 +118,13 @@ def _engines(found: Targets, host: str, address: str, variables: Mapping[str, An
         return
     if address == LOOPBACK and not (_is(listens, "is_loopback") or _is(listens, "is_unspecified")):
         address = listens
+    ran = running(variables)
     for item in instances:
-        more = {"instance_name": str(item.get("name", "")), "model": str(item.get("model", ""))}
-        found.add("engine", address, item.get("port", 0), {**labels, **more})
+        name = str(item.get("name", ""))
+        runs = {"model": str(item.get("model", ""))}
+        if name in ran:
+            runs = {"model": ran[name].model, "release": str(ran[name].release)}
+        found.add("engine", address, item.get("port", 0), {**labels, "instance_name": name, **runs})
 
 
 def _labels(host: str, variables: Mapping[str, Any]) -> dict[str, str]:

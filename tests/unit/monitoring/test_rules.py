@@ -22,7 +22,10 @@ SUBJECTS = [path.stem for path in sorted(RULES.glob("*.yml")) if path.stem != "r
 TARGETS = {
     "@node1": 'job="node",node="n1",instance="n1:9100"',
     "@node2": 'job="node",node="n2",instance="n2:9100"',
-    "@engine1": 'job="engine",node="n1",instance="n1:5005",instance_name="main",model="tiny-a"',
+    "@engine1": 'job="engine",node="n1",instance="n1:5005",instance_name="main",model="tiny-a",release="1"',
+    # The same engine, whatever its release; and whatever its model, too.
+    "@instance1": 'job="engine",node="n1",instance="n1:5005",instance_name="main",model="tiny-a"',
+    "@place1": 'job="engine",node="n1",instance="n1:5005",instance_name="main"',
     "@gateway1": 'job="gateway",node="g1",instance="g1:8404"',
     "@prometheus1": 'job="prometheus",node="m1",instance="m1:9090"',
     "@alertmanager1": 'job="alertmanager",node="m1",instance="m1:9093"',
@@ -38,11 +41,15 @@ SCOPES = {"instance": ("node", "instance_name"), "node": ("node",), "gateway": (
 
 def cases(subject: str) -> dict[str, dict[str, Any]]:
     """What makes each alert of a file fire, and what does not."""
-    text = (CASES / f"{subject}.yml").read_text()
+    loaded: dict[str, dict[str, Any]] = yaml.safe_load(labelled((CASES / f"{subject}.yml").read_text()))
+    return loaded
+
+
+def labelled(text: str) -> str:
+    """With the labels that a word like @node1 stands for."""
     for short, labels in TARGETS.items():
         text = text.replace(short, labels)
-    loaded: dict[str, dict[str, Any]] = yaml.safe_load(text)
-    return loaded
+    return text
 
 
 def variants(case: dict[str, Any]) -> list[dict[str, Any]]:
@@ -69,6 +76,21 @@ def promtool_test(name: str, case: dict[str, Any], rule: dict[str, Any], quiet: 
     }
 
 
+def try_rules(tests: list[dict[str, Any]], step: str, rules: Any, promtool: str, scratch: Path) -> None:
+    """Have promtool try all rules."""
+    document = {
+        "rule_files": [str(path) for path in sorted(RULES.glob("*.yml"))],
+        "evaluation_interval": step,
+        # Recordings first: alerts are made of them.
+        "group_eval_order": sorted(rules.groups, key=lambda name: "alerts" in name),
+        "tests": tests,
+    }
+    path = scratch / "test.yml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    result = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_the_files_are_sound(promtool: str) -> None:
     command = [promtool, "check", "rules", *map(str, RULES.glob("*.yml"))]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -82,23 +104,58 @@ def test_every_alert_fires_alone_and_not_otherwise(subject: str, rules: Any, pro
     # A case of days in steps of minutes would take minutes itself.
     tried = [(name, one) for name, case in known.items() for one in variants(case)]
     for step in dict.fromkeys(one.get("every", "1m") for _name, one in tried):
-        document = {
-            "rule_files": [str(path) for path in sorted(RULES.glob("*.yml"))],
-            "evaluation_interval": step,
-            # Recordings first: alerts are made of them.
-            "group_eval_order": sorted(rules.groups, key=lambda name: "alerts" in name),
-            "tests": [
-                promtool_test(name, one, rules.alerts[name], quiet)
-                for name, one in tried
-                if one.get("every", "1m") == step
-                for quiet in (False, True)
-                if ("quiet" if quiet else "fires") in one
-            ],
-        }
-        path = tmp_path / "test.yml"
-        path.write_text(yaml.safe_dump(document, sort_keys=False))
-        result = subprocess.run([promtool, "test", "rules", str(path)], capture_output=True, text=True, check=False)
-        assert result.returncode == 0, result.stdout + result.stderr
+        tests = [
+            promtool_test(name, one, rules.alerts[name], quiet)
+            for name, one in tried
+            if one.get("every", "1m") == step
+            for quiet in (False, True)
+            if ("quiet" if quiet else "fires") in one
+        ]
+        try_rules(tests, step, rules, promtool, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "since", "series"),
+    [
+        (
+            "EngineQueueLong",
+            "@instance1",
+            20,
+            {
+                'vllm:num_requests_waiting{@instance1,release="1",engine="0"}': "50x30 stale",
+                'vllm:num_requests_waiting{@instance1,release="2",engine="0"}': "_x30 50x30",
+            },
+        ),
+        (
+            "EngineNotScraped",
+            "@place1",
+            20,
+            {
+                'up{@place1,model="tiny-a",release="1"}': "0x30 stale",
+                'up{@place1,model="tiny-b",release="2"}': "_x30 0x30",
+                'inference_probe_verdict{@node1,name="main",verdict="healthy"}': "1x60",
+            },
+        ),
+        (
+            "EngineRestartsOften",
+            "@place1",
+            31,
+            {
+                'process_start_time_seconds{@place1,model="tiny-a",release="1"}': "1x9 2x9 3x10 stale",
+                'process_start_time_seconds{@place1,model="tiny-b",release="2"}': "_x30 4x30",
+            },
+        ),
+    ],
+)
+def test_an_alert_goes_on_over_another_release(
+    name: str, labels: str, since: int, series: dict[str, str], rules: Any, promtool: str, tmp_path: Path
+) -> None:
+    """The labels of an engine's target follow what it runs: nobody is told that it is over, and then of it again."""
+    case = {"at": "", "labels": TARGETS[labels], "fires": {labelled(key): value for key, value in series.items()}}
+    test = promtool_test(name, case, rules.alerts[name], False)
+    (once,) = test["promql_expr_test"]
+    test["promql_expr_test"] = [{**once, "eval_time": f"{minute}m"} for minute in range(since, 40)]
+    try_rules([test], "1m", rules, promtool, tmp_path)
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)

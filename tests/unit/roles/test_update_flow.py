@@ -8,20 +8,13 @@ there.
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import NUMBERS
 
-ROOT = Path(__file__).parents[3]
 MODULES = (
     "engine_bridge",
     "engine_counter_facts",
@@ -49,40 +42,29 @@ ITEM = {
 }
 TURN = {"name": "main", "swap": True, "alone": False, "bridge": False, "drain_seconds": None}
 
+UPDATE = ("update", "running", "update_report")
+
 Call = dict[str, Any]
 
 
 class Update:
     """The tasks that swap, of role vllm where no other is named, on the nodes a and b, in this order."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        collection = home / "ansible_collections/baremetal/inference"
-        shutil.copytree(ROOT / "plugins", collection / "plugins", ignore=shutil.ignore_patterns("__pycache__"))
-        for role in ("maintenance", "vllm"):
-            shutil.copytree(ROOT / "roles" / role, collection / "roles" / role)
-        shutil.copytree(ROOT / "meta", collection / "meta")
-        stand_in = "#!/usr/bin/python\n" + Path(__file__).with_name("stand_in.py").read_text(encoding="utf-8")
-        for name in MODULES:
-            (collection / f"plugins/modules/{name}.py").write_text(stand_in, encoding="utf-8")
+    def __init__(self, stage: Any) -> None:
+        self.stage = stage
 
     def run(
         self,
         *failures: Call,
         seen: Sequence[tuple[Call, Call]] = (),
         role: str = "vllm",
-        tasks: str = "update",
+        tasks: Sequence[str] = UPDATE,
         **extra: Any,
     ) -> tuple[bool, str]:
-        """Whether it succeeded, and what was printed.
-
-        A call that has all of a failure's values fails; of what is `seen`, a call with the first gets the second.
-        """
-        (self.home / "wanted").write_text(json.dumps({"failures": failures, "seen": seen}))
-        (self.home / "calls").write_text("")
-        include = {"name": f"baremetal.inference.{role}", "tasks_from": tasks}
+        """Whether it succeeded, and what was printed."""
         variables = {
             "vllm_instances": [{"name": "main", "model": "tiny-b", "port": 5005, "accelerator": "cpu"}],
+            "vllm_nodes": ["a", "b"],
             "vllm_update_gateways": ["a"],
             "vllm_update_run_id": "run1",
             "vllm_image": "registry.example/vllm@sha256:" + "0" * 64,
@@ -92,50 +74,25 @@ class Update:
             "__vllm_counted": {"counters": {"main": {"at": 10.0}, "side": {}}},
             **extra,
         }
-        environment = {"STAND_IN_HOST": "{{ inventory_hostname }}", "STAND_IN_HOME": str(self.home)}
-        task = {"name": "Update", "ansible.builtin.include_role": include}
+        included = [{"name": f"baremetal.inference.{role}", "tasks_from": name} for name in tasks]
         play = {
             "name": "Swap",
             "hosts": "a:b",
-            "gather_facts": False,
             "vars": variables,
-            "environment": environment,
-            "tasks": [task],
+            "tasks": [{"name": "Update", "ansible.builtin.include_role": include} for include in included],
         }
-        (self.home / "play.yml").write_text(json.dumps([play]))
-        local = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
-        nobody = "ansible_connection=ssh ansible_host=127.0.0.1 ansible_port=1"
-        (self.home / "hosts").write_text(f"a {local}\nb {local}\ngone {nobody}\n")
-        done = subprocess.run(
-            ["ansible-playbook", "-i", self.home / "hosts", self.home / "play.yml"],
-            check=False,
-            text=True,
-            capture_output=True,
-            env={
-                **os.environ,
-                "ANSIBLE_COLLECTIONS_PATH": str(self.home),
-                "ANSIBLE_LOCAL_TEMP": str(self.home / "tmp"),
-            },
-            cwd=self.home,
-        )
-        output = " ".join((done.stdout + done.stderr).split())
-        assert "failed=" in output, output
-        return done.returncode == 0, output
+        found: tuple[bool, str] = self.stage.run([play], f"a\nb\ngone {self.stage.gone}", failures=failures, seen=seen)
+        return found
 
     def calls(self, module: str, on: str = "", **values: Any) -> list[Call]:
         """The calls of a module, for a node or for all."""
-        calls = [json.loads(line) for line in (self.home / "calls").read_text().splitlines()]
-        return [
-            call for call in calls if {"module": module, **({"on": on} if on else {}), **values}.items() <= call.items()
-        ]
+        found: list[Call] = self.stage.calls(module=module, **({"on": on} if on else {}), **values)
+        return found
 
     def steps(self, on: str) -> list[str]:
         """What was done to a node's engine, and to its bridge, in short."""
         said = []
-        for line in (self.home / "calls").read_text().splitlines():
-            call = json.loads(line)
-            if call["on"] != on:
-                continue
+        for call in self.stage.calls(on=on):
             whose = "bridge " if call.get("name") == "main_bridge" else ""
             if call["module"] == "engine_drain":
                 said.append(whose + call.get("state", "drained"))
@@ -152,8 +109,8 @@ class Update:
 
 
 @pytest.fixture
-def update(tmp_path: Path) -> Update:
-    return Update(tmp_path)
+def update(staged: Callable[[Sequence[str]], Any]) -> Update:
+    return Update(staged(MODULES))
 
 
 THERE = ["drained", "idle", "to 2", "probed", "undrained", "proven 2"]
@@ -185,7 +142,7 @@ def test_an_engine_is_watched_for_its_speed_before_it_was_drained(update: Update
     assert not succeeded and "a, main: Admit | Watch it for a while: engine_watch was told to fail" in output
     (watched,) = update.calls("engine_watch", "a")
     assert (watched["before"], watched["speed_bound"]) == ([{"at": 10.0}, {"at": 20.0}], 0.4)
-    order = [json.loads(line)["module"] for line in (update.home / "calls").read_text().splitlines()]
+    order = [call["module"] for call in update.stage.calls()]
     assert order.index("engine_counter_facts") < order.index("engine_drain")
     assert update.steps("a") == [*THERE[:-1], *BACK]
 
@@ -209,7 +166,7 @@ def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
     update: Update, adopted: str, interrupted: bool, kept: bool
 ) -> None:
     succeeded, output = update.run(
-        tasks="update/give_up",
+        tasks=["update/give_up"],
         __vllm_lock={"adopted": adopted},
         __vllm_facts={"instances": [{**ITEM, "interrupted": interrupted}]},
         ansible_failed_result={"msg": "the disk is full"},
@@ -237,7 +194,7 @@ def test_a_maintenance_keeps_the_lock_of_what_was_cut_off_as_well(
     )
     succeeded, output = update.run(
         role="maintenance",
-        tasks="give_up",
+        tasks=["give_up"],
         vllm_update_playbook="maintenance.yml",
         __vllm_lock={"adopted": adopted},
         ansible_failed_result={"msg": "the disk is full"},
@@ -256,7 +213,7 @@ WAY = "gone: it cannot be reached, and nobody knows whom it sends requests to: b
 @pytest.mark.full
 def test_an_update_without_a_gateway_s_word_tells_the_way_round(update: Update) -> None:
     succeeded, output = update.run(
-        tasks="update/plan",
+        tasks=["update/plan"],
         seen=[
             ({"module": "engine_update_facts"}, {"instances": [{**ITEM, **DUE}]}),
             ({"module": "gateway_servers"}, SAID),
@@ -272,7 +229,7 @@ def test_an_update_without_a_gateway_s_word_tells_the_way_round(update: Update) 
 def test_a_maintenance_without_a_gateway_s_word_tells_the_way_round(update: Update) -> None:
     succeeded, output = update.run(
         role="maintenance",
-        tasks="prepare",
+        tasks=["prepare"],
         seen=[
             ({"module": "engine_facts"}, {"instances": [{"name": "main", **DUE, "swapping": False, "drained_by": ""}]}),
             ({"module": "gateway_servers"}, SAID),
@@ -466,7 +423,7 @@ def judged(update: Update, on: str, **extra: Any) -> tuple[bool, str]:
         ({"module": "engine_estimate"}, {"plans": [], "problems": []}),
         ({"module": "engine_estimate", "on": on}, {"plans": [UNFIT]}),
     ]
-    return update.run(tasks="fit", seen=seen, **extra)
+    return update.run(tasks=["fit"], seen=seen, **extra)
 
 
 def test_what_does_not_fit_is_refused_with_the_way_out(update: Update) -> None:
@@ -500,7 +457,7 @@ def test_what_is_not_swapped_or_overruled_stops_nobody(update: Update, said: dic
 def test_what_is_set_for_once_leaves_the_others_to_the_inventory(update: Update) -> None:
     rendered = [{"name": name, "release": release} for name, release in (("main", 7), ("side", 3))]
     _succeeded, output = update.run(
-        tasks="update/plan", vllm_update_set={"main": "tiny-c"}, __vllm_set={"releases": rendered}
+        tasks=["update/plan"], vllm_update_set={"main": "tiny-c"}, __vllm_set={"releases": rendered}
     )
     (call,) = update.calls("engine_update_facts", "a")
     assert (call["targets"], call["unstaged"]) == ({"main": 7}, rendered[:1]), output
@@ -594,6 +551,6 @@ def test_a_bridge_that_somebody_asks_is_waited_for(update: Update, seen: list[tu
 def test_a_bridge_whose_instance_is_not_declared_has_a_way_out(update: Update) -> None:
     """An update, which walks what is declared, would not come by."""
     staged = ({"module": "engine_release"}, {"releases": [], "orphans": ["gone"], "bridges": ["gone_bridge"]})
-    succeeded, output = update.run(seen=[staged], tasks="stage", __vllm_has_gpus=False, __vllm_variants={})
+    succeeded, output = update.run(seen=[staged], tasks=["stage"], __vllm_has_gpus=False, __vllm_variants={})
     assert succeeded and "a still has gone_bridge, which stood in for an instance" in output, output
     assert "ansible a -b -m baremetal.inference.engine_bridge -a 'name=INSTANCE state=absent'" in output

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.addresses import AddressError
@@ -39,7 +41,7 @@ def nobody(_name: str) -> list[str]:
 def test_where_engines_answer(variables: dict[str, str], own: bool, address: str) -> None:
     hostvars = {"gpu1": {"instances": INSTANCES, "vllm_api_key": "secret", **variables}}
     found = replicas_of(["gpu1"], hostvars, "gpu1" if own else "gw1", nobody)
-    assert found == [Replica("gpu1", address, "chat", "large", 5005, "secret")]
+    assert found == [Replica("gpu1", address, "chat", "large", 5005, "secret", declared="large")]
 
 
 def test_a_name_is_resolved() -> None:
@@ -52,6 +54,25 @@ def test_all_hosts_that_cannot_be_reached_are_named_at_once() -> None:
     hostvars = {"gpu1": {"instances": INSTANCES}, "gpu2": {"instances": INSTANCES}, "gpu3": {}}
     with pytest.raises(AddressError, match=r"gpu1: .*127\.0\.0\.1.*inference_address.*gpu2"):
         replicas_of(["gpu1", "gpu2", "gpu3"], hostvars, "gw1", nobody)
+
+
+@pytest.mark.parametrize(
+    ("told", "model"),
+    [
+        ({"instances": [{"name": "chat", "model": "small", "release": 3}]}, "small"),
+        # It has never started, and its node tells of what was staged.
+        ({"instances": [{"name": "chat", "model": "small", "release": None}]}, "large"),
+        # Its release is damaged.
+        ({"instances": [{"name": "chat", "model": "", "release": 3}]}, "large"),
+        ({"instances": []}, "large"),
+        ({"unreachable": True, "msg": "no route to host"}, "large"),
+    ],
+)
+def test_an_engine_goes_by_what_its_node_has_told(told: dict[str, Any], model: str) -> None:
+    hostvars = {"gpu1": {"instances": INSTANCES, "vllm_engines": told}}
+    (found,) = replicas_of(["gpu1"], hostvars, "gpu1", nobody)
+    assert (found.model, found.declared) == (model, "large")
+    assert set(fleet_of([found]).routes) == {"chat", model}
 
 
 def test_names_lead_to_sets_and_a_shared_model_to_all_of_its_sets(replicas: list[Replica]) -> None:
@@ -85,10 +106,15 @@ def test_what_cannot_be_routed_is_refused() -> None:
     wrong = [
         Replica("gpu[1]", "192.0.2.11", "chat", "two words", 5005),
         Replica("gpu2", "192.0.2.12", "large", "other", 5005),
-        Replica("gpu2", "192.0.2.12", "batch", "large", 5006),
+        Replica("gpu2", "192.0.2.12", "batch", "large", 5006, declared="and three words"),
     ]
     text = "\n".join(map(str, check_replicas(wrong)))
-    assert "'gpu[1]'" in text and "'two words'" in text and "is also the model that batch serves" in text
+    assert (
+        "'gpu[1]'" in text
+        and "'two words'" in text
+        and "'and three words'" in text
+        and "is also the model that batch serves" in text
+    )
 
 
 def test_ordinary_replicas_are_not_refused(replicas: list[Replica]) -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -62,6 +63,14 @@ def test_a_right_is_to_engines(fleet: Fleet, models: list[str] | None, backends:
     assert not problems
     lines = key_maps(keys, fleet)["rights.map"].splitlines()
     assert {line.split(" ")[0].removeprefix("a|") for line in lines} == backends
+
+
+def test_a_right_to_what_an_update_has_yet_to_bring_is_none_until_then(replicas: list[Replica]) -> None:
+    """Its key may be there before it, in the same change of the inventory."""
+    fleet = fleet_of([replace(replica, declared="larger") for replica in replicas])
+    keys, problems = read_keys([{"name": "a", "key": GOOD, "models": ["larger", "batch"]}], fleet, 0, 0)
+    assert not problems
+    assert key_maps(keys, fleet)["rights.map"] == "a|set_batch 1\n"
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,16 @@ def test_where_engines_are_asked(variables: dict[str, str], own: str, address: s
     assert [group["targets"] for group in result.groups["engine"]] == [[address]]
 
 
+def test_an_engine_has_the_labels_of_what_it_runs() -> None:
+    told = {"instances": [{"name": "main", "model": "small", "release": 3}]}
+    gpu1 = {"inference_address": "192.0.2.11", "instances": [MAIN, {**MAIN, "name": "new"}], "vllm_engines": told}
+    labels = [group["labels"] for group in found("", nodes=["gpu1"], gpu1=gpu1).groups["engine"]]
+    assert labels == [
+        {"node": "gpu1", "instance_name": "main", "model": "small", "release": "3"},
+        {"node": "gpu1", "instance_name": "new", "model": "large"},
+    ]
+
+
 def test_an_engine_that_only_its_node_reaches_is_named_and_its_node_is_asked() -> None:
     result = found("mon1", nodes=["gpu1"], gpu1={"ansible_host": "192.0.2.11", "instances": [MAIN]})
     assert asked(result) == {

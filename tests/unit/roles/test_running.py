@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the nodes run gets to those who name it: to gateways, and to the targets of Prometheus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+
+HOSTS = """
+[inference]
+a inference_address=192.0.2.1
+b inference_address=192.0.2.2
+[gateway]
+gw ansible_host=192.0.2.8
+[monitoring]
+mon ansible_host=192.0.2.9
+"""
+
+RUNNING = {"ansible.builtin.include_role": {"name": "baremetal.inference.vllm", "tasks_from": "running"}}
+
+Call = dict[str, Any]
+
+
+@pytest.fixture
+def stage(staged: Callable[[Sequence[str]], Any]) -> Any:
+    return staged(["engine_facts", "gateway_config", "node_lock"])
+
+
+def tells(on: str, model: str, release: int | None = 2) -> tuple[Call, Call]:
+    """What a node tells of its engine."""
+    engine = {"name": "main", "model": model, "release": release, "serving": True, "drained_by": ""}
+    return {"module": "engine_facts", "on": on}, {"instances": [engine]}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("limit", ["a,gw", "gw"])
+def test_every_node_is_asked_once_and_one_that_cannot_tell_stops_nobody(stage: Any, limit: str) -> None:
+    each = "{{ node }}={{ hostvars[node].vllm_engines.instances | default(['?']) | length }}"
+    told = f"{{% for node in groups.inference %}}{each} {{% endfor %}}"
+    play = {"hosts": "all", "vars": {"vllm_nodes": "{{ groups.inference }}"}, "tasks": [RUNNING]}
+    say = {"ansible.builtin.debug": {"msg": f"told: {told}"}}
+    hosts = HOSTS.replace("[gateway]", f"gone {stage.gone}\n[gateway]")
+    again = {**play, "hosts": "gateway", "tasks": [RUNNING, say]}
+    succeeded, output = stage.run([play, again], hosts, "--limit", limit, seen=[tells("gw", "x"), tells("a", "x")])
+    assert succeeded, output
+    assert "told: a=1 b=1 gone=1" in output and output.count("gone cannot tell what its engines run") == 1, output
+    # Of the play's nodes, each for itself; of the others, the first host for all. The one that is gone was not called.
+    asked = [call["on"] for call in stage.calls(module="engine_facts")]
+    assert sorted(asked) == (["a", "a"] if limit == "a,gw" else ["gw", "gw"])
+
+
+@pytest.fixture
+def update(stage: Any, tmp_path: Path) -> Callable[..., tuple[bool, str]]:
+    """The end of update-model.yml, from the swaps on, which are left out."""
+    plays = yaml.safe_load((ROOT / "playbooks/update-model.yml").read_text(encoding="utf-8"))
+    names = [play["name"] for play in plays]
+    plays = plays[names.index("Swap the instances, batch by batch") : names.index("Say how it went") + 1]
+    swapped = [
+        {
+            "name": "Swap",
+            "ansible.builtin.set_fact": {"__vllm_failure": {"name": "main", "task": "Try it", "reason": "it is bad"}},
+            "when": "inventory_hostname in failing | default([])",
+        }
+    ]
+    (stage.home / "ansible_collections/baremetal/inference/roles/vllm/tasks/update.yml").write_text(json.dumps(swapped))
+    (tmp_path / "engine.json").write_text("[]")
+    variables = {
+        "ansible_become": False,
+        "instances": [{"name": "main", "model": "new", "port": 5005}],
+        "models": {},
+        "gateway_keys": [{"name": "portal", "key": "a-key-of-20-letters-", "models": ["new"]}],
+        "vllm_update_run_id": "run1",
+        "__monitoring_engine_targets": str(tmp_path / "engine.json"),
+    }
+
+    def run(hosts: str, *options: str, **more: Any) -> tuple[bool, str]:
+        given = json.dumps({**variables, **more.pop("extra", {})})
+        found: tuple[bool, str] = stage.run(plays, hosts, "--extra-vars", given, *options, **more)
+        return found
+
+    return run
+
+
+def names(call: Call) -> list[str]:
+    """What a gateway lists then."""
+    return [model["id"] for model in json.loads(call["files"]["models.json"])["data"]]
+
+
+def test_gateways_and_targets_name_what_is_served_after_an_update(stage: Any, update: Any, tmp_path: Path) -> None:
+    succeeded, output = update(HOSTS, seen=[tells("a", "new"), tells("b", "old", 1)])
+    assert succeeded, output
+    (call,) = stage.calls(module="gateway_config")
+    assert call["on"] == "gw" and names(call) == ["main", "new", "old"]
+    labels = {group["labels"]["node"]: group["labels"] for group in json.loads((tmp_path / "engine.json").read_text())}
+    assert {node: (found["model"], found["release"]) for node, found in labels.items()} == {
+        "a": ("new", "2"),
+        "b": ("old", "1"),
+    }
+
+
+def test_they_hear_of_an_update_that_failed_and_the_run_fails_at_last(stage: Any, update: Any) -> None:
+    succeeded, output = update(HOSTS, seen=[tells("a", "old"), tells("b", "old")], extra={"failing": ["a"]})
+    assert not succeeded and "update-model.yml stopped: it failed on a. a, main: Try it: it is bad" in output, output
+    assert "b: main: release 2 (old) serves" in output
+    (call,) = stage.calls(module="gateway_config")
+    # The key's right is to what the inventory asks for; until that is served, it is to nothing.
+    assert names(call) == ["main", "old"] and call["maps"]["rights.map"] == ""
+    assert {call["on"] for call in stage.calls(module="node_lock", state="released")} == {"a", "b"}
+
+
+def test_a_gateway_that_refuses_or_is_gone_is_named_at_the_end(stage: Any, update: Any, tmp_path: Path) -> None:
+    more = "".join(f"{name} ansible_host=192.0.2.7 {stage.gone}\n" for name in ("gone", "out"))
+    hosts = HOSTS.replace("gw ", f"{more}gw ")
+    refused = [{"module": "gateway_config", "on": "gw"}]
+    gateways = {"vllm_update_gateways": ["gw", "gone"]}
+    succeeded, output = update(hosts, failures=refused, seen=[tells("a", "new"), tells("b", "new")], extra=gateways)
+    assert not succeeded and "has swapped what was due, but not everybody knows" in output, output
+    before = "goes by the models' names from before:"
+    assert f"gw {before} Configure | Bring HAProxy's files into effect: gateway_config was told to fail" in output
+    assert f"gone {before} Refresh | Refuse to go on without its word: gone cannot be reached" in output
+    # Who is left out is not asked, and who can hear does.
+    assert "out goes by" not in output and '"release": "2"' in (tmp_path / "engine.json").read_text()
+    assert {call["on"] for call in stage.calls(module="node_lock", state="released")} == {"a", "b"}
+
+
+@pytest.mark.full
+def test_with_a_limit_who_is_left_out_is_named(stage: Any, update: Any) -> None:
+    succeeded, output = update(HOSTS, "--limit", "a", seen=[tells("a", "new")])
+    assert succeeded and "gw, mon did not hear of it" in output and "site.yml -l gw,mon" in output, output
+    assert stage.calls(module="gateway_config") == []
