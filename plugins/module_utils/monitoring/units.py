@@ -17,7 +17,7 @@ CONSOLES = f"{DIRECTORY}/inference"
 
 WEB = "web.yml"
 
-_PATHS = r"""s#(https?://)([^@/\\" ]*@)?([^/\\" ]+)[^\\" ]*#\1\3/...#g"""
+_PATHS = r"""s#(https?://)([^@/\\" ]*@)?([^/?\\" ]+)[^\\" ]*#\1\3/...#g"""
 WITHOUT_PATHS = f"""exec "$@" 2> >(exec sed --unbuffered --regexp-extended '{_PATHS}' >&2)"""
 """Runs a program, and takes what may be secret out of the addresses in its log: a webhook's path is its password. Up to
 0.26, Alertmanager tells all of one that it could not reach. (Debian 12's systemd knows no LogFilterPatterns.)"""

@@ -17,6 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring imp
     [
         (r'"Post \"https://a.example:8443/s3cret?k=1\": refused"', r'"Post \"https://a.example:8443/...\": refused"'),
         ("url=http://user:s3cret@hook.example/s3cret retry", "url=http://hook.example/... retry"),
+        ("url=http://hook.example?token=s3cret retry", "url=http://hook.example/... retry"),
         ("msg=listening address=[::]:9093", "address=[::]:9093"),
     ],
 )
