@@ -30,10 +30,13 @@ def gateway_replicas(
 
 
 def gateway_plan(
-    settings: Mapping[str, Any], replicas: Iterable[Mapping[str, Any]], keys: Iterable[Any]
+    settings: Mapping[str, Any],
+    replicas: Iterable[Mapping[str, Any]],
+    keys: Iterable[Any],
+    models: Iterable[str] = (),
 ) -> dict[str, Any]:
     """HAProxy's files, or every mistake."""
-    made = plan(settings, [Replica(**replica) for replica in replicas], keys)
+    made = plan(settings, [Replica(**replica) for replica in replicas], keys, models)
     return {**asdict(made), "problems": [str(problem) for problem in made.problems]}
 
 

@@ -36,12 +36,17 @@ class Plan:
     """Each replica set and the hosts that serve it."""
 
 
-def plan(raw_settings: Mapping[str, Any], replicas: Iterable[Replica], declared_keys: Iterable[Any]) -> Plan:
-    """All files, or every mistake at once."""
+def plan(
+    raw_settings: Mapping[str, Any],
+    replicas: Iterable[Replica],
+    declared_keys: Iterable[Any],
+    models: Iterable[str] = (),
+) -> Plan:
+    """All files, or every mistake at once. Keys may name `models` that nobody serves."""
     settings, problems = read_settings(raw_settings)
     replicas = list(replicas)
     problems += check_replicas(replicas)
-    fleet = fleet_of(replicas)
+    fleet = fleet_of(replicas, models)
     keys, found = read_keys(declared_keys, fleet, settings.requests_per_minute, settings.concurrent_requests)
     problems += [*found, *_engine_key_problems(fleet)]
     if settings.anonymous:

@@ -86,7 +86,7 @@ class Fleet:
     backends: tuple[Backend, ...]
     routes: Mapping[str, Backend]
     declared: frozenset[str] = frozenset()
-    """Models that the inventory asks for, whether they are served yet or not."""
+    """Models that the inventory knows, whether they are served or not: a key may name them before, and after."""
 
 
 def replicas_of(
@@ -179,8 +179,8 @@ def check_replicas(replicas: Iterable[Replica]) -> list[Problem]:
     return problems
 
 
-def fleet_of(replicas: Iterable[Replica]) -> Fleet:
-    """Backends and routes.
+def fleet_of(replicas: Iterable[Replica], models: Iterable[str] = ()) -> Fleet:
+    """Backends and routes, and what else may be named: `models`.
 
     A model's own name leads to the replica set that serves it. Where several sets do, or only some of a set's nodes,
     the name has a backend of its own over just those engines.
@@ -203,8 +203,8 @@ def fleet_of(replicas: Iterable[Replica]) -> Fleet:
         else:
             shared.append(Backend(f"{MODEL}{_letters(model)}", tuple(members)))
             routes[model] = shared[-1]
-    declared = frozenset(replica.declared for replica in replicas if replica.declared)
-    return Fleet((*sets.values(), *shared), dict(sorted(routes.items())), declared)
+    declared = {replica.declared for replica in replicas if replica.declared}
+    return Fleet((*sets.values(), *shared), dict(sorted(routes.items())), frozenset({*declared, *models}))
 
 
 def _letters(name: str) -> str:

@@ -125,12 +125,17 @@ def allowed_backends(key: Key, fleet: Fleet) -> list[Backend]:
     """The backends that a key may use.
 
     A right is to engines, not to names: an engine answers to all of its names, and picks the last of two `model` keys
-    in a body where HAProxy picks the first. A name that nobody serves yet lets in to nothing.
+    in a body where HAProxy picks the first. The model that the inventory asks for counts as well as the one that is
+    served: an update that is half done, or went back, takes nobody's right away.
     """
     if key.models is None:
         return list(fleet.backends)
-    served = [fleet.routes[model] for model in key.models if model in fleet.routes]
-    engines = {replica for backend in served for replica in backend.replicas}
+    engines = {
+        replica
+        for backend in fleet.backends
+        for replica in backend.replicas
+        if not {replica.name, replica.model, replica.declared}.isdisjoint(key.models)
+    }
     return [backend for backend in fleet.backends if engines.issuperset(backend.replicas)]
 
 

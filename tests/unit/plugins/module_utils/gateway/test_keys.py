@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -65,12 +64,34 @@ def test_a_right_is_to_engines(fleet: Fleet, models: list[str] | None, backends:
     assert {line.split(" ")[0].removeprefix("a|") for line in lines} == backends
 
 
-def test_a_right_to_what_an_update_has_yet_to_bring_is_none_until_then(replicas: list[Replica]) -> None:
-    """Its key may be there before it, in the same change of the inventory."""
-    fleet = fleet_of([replace(replica, declared="larger") for replica in replicas])
-    keys, problems = read_keys([{"name": "a", "key": GOOD, "models": ["larger", "batch"]}], fleet, 0, 0)
+def replica(host: str, model: str) -> Replica:
+    """One of the set `main`, whose inventory asks for the model `new`."""
+    return Replica(host, "192.0.2.1", "main", model, 5005, declared="new")
+
+
+@pytest.mark.parametrize(
+    ("served", "models", "backends"),
+    [
+        # Rolled back, or not yet updated.
+        (("old", "old"), ["new"], {"set_main"}),
+        (("old", "old"), ["old"], {"set_main"}),
+        # Half-way.
+        (("new", "old"), ["new"], {"set_main", "model_new", "model_old"}),
+        (("new", "old"), ["old"], {"model_old"}),
+        (("new", "old"), ["old", "new"], {"set_main", "model_new", "model_old"}),
+        # Done.
+        (("new", "new"), ["old", "new"], {"set_main"}),
+        (("new", "new"), ["old"], set()),
+    ],
+)
+def test_an_update_takes_the_right_of_nobody_who_named_its_model(
+    served: tuple[str, str], models: list[str], backends: set[str]
+) -> None:
+    fleet = fleet_of([replica("a", served[0]), replica("b", served[1])], ["old", "new"])
+    keys, problems = read_keys([{"name": "a", "key": GOOD, "models": models}], fleet, 0, 0)
     assert not problems
-    assert key_maps(keys, fleet)["rights.map"] == "a|set_batch 1\n"
+    lines = key_maps(keys, fleet)["rights.map"].splitlines()
+    assert {line.split(" ")[0].removeprefix("a|") for line in lines} == backends
 
 
 @pytest.mark.parametrize(
