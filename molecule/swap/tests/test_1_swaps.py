@@ -163,6 +163,7 @@ def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
             "model": "controller:{{ demo_cache }}/models/tiny-b",
             "dtype": "float32",
             "max-model-len": 512,
+            "enforce-eager": True,
             "golden-prompts": [{"prompt": "Who are you?", "expect": wanted, "max-tokens": 12}],
         }
     }
