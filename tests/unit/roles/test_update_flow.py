@@ -205,6 +205,23 @@ def test_a_maintenance_keeps_the_lock_of_what_was_cut_off_as_well(
     assert update.locks_are_back() == (not kept)
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("adopted", ["run0", ""])
+def test_leaving_keeps_the_lock_of_what_was_cut_off_as_well(update: Update, adopted: str) -> None:
+    succeeded, output = update.run(
+        {"module": "engine_drain", "state": "idle"},
+        seen=[({"module": "node_lock"}, {"adopted": adopted})],
+        tasks=["leave_drain"],
+        vllm_update_playbook="decommission.yml",
+        vllm_leaving=["main"],
+        __vllm_engines={"instances": [ITEM]},
+        __vllm_leaving_known=["main"],
+    )
+    assert not succeeded and "nothing was removed, and requests come again" in output
+    assert ("The node stays locked: run run0 was cut off here." in output) == bool(adopted)
+    assert update.steps("a")[-1] == "undrained" and update.locks_are_back() == (not adopted)
+
+
 SAID = {"name": "main", "gateway": "a", "known": True, "silent": "", "bridge_known": True, "hold_seconds": 120}
 DUE = {"due": True, "problems": [], "runs": "", "serving": True, "load_seconds": 1.0, "drained_until": ""}
 WAY = "gone: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no client can use it"
