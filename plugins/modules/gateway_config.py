@@ -55,6 +55,13 @@ options:
     description: The memory that HAProxy may take, as systemd writes it.
     type: str
     default: 50%
+  settings:
+    description:
+      - What the files were made from, but for engines and keys. Kept in C(/var/lib/inference/gateway.json), so that a
+        run that has changed what the engines serve makes new files from what is in effect, and not from what the
+        inventory has come to say meanwhile.
+    type: dict
+    default: {}
   replace:
     description: Replace a configuration that somebody else wrote. A copy of it is kept.
     type: bool
@@ -112,7 +119,8 @@ SERVICE = "haproxy.service"
 DIRECTORY = Path(CONFIG_DIRECTORY)
 DROP_IN = Path("/etc/systemd/system/haproxy.service.d/inference.conf")
 STATE = Path("/var/lib/inference/gateway.json")
-"""What the running process has loaded: a run that was cut off between writing and reloading is finished by the next."""
+"""What the running process has loaded, and the settings behind it: a run that was cut off between writing and reloading
+is finished by the next. Role gateway's `refresh` reads it."""
 
 RELOAD_SECONDS = 30.0
 """For the new process to serve."""
@@ -266,7 +274,13 @@ class Manager:
             raise GatewayError(f"{error}\n{back}.") from error
         if not self.enabled:
             self.do("enable", SERVICE)
-        files.write_json(STATE, {"schema": 1, "files": sorted(self.wanted), **self.digests})
+
+    def record(self) -> None:
+        """Keep what is in effect. Settings may differ where the files are the same."""
+        settings = self.module.params["settings"]
+        state = {"schema": 1, "files": sorted(self.wanted), **self.digests, "settings": settings}
+        if state != self.state:
+            files.write_json(STATE, state)
 
     def put(self, texts: dict[str, str | None], links: dict[str, Any], names: list[str]) -> None:
         for name, text in texts.items():
@@ -354,6 +368,7 @@ def main() -> None:
             "certificate": {"type": "str", "default": ""},
             "certificate_key": {"type": "str", "default": "", "no_log": False},
             "memory_max": {"type": "str", "default": "50%"},
+            "settings": {"type": "dict", "default": {}},
             "replace": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
@@ -362,8 +377,10 @@ def main() -> None:
     try:
         manager.look()
         result = manager.decide()
-        if result["changed"] and not module.check_mode:
-            manager.act(result)
+        if not module.check_mode:
+            if result["changed"]:
+                manager.act(result)
+            manager.record()
     except (GatewayError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

@@ -45,7 +45,8 @@ def tells(on: str, model: str, release: int | None = 2) -> tuple[Call, Call]:
 def test_every_node_is_asked_once_and_one_that_cannot_tell_stops_nobody(stage: Any, limit: str) -> None:
     each = "{{ node }}={{ hostvars[node].vllm_engines.instances | default(['?']) | length }}"
     told = f"{{% for node in groups.inference %}}{each} {{% endfor %}}"
-    play = {"hosts": "all", "vars": {"vllm_nodes": "{{ groups.inference }}"}, "tasks": [RUNNING]}
+    variables = {"vllm_nodes": "{{ groups.inference }}", "vllm_namers": ["gw"]}
+    play = {"hosts": "all", "vars": variables, "tasks": [RUNNING]}
     say = {"ansible.builtin.debug": {"msg": f"told: {told}"}}
     hosts = HOSTS.replace("[gateway]", f"gone {stage.gone}\n[gateway]")
     again = {**play, "hosts": "gateway", "tasks": [RUNNING, say]}
@@ -55,6 +56,15 @@ def test_every_node_is_asked_once_and_one_that_cannot_tell_stops_nobody(stage: A
     # Of the play's nodes, each for itself; of the others, the first host for all. The one that is gone was not called.
     asked = [call["on"] for call in stage.calls(module="engine_facts")]
     assert sorted(asked) == (["a", "a"] if limit == "a,gw" else ["gw", "gw"])
+
+
+@pytest.mark.full
+def test_for_nobody_only_the_nodes_of_the_play_are_asked(stage: Any) -> None:
+    variables = {"vllm_nodes": "{{ groups.inference }}", "vllm_namers": ["gw", "mon"]}
+    play = {"hosts": "all", "vars": variables, "tasks": [RUNNING]}
+    succeeded, output = stage.run([play], HOSTS, "--limit", "a", seen=[tells("a", "x")])
+    assert succeeded and [call["on"] for call in stage.calls(module="engine_facts")] == ["a"], output
+    assert "cannot tell" not in output
 
 
 @pytest.fixture
@@ -79,6 +89,7 @@ def update(stage: Any, tmp_path: Path) -> Callable[..., tuple[bool, str]]:
         "gateway_keys": [{"name": "portal", "key": "a-key-of-20-letters-", "models": ["new"]}],
         "vllm_update_run_id": "run1",
         "__monitoring_engine_targets": str(tmp_path / "engine.json"),
+        "__gateway_state": str(tmp_path / "gateway.json"),
     }
 
     def run(hosts: str, *options: str, **more: Any) -> tuple[bool, str]:
@@ -87,6 +98,28 @@ def update(stage: Any, tmp_path: Path) -> Callable[..., tuple[bool, str]]:
         return found
 
     return run
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("model", "back", "refused"), [("new", False, False), ("gone", False, True), ("gone", True, False)]
+)
+def test_what_a_gateway_would_refuse_at_the_end_is_refused_before(
+    stage: Any, model: str, back: bool, refused: bool
+) -> None:
+    """A way back is not held up by it."""
+    plays = yaml.safe_load((ROOT / "playbooks/update-model.yml").read_text(encoding="utf-8"))
+    (play,) = [play for play in plays if play["name"] == "Check what the gateways would be told"]
+    given = {
+        "instances": [{"name": "main", "model": "new", "port": 5005}],
+        "gateway_keys": [{"name": "portal", "key": "a-key-of-20-letters-", "models": [model]}],
+        "update_goes_back": back,
+    }
+    # Nobody has to be reached for it.
+    hosts = HOSTS.replace("gw ", f"gw {stage.gone} ")
+    succeeded, output = stage.run([play], hosts, "--extra-vars", json.dumps(given))
+    assert succeeded is not refused, output
+    assert not refused or "gateway_keys[0] (portal)" in output
 
 
 def names(call: Call) -> list[str]:
@@ -114,6 +147,15 @@ def test_they_hear_of_an_update_that_failed_and_the_run_fails_at_last(stage: Any
     # The key's right is to what the inventory asks for, whatever serves in its place.
     assert names(call) == ["main", "old"] and call["maps"]["rights.map"].endswith("|set_main 1\n")
     assert {call["on"] for call in stage.calls(module="node_lock", state="released")} == {"a", "b"}
+
+
+def test_settings_of_a_gateway_stay_as_they_are_in_effect(stage: Any, update: Any, tmp_path: Path) -> None:
+    (tmp_path / "gateway.json").write_text(json.dumps({"settings": {"port": 8100, "memory_max": "40%"}}))
+    succeeded, output = update(HOSTS, seen=[tells("a", "new"), tells("b", "new")], extra={"gateway_port": 8200})
+    assert succeeded and "gw: gateway_memory_max, gateway_port stays as it was: site.yml -l gw" in output, output
+    (call,) = stage.calls(module="gateway_config")
+    assert ":8100" in call["config"] and ":8200" not in call["config"]
+    assert (call["settings"]["port"], call["memory_max"]) == (8100, "40%")
 
 
 def test_a_gateway_that_refuses_or_is_gone_is_named_at_the_end(stage: Any, update: Any, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ PARAMS: dict[str, Any] = {
     "certificate": "",
     "certificate_key": "",
     "memory_max": "50%",
+    "settings": {"port": 8000},
     "replace": False,
 }
 
@@ -117,9 +118,11 @@ def run(machine: Machine, *, check_mode: Any = False, **changes: Any) -> dict[st
         manager = module.Manager(Module(machine, params, mode))
         manager.look()
         results.append(manager.decide())
-        if results[-1]["changed"] and not mode:
+        if not mode:
             machine.calls.clear()
-            manager.act(results[-1])
+            if results[-1]["changed"]:
+                manager.act(results[-1])
+            manager.record()
     assert results[0]["changed"] == results[-1]["changed"]
     return results[-1]
 
@@ -130,6 +133,12 @@ def test_a_fresh_machine_starts_and_a_second_run_changes_nothing(machine: Machin
     assert machine.judged == {"haproxy.cfg", "keys.map", "models.json"}
     assert (module.DIRECTORY / "keys.map").stat().st_mode & 0o777 == 0o600
     assert run(machine)["changed"] is False
+
+
+def test_the_settings_behind_it_are_kept_though_no_file_differs(machine: Machine) -> None:
+    run(machine)
+    assert run(machine, settings={"port": 8001})["changed"] is False
+    assert json.loads(module.STATE.read_text())["settings"] == {"port": 8001}
 
 
 def test_before_haproxy_is_there_only_check_mode_goes_on(machine: Machine) -> None:
