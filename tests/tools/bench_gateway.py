@@ -75,8 +75,9 @@ def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
                 seconds = quantile(times, share)
                 add(f"one request of 1 token, p{share}: {name}", seconds, None if seconds == base else seconds / base)
         compare(f"{CLIENTS} clients, 20 tokens, on shared cores", ways, add)
-    load = reload(site, node)
+    stop, load = restart(site, node)
     add("the engine's bare load", load, None)
+    add("the engine's bare stop", stop, None)
     said = play("playbooks/update-model.yml", allow_downtime=True, set={"main": "tiny-b"}, **settings)
     found = SWAPPED.search(" ".join(said.split()))
     if not found:
@@ -137,13 +138,14 @@ def throughput(url: str) -> float:
     return report.succeeded / (time.monotonic() - began)
 
 
-def reload(site: Site, node: str) -> float:
-    """Seconds of the engine's start until it has answered, as systemd sees it."""
+def restart(site: Site, node: str) -> tuple[float, float]:
+    """Seconds of the idle engine's stop, and of its start until it has answered, as systemd sees them."""
     command = ["ssh", *site.ssh_options(), f"root@{site.addresses[node]}"]
-    subprocess.run([*command, "systemctl stop vllm@main"], check=True)
     began = time.monotonic()
+    subprocess.run([*command, "systemctl stop vllm@main"], check=True)
+    stopped = time.monotonic()
     subprocess.run([*command, "systemctl reset-failed vllm@main; systemctl start vllm@main"], check=True)
-    return time.monotonic() - began
+    return stopped - began, time.monotonic() - stopped
 
 
 @contextmanager
