@@ -105,22 +105,20 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils.conffiles import pristine
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import (
-    CERTIFICATE,
     CONFIG,
     CONTROL_SOCKET,
     HEADER,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import DIRECTORY as CONFIG_DIRECTORY
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keys import KEYS_MAP
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.places import (
+    DIRECTORY,
+    DROP_IN,
+    HAPROXY,
+    LINKS,
+    STATE,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.unit import drop_in
 from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-
-SERVICE = "haproxy.service"
-DIRECTORY = Path(CONFIG_DIRECTORY)
-DROP_IN = Path("/etc/systemd/system/haproxy.service.d/inference.conf")
-STATE = Path("/var/lib/inference/gateway.json")
-"""What the running process has loaded, and the settings behind it: a run that was cut off between writing and reloading
-is finished by the next. Role gateway's `refresh` reads it."""
 
 RELOAD_SECONDS = 30.0
 """For the new process to serve."""
@@ -152,8 +150,8 @@ class Manager:
         self.loaded_at_start = {CONFIG: params["config"], **params["files"]}
         self.wanted = {**self.loaded_at_start, **self.maps}
         # An empty target of the key means that it is in the certificate's file.
-        pairs = {CERTIFICATE: params["certificate"], f"{CERTIFICATE}.key": params["certificate_key"]}
-        self.links = {name: target for name, target in pairs.items() if target}
+        pairs = zip(LINKS, (params["certificate"], params["certificate_key"]), strict=True)
+        self.links = {name: target for name, target in pairs if target}
         self.drop_in = drop_in(params["memory_max"])
         self.ask = runtime.ask(Path(CONTROL_SOCKET))
 
@@ -173,8 +171,8 @@ class Manager:
                 f"{DIRECTORY / CONFIG} was written by somebody else. Take over what it serves, and set gateway_replace"
                 " to true to replace it: a copy of it is kept beside it. Nothing was changed."
             )
-        self.active = self.systemctl("is-active", "--quiet", SERVICE)[0]
-        self.enabled = self.systemctl("is-enabled", "--quiet", SERVICE)[0]
+        self.active = self.systemctl("is-active", "--quiet", HAPROXY)[0]
+        self.enabled = self.systemctl("is-enabled", "--quiet", HAPROXY)[0]
         self.validated = self.validate()
 
     def is_foreign(self, text: str | None) -> bool:
@@ -213,11 +211,7 @@ class Manager:
             for name, before in self.before.items()
             if before != self.wanted.get(name) or (before is not None and not self.private(name))
         )
-        self.stale_links = [
-            name
-            for name in (CERTIFICATE, f"{CERTIFICATE}.key")
-            if _link_target(DIRECTORY / name) != self.links.get(name)
-        ]
+        self.stale_links = [name for name in LINKS if _link_target(DIRECTORY / name) != self.links.get(name)]
         self.drop_in_differs = not files.same(DROP_IN, self.drop_in)
         action = "none"
         if not self.active:
@@ -269,11 +263,11 @@ class Manager:
             self.put({name: self.before[name] for name in self.differing}, before_links, self.stale_links)
             back = "The old files are back in place"
             if self.active:
-                self.systemctl("reload", SERVICE)
+                self.systemctl("reload", HAPROXY)
                 back += ", and the old configuration serves on"
             raise GatewayError(f"{error}\n{back}.") from error
         if not self.enabled:
-            self.do("enable", SERVICE)
+            self.do("enable", HAPROXY)
 
     def record(self) -> None:
         """Keep what is in effect. Settings may differ where the files are the same."""
@@ -307,8 +301,8 @@ class Manager:
                 self.let_go()
             began = time.time()
             old = runtime.worker(self.ask) if action == "reload" else None
-            self.systemctl("reset-failed", SERVICE)
-            done, words = self.systemctl(action, SERVICE)
+            self.systemctl("reset-failed", HAPROXY)
+            done, words = self.systemctl(action, HAPROXY)
             if not (done and self.serves(old)):
                 raise GatewayError(f"HAProxy did not {action}. It said:\n{self.last_words(began) or words}")
         return action
@@ -339,7 +333,7 @@ class Manager:
     def last_words(self, since: float) -> str:
         """What HAProxy wrote to the journal, without the log of requests."""
         _code, output, _words = self.module.run_command(
-            ["journalctl", f"--unit={SERVICE}", f"--since=@{since:.0f}", "--output=cat", "--lines=200", "--no-pager"]
+            ["journalctl", f"--unit={HAPROXY}", f"--since=@{since:.0f}", "--output=cat", "--lines=200", "--no-pager"]
         )
         return "\n".join([line for line in output.splitlines() if not line.startswith("{")][-20:])
 

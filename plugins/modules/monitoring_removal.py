@@ -52,7 +52,7 @@ foreign:
   elements: str
 """
 
-from pathlib import Path
+from collections.abc import Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -68,67 +68,31 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pla
     STATE,
     UNITS,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, removal, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files, service_removal
 
 SERVICES = (PROMETHEUS, ALERTMANAGER)
 """In the order in which they stop: Prometheus would miss an Alertmanager that is gone."""
 
 
-def ours() -> tuple[list[Path], list[Path]]:
-    """Our files in the order in which they go, and the configurations for which nothing goes.
-
-    The configurations are the last: by them, the next run knows what was cut off. Raises OSError and ValueError.
-    """
-    texts = {DIRECTORY / name: files.text(DIRECTORY / name) for name in OWNED}
-    configs = [path for path, text in texts.items() if text is not None]
-    foreign = [path for path in configs if not (texts[path] or "").startswith(HEADER)]
-    if foreign or not configs:
-        return [], foreign
+def parts() -> Sequence[service_removal.Part]:
+    """Both as one: who has taken over one of them relies on the other. Raises ValueError for a damaged state."""
     written = (files.read_json(STATE) or {}).get("files", ())
     drop_ins = [UNITS / f"{unit}.d" / DROP_IN for unit in SERVICES]
-    found = [*drop_ins, *(DIRECTORY / name for name in written if name not in OWNED), STATE]
-    return [*(path for path in found if path.exists()), *configs], []
-
-
-def at_work() -> dict[str, bool]:
-    """The services that run, or would from the next boot on, and whether each is installed. Raises SystemdError."""
-    shown = systemd.show(SERVICES, ["LoadState", "ActiveState", "UnitFileState"])
-    return {
-        unit: known["LoadState"] != "not-found"
-        for unit, known in shown.items()
-        if known["ActiveState"] != "inactive" or known["UnitFileState"] == "enabled"
-    }
-
-
-def remove(found: list[Path]) -> None:
-    """Remove files, and the directories that hold nothing then. Raises OSError and SystemdError."""
-    for path in found:
-        path.unlink()
-        if path.parent not in (DIRECTORY, STATE.parent) and not any(path.parent.iterdir()):
-            path.parent.rmdir()
-    systemd.systemctl("daemon-reload")
+    return [
+        service_removal.Part(
+            services=SERVICES,
+            configs=[DIRECTORY / name for name in OWNED],
+            header=HEADER,
+            others=[*drop_ins, *(DIRECTORY / name for name in written if name not in OWNED), STATE],
+            roots=(UNITS, DIRECTORY),
+        )
+    ]
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
-    try:
-        found, foreign = ours()
-        services = at_work() if found else {}
-        if found and not module.check_mode:
-            for unit, installed in services.items():
-                removal.stop(unit, installed=installed)
-            remove(found)
-    except (systemd.SystemdError, OSError, ValueError) as error:
-        module.fail_json(msg=f"{error}. Run it again: it goes on from where it stopped.")
-    removed = [str(path) for path in found]
-    module.exit_json(
-        changed=bool(removed),
-        stopped=list(services),
-        removed=removed,
-        kept=[str(path) for path in (SAMPLES, SILENCES) if path.is_dir()],
-        foreign=[str(path) for path in foreign],
-        diff={"before": "".join(f"{path}\n" for path in removed), "after": ""},
-    )
+    result = service_removal.leave(module, parts)
+    module.exit_json(**result, kept=[str(path) for path in (SAMPLES, SILENCES) if path.is_dir()])
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from ansible.module_utils import basic
 from ansible.module_utils.basic import AnsibleModule
 
 ANSWER = {
+    "changed": False,
     "adopted": "",
     "idle": True,
     "reached": True,
@@ -37,7 +38,7 @@ def main() -> None:
     names = [name for name in given if not name.startswith("_ansible")]
     module = AnsibleModule(argument_spec={name: {"type": "raw"} for name in names}, supports_check_mode=True)
     name = module._name.rpartition(".")[2]
-    call = {"module": name, "on": os.environ["STAND_IN_HOST"], **module.params}
+    call = {"module": name, "on": os.environ["STAND_IN_HOST"], "check_mode": module.check_mode, **module.params}
     home = Path(os.environ["STAND_IN_HOME"])
     with (home / "calls").open("a", encoding="utf-8") as calls:
         calls.write(json.dumps(call) + "\n")
@@ -50,7 +51,7 @@ def main() -> None:
         if asked.items() <= call.items():
             answer |= seen
     time.sleep(answer.pop("sleep", 0))
-    module.exit_json(changed=False, **answer)
+    module.exit_json(**answer)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,19 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a test calls a module as Ansible does."""
+"""How a test calls a module as Ansible does, and a systemd that does not act."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
 import pytest
 from ansible.module_utils import _internal
 from ansible.module_utils.testing import patch_module_args
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
 
 RunModule = Callable[..., dict[str, Any]]
 
@@ -29,3 +31,38 @@ def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
         return result
 
     return run
+
+
+class Systemd:
+    """Services that run, as a module sees them."""
+
+    def __init__(self, units: Iterable[str]) -> None:
+        self.active = dict.fromkeys(units, "active")
+        self.enabled = dict.fromkeys(self.active, "enabled")
+        self.loaded = dict.fromkeys(self.active, "loaded")
+        self.calls: list[str] = []
+
+    def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        found = {"ActiveState": self.active, "UnitFileState": self.enabled, "LoadState": self.loaded}
+        return {unit: {name: found[name][unit] for name in properties} for unit in units}
+
+    def systemctl(self, *arguments: str) -> str:
+        self.calls.append(" ".join(arguments))
+        if arguments[0] == "stop":
+            self.active[arguments[1]] = "inactive"
+        if arguments[0] == "disable":
+            self.enabled[arguments[1]] = "disabled"
+        return ""
+
+
+@pytest.fixture
+def services(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterable[str]], Systemd]:
+    """Puts a systemd with these services in the place of the real one."""
+
+    def have(units: Iterable[str]) -> Systemd:
+        found = Systemd(units)
+        monkeypatch.setattr(systemd, "show", found.show)
+        monkeypatch.setattr(systemd, "systemctl", found.systemctl)
+        return found
+
+    return have

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module monitoring_removal on a machine below a temporary root, with a systemd that knows two services."""
+"""The module monitoring_removal on a machine below a temporary root."""
 
 from __future__ import annotations
 
@@ -18,34 +18,10 @@ from ansible_collections.baremetal.inference.plugins.modules import monitoring_r
 Call = Callable[..., dict[str, Any]]
 
 
-class Systemd:
-    """Prometheus and Alertmanager as they are while a host watches."""
-
-    def __init__(self) -> None:
-        self.active = dict.fromkeys(module.SERVICES, "active")
-        self.enabled = dict.fromkeys(module.SERVICES, "enabled")
-        self.loaded = dict.fromkeys(module.SERVICES, "loaded")
-        self.calls: list[str] = []
-
-    def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
-        found = {"ActiveState": self.active, "UnitFileState": self.enabled, "LoadState": self.loaded}
-        return {unit: {name: found[name][unit] for name in properties} for unit in units}
-
-    def systemctl(self, *arguments: str) -> str:
-        self.calls.append(" ".join(arguments))
-        if arguments[0] == "stop":
-            self.active[arguments[1]] = "inactive"
-        if arguments[0] == "disable":
-            self.enabled[arguments[1]] = "disabled"
-        return ""
-
-
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Systemd:
-    found = Systemd()
-    monkeypatch.setattr(systemd, "show", found.show)
-    monkeypatch.setattr(systemd, "systemctl", found.systemctl)
-    return found
+def fake(services: Callable[[Iterable[str]], Any]) -> Any:
+    """Prometheus and Alertmanager as they are while a host watches."""
+    return services(module.SERVICES)
 
 
 @pytest.fixture
@@ -75,7 +51,7 @@ def there(root: Path) -> set[Path]:
     return {path for path in root.rglob("*") if path.is_file()}
 
 
-def test_what_is_ours_goes_and_what_it_knows_stays(run_module: Call, fake: Systemd, root: Path) -> None:
+def test_what_is_ours_goes_and_what_it_knows_stays(run_module: Call, fake: Any, root: Path) -> None:
     (root / "samples/block").write_text("x")
     (root / "etc/consoles").mkdir()
     foreign = {root / "samples/block", root / "etc/web.example", root / "units/prometheus.service.d/own.conf"}
@@ -101,14 +77,12 @@ def test_what_is_ours_goes_and_what_it_knows_stays(run_module: Call, fake: Syste
 def test_a_machine_that_never_watched_is_not_even_asked_of_its_services(
     run_module: Call, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(systemd, "show", lambda *_arguments: pytest.fail("asked"))
+    monkeypatch.setattr(systemd, "systemctl", lambda *_arguments: pytest.fail("asked"))
     assert run_module(module)["changed"] is False
 
 
 @pytest.mark.parametrize("name", ["prometheus.yml", "alertmanager.yml"])
-def test_what_somebody_else_has_taken_over_is_left_alone(
-    run_module: Call, fake: Systemd, root: Path, name: str
-) -> None:
+def test_what_somebody_else_has_taken_over_is_left_alone(run_module: Call, fake: Any, root: Path, name: str) -> None:
     ours = watches(root)
     (root / "etc" / name).write_text("mine: true\n")
     done = run_module(module)
@@ -117,7 +91,7 @@ def test_what_somebody_else_has_taken_over_is_left_alone(
 
 
 def test_one_that_was_cut_off_is_gone_on_with(
-    run_module: Call, fake: Systemd, root: Path, monkeypatch: pytest.MonkeyPatch
+    run_module: Call, fake: Any, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watches(root)
     unlink = Path.unlink
@@ -135,7 +109,7 @@ def test_one_that_was_cut_off_is_gone_on_with(
 
 
 def test_services_that_were_removed_with_their_packages_are_not_stopped(
-    run_module: Call, fake: Systemd, root: Path
+    run_module: Call, fake: Any, root: Path
 ) -> None:
     watches(root)
     for known, value in ((fake.active, "inactive"), (fake.enabled, ""), (fake.loaded, "not-found")):

@@ -1,0 +1,210 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host that has left the group `gateway` or `monitoring` is named, and taken out by decommission.yml, a member not.
+
+What the modules remove is tried beside the other modules' tests: here, stand-ins tell what they would find.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+
+# One of each; all may have been something else once.
+HOSTS = """
+[inference]
+two
+[gateway]
+one
+[monitoring]
+three
+[others]
+four
+"""
+
+NOTHING: dict[str, Any] = {"stopped": [], "removed": [], "kept": [], "foreign": [], "floating_address": ""}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A group that can be left, and what then is there."""
+
+    group: str
+    member: str
+    found: dict[str, Any]
+    anothers: str
+
+    @property
+    def module(self) -> str:
+        return f"{self.group}_removal"
+
+    def tells(self, found: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        return [({"module": self.module}, {**NOTHING, **found})]
+
+
+GATEWAY = Kind("gateway", "one", {"stopped": ["haproxy.service"], "removed": ["x"]}, "/etc/haproxy/haproxy.cfg")
+FLOATING = {"stopped": ["keepalived.service", "haproxy.service"], "floating_address": "192.0.2.10/24"}
+MONITORING = Kind(
+    "monitoring",
+    "three",
+    {"stopped": ["prometheus.service"], "removed": ["x"], "kept": ["/srv/samples"]},
+    "/etc/prometheus/prometheus.yml",
+)
+
+each = pytest.mark.parametrize("kind", [GATEWAY, MONITORING], ids=lambda kind: kind.group)
+
+
+def decommission() -> list[dict[str, Any]]:
+    """The plays of decommission.yml."""
+    plays: list[dict[str, Any]] = yaml.safe_load((ROOT / "playbooks/decommission.yml").read_text(encoding="utf-8"))
+    return plays
+
+
+class Site:
+    """The stage with these hosts."""
+
+    def __init__(self, stage: Any) -> None:
+        self.stage = stage
+
+    def run(self, plays: Sequence[dict[str, Any]], **more: Any) -> tuple[bool, str]:
+        """Whether it succeeded, and what was printed; with `extra` as variables."""
+        variables = {
+            "ansible_become": False,
+            "inference_address": "192.0.2.1",
+            "ansible_host": "192.0.2.2",
+            "monitoring_dashboards_path": str(self.stage.home / "dashboards"),
+            "instances": [],
+            **more.pop("extra", {}),
+        }
+        more["seen"] = [
+            ({"module": "firewall"}, {"installed": True, "reasons": []}),
+            *more.get("seen", ()),
+        ]
+        found: tuple[bool, str] = self.stage.run(plays, HOSTS, "--extra-vars", json.dumps(variables), **more)
+        return found
+
+    def look(self, kind: Kind, found: dict[str, Any]) -> tuple[bool, str]:
+        """What site.yml does for hosts that are not in the group."""
+        include = {"name": f"baremetal.inference.{kind.group}", "tasks_from": "left"}
+        play = {"name": "Look", "hosts": "two", "tasks": [{"name": "Look", "ansible.builtin.include_role": include}]}
+        return self.run([play], seen=kind.tells(found))
+
+    def leave(self, kind: Kind, found: dict[str, Any], **extra: str) -> tuple[bool, str]:
+        return self.run(decommission(), extra=extra, seen=kind.tells(found))
+
+    def calls(self, *modules: str) -> list[tuple[str, str, bool]]:
+        """Which of these modules was called where, and whether in check mode."""
+        found = [(call["module"], call["on"], call["check_mode"]) for call in self.stage.calls()]
+        return [call for call in found if call[0] in modules]
+
+
+@pytest.fixture
+def site(staged: Callable[[Sequence[str]], Any]) -> Site:
+    return Site(staged(["apt_pins", "firewall", "gateway_removal", "monitoring_removal"]))
+
+
+@pytest.mark.parametrize("name", ["site.yml", "monitoring.yml"])
+def test_the_playbooks_look_on_whoever_does_not_watch(name: str) -> None:
+    text = (ROOT / "playbooks" / name).read_text(encoding="utf-8")
+    assert "tasks_from: left\n      when: not monitoring_serves\n" in text
+
+
+def test_the_site_looks_on_whoever_is_no_gateway(site: Site) -> None:
+    plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
+    (play,) = [play for play in plays if "!gateway" in play.get("hosts", "")]
+    done, said = site.run([play], seen=GATEWAY.tells(NOTHING))
+    assert done and "any more, and" not in said and "ignored=1" not in said, said
+    # One call for each, and nothing else on them.
+    assert sorted(call["on"] for call in site.stage.calls()) == ["three", "two"]
+    assert site.calls("gateway_removal")[0][2] is True
+
+
+@each
+def test_one_that_goes_on_is_named_with_the_way_out(site: Site, kind: Kind) -> None:
+    done, said = site.look(kind, {**kind.found, "changed": True})
+    assert done and site.calls(kind.module) == [(kind.module, "two", True)] and "changed=0" in said
+    assert f"{kind.found['stopped'][0]} go on there" in said and "TWO HOSTS" not in said
+    assert f"playbooks/decommission.yml -e {kind.group}=two -e confirm=two" in said
+    assert "any more, and" not in site.look(kind, NOTHING)[1]
+
+
+def test_a_floating_address_that_two_may_hold_is_an_alarm_that_stops_nobody(site: Site) -> None:
+    done, said = site.look(GATEWAY, {**GATEWAY.found, **FLOATING})
+    assert done and "failed=0" in said and "ignored=1" in said, said
+    assert "TWO HOSTS MAY HOLD 192.0.2.10/24: keepalived goes on on two" in said
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"gateway": "two"},
+        {"gateway": "one", "confirm": "one"},
+        {"monitoring": "three", "confirm": "three"},
+        {"gateway": "two", "monitoring": "two", "confirm": "two"},
+        *(
+            pytest.param(extra, marks=pytest.mark.full)
+            for extra in (
+                {"monitoring": "two", "confirm": "four"},
+                {"gateway": "nobody", "confirm": "nobody"},
+                {"monitoring": "gateway", "confirm": "gateway"},
+                {"gateway": "two", "confirm": "two", "instance": "main"},
+            )
+        ),
+    ],
+    ids=lambda extra: ",".join(f"{key}={value}" for key, value in extra.items()),
+)
+def test_what_is_not_clear_is_refused(site: Site, extra: dict[str, str]) -> None:
+    done, said = site.leave(GATEWAY, GATEWAY.found, **extra)
+    assert not done and site.stage.calls() == [] and "Nothing was changed" in said, said
+
+
+def test_one_that_has_watched_is_taken_out_and_nobody_else(site: Site) -> None:
+    dashboards = site.stage.home / "dashboards"
+    dashboards.mkdir()
+    for name in ("inference-node.json", "own.json"):
+        (dashboards / name).write_text("{}")
+    done, said = site.leave(MONITORING, MONITORING.found, monitoring="two", confirm="two")
+    assert done and {call["on"] for call in site.stage.calls()} == {"two"}, said
+    steps = site.calls("monitoring_removal", "firewall")
+    assert steps == [("monitoring_removal", "two", False), ("firewall", "two", True)]
+    assert [path.name for path in dashboards.iterdir()] == ["own.json"]
+
+
+def test_one_that_was_a_gateway_is_taken_out_and_nobody_else(site: Site) -> None:
+    done, said = site.leave(GATEWAY, {**GATEWAY.found, **FLOATING}, gateway="two", confirm="two")
+    assert done and {call["on"] for call in site.stage.calls()} == {"two"}, said
+    steps = site.calls("gateway_removal", "apt_pins", "firewall")
+    assert steps == [("gateway_removal", "two", False), ("apt_pins", "two", False), ("firewall", "two", True)]
+    assert site.stage.calls(module="apt_pins", name="gateway", packages=[])
+    # What is open on a node, without what a gateway has.
+    (firewall,) = site.stage.calls(module="firewall")
+    assert {"gateway", "gateway metrics", "floating address"}.isdisjoint(rule["name"] for rule in firewall["allow"])
+    assert "packages and certificates stay" in said
+
+
+def test_the_firewall_of_a_host_that_is_none_of_ours_any_more_is_left_alone(site: Site) -> None:
+    done, said = site.leave(GATEWAY, GATEWAY.found, gateway="four", confirm="four")
+    assert done and site.calls("gateway_removal", "firewall") == [("gateway_removal", "four", False)], said
+
+
+@each
+def test_what_is_somebody_elses_is_said_to_be_left_alone(site: Site, kind: Kind) -> None:
+    done, said = site.leave(kind, {"foreign": [kind.anothers]}, confirm="two", **{kind.group: "two"})
+    assert done and f"{kind.anothers} is not ours" in said and site.calls("apt_pins") == []
+
+
+def test_a_node_that_leaves_gives_the_address_away_before_it_is_deaf_to_the_gateways(site: Site) -> None:
+    """Of the playbook, the part alone that does both: the rest would remove what this machine has."""
+    plays = [play for play in decommission() if play["name"] == "Remove them"]
+    extra = {"node": "two", "confirm": "two", "vllm_leaving": []}
+    done, said = site.run(plays, extra=extra, seen=GATEWAY.tells({**GATEWAY.found, **FLOATING}))
+    assert done, said
+    assert site.calls("gateway_removal", "firewall") == [("gateway_removal", "two", False), ("firewall", "two", True)]
