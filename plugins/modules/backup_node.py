@@ -106,6 +106,7 @@ files:
   elements: str
 """
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -270,9 +271,9 @@ def main() -> None:
             again = [path.name for path in written if path.suffix == ".timer" and path.name not in idle]
             if again:
                 systemd.systemctl("restart", *again)
-            if places.settings in written:
-                # What is known of the last runs is judged by the new schedule from now on.
-                state.publish(places, settings, state.read(places))
+            if present:
+                # What is known of the last runs is judged by this schedule from now on.
+                state.set_up(places, settings, time.time())
     except (systemd.SystemdError, ImportError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(

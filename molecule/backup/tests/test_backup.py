@@ -47,6 +47,13 @@ def test_what_a_node_is_is_saved_and_nothing_else(saved: Saved) -> None:
     assert not saved.node.run("ls /run/inference-backup 2>/dev/null", check=False), "the copy is still there"
     metrics = saved.node.run("cat /var/lib/prometheus/node-exporter/inference-backup.prom")
     assert 'inference_backup_last_run_success{job="backup"} 1' in metrics
+    # Told by the role already, whether one succeeds or not.
+    since = next(
+        line
+        for line in metrics.splitlines()
+        if line.startswith('inference_backup_since_timestamp_seconds{job="backup"}')
+    )
+    assert float(since.split()[1]) <= saved.jobs()["backup"]["began"]
     # By the node's own systemd: every day, and every Sunday.
     for name, seconds in (("backup", 86400), ("prune", 604800)):
         assert f'inference_backup_interval_seconds{{job="{name}"}} {seconds}\n' in metrics

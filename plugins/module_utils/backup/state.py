@@ -17,6 +17,7 @@ SCHEMA = 1
 
 _HELP = {
     "inference_backup_interval_seconds": "The longest time between two runs by schedule; 0 where there is none.",
+    "inference_backup_since_timestamp_seconds": "Since when the node is to save itself into this repository.",
     "inference_backup_last_success_timestamp_seconds": "When the job last succeeded.",
     "inference_backup_last_run_timestamp_seconds": "When the job last ended.",
     "inference_backup_last_run_success": "1 where the last run of the job succeeded.",
@@ -36,13 +37,27 @@ def read(places: Places) -> dict[str, Any]:
     return value
 
 
-def begin(places: Places, settings: Settings, job: str, now: float) -> None:
-    """A job begins. One that is cut off leaves just this."""
-    value = read(places)
+def set_up(places: Places, settings: Settings, now: float) -> None:
+    """The node is to save itself, and says so at once: perhaps no job ever ends."""
+    before = read(places)
+    value = _begun(before, settings, now)
+    if value != before:
+        _write(places, value)
+    publish(places, settings, value)
+
+
+def _begun(value: dict[str, Any], settings: Settings, now: float) -> dict[str, Any]:
+    """The state of the repository that the settings name."""
     address = repository.mask(settings.repository)
     if value["repository"] != address:
         # What was done with another repository says nothing of this one.
-        value.update(repository=address, jobs={})
+        value = {**value, "repository": address, "jobs": {}, "since": now}
+    return {"since": now, **value}
+
+
+def begin(places: Places, settings: Settings, job: str, now: float) -> None:
+    """A job begins. One that is cut off leaves just this."""
+    value = _begun(read(places), settings, now)
     value["host"] = settings.host
     value["jobs"].setdefault(job, {})["began"] = now
     _write(places, value)
@@ -76,6 +91,7 @@ def metrics(settings: Settings, value: dict[str, Any]) -> str:
     for job in JOBS:
         known = value["jobs"].get(job, {})
         samples.add("inference_backup_interval_seconds", settings.intervals.get(job), job=job)
+        samples.add("inference_backup_since_timestamp_seconds", value.get("since"), job=job)
         samples.add("inference_backup_last_success_timestamp_seconds", known.get("succeeded"), job=job)
         samples.add("inference_backup_last_run_timestamp_seconds", known.get("ended"), job=job)
         samples.add("inference_backup_last_run_success", known.get("ok"), job=job)

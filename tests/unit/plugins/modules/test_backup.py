@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, restic, schedule
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, restic, schedule, state
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
@@ -117,22 +117,49 @@ def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, places: 
     assert call(backup_node, state="absent")["changed"] is False
 
 
+def told(places: Places, *metrics: str) -> list[str]:
+    """What the metrics file says by these, in short."""
+    wanted = tuple(f"inference_backup_{metric}_" for metric in metrics)
+    lines = [line for line in places.metrics.read_text().splitlines() if line.startswith(wanted)]
+    return [line.removeprefix("inference_backup_").replace("_seconds{job=", " ") for line in lines]
+
+
 def test_another_schedule_is_told_at_once_and_forgets_nothing(call: Call, fake: Systemd, places: Places) -> None:
     places.metrics.parent.mkdir(parents=True)
 
-    def told(**schedules: str) -> list[str]:
+    def scheduled(**schedules: str) -> list[str]:
         call(backup_node, **{**NODE, "schedules": schedules})
-        lines = [line for line in places.metrics.read_text().splitlines() if not line.startswith("#")]
-        return [line.removeprefix("inference_backup_").replace("_seconds{job=", " ") for line in lines]
+        return told(places, "interval", "last_success")
 
     never = ['interval "prune"} 0', 'interval "check"} 0']
-    assert told(backup="02:30") == ['interval "backup"} 86400', *never]
-    places.state.write_text(json.dumps({"schema": 1, "repository": "x", "jobs": {"backup": {"succeeded": 1.0}}}))
+    assert scheduled(backup="02:30") == ['interval "backup"} 86400', *never]
+    places.state.write_text(json.dumps({"schema": 1, "repository": "/srv/x", "jobs": {"backup": {"succeeded": 1.0}}}))
     succeeded = 'last_success_timestamp "backup"} 1'
-    assert told(backup="Sun 02:30") == ['interval "backup"} 604800', *never, succeeded]
-    assert told(backup="") == ['interval "backup"} 0', *never, succeeded]
+    assert scheduled(backup="Sun 02:30") == ['interval "backup"} 604800', *never, succeeded]
+    assert scheduled(backup="") == ['interval "backup"} 0', *never, succeeded]
     # What comes but once has no interval.
-    assert told(backup="once") == [*never, succeeded]
+    assert scheduled(backup="once") == [*never, succeeded]
+
+
+def test_since_when_a_node_saves_itself_is_told(
+    call: Call, fake: Systemd, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def since(now: float, **changed: Any) -> list[str]:
+        monkeypatch.setattr(backup_node.time, "time", lambda: now)
+        call(backup_node, **{**NODE, **changed})
+        if not places.metrics.exists():
+            return []
+        return [line for line in told(places, "since", "last_success") if '"backup"' in line]
+
+    assert since(1000.0) == []
+    # node_exporter has come; and another schedule is no beginning.
+    places.metrics.parent.mkdir(parents=True)
+    assert since(2000.0) == since(3000.0, schedules={"backup": "03:30"}) == ['since_timestamp "backup"} 1000']
+    state.end(places, jobs.open_node(places)[0], "backup", 4000.0)
+    succeeded = 'last_success_timestamp "backup"} 4000'
+    assert since(5000.0) == ['since_timestamp "backup"} 1000', succeeded]
+    # What was saved elsewhere says nothing of another repository.
+    assert since(6000.0, repository="/srv/y") == ['since_timestamp "backup"} 6000']
 
 
 def test_the_command_runs_on_its_own(call: Call, fake: Systemd, places: Places) -> None:
