@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,6 +55,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             found.append(Recording(name, SAMPLES / name, entry["expected"], bool(entry["synthetic"])))
     assert found or not SAMPLES, f"{SAMPLES} holds no recording of {', '.join(marker.args)}"
     metafunc.parametrize("recording", found, ids=[recording.name for recording in found])
+
+
+@pytest.fixture(scope="session")
+def systemd_analyze() -> str:
+    """systemd's own checker. Where it is not there, nothing is tested in silence."""
+    found = shutil.which("systemd-analyze")
+    if not found:
+        pytest.fail("systemd-analyze is missing: install systemd, or run images/build controller for the container")
+    return found
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

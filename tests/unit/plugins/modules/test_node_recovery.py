@@ -112,17 +112,14 @@ def test_without_the_node_tool_nothing_is_installed(call: Call, fake: Systemd, p
     assert fake.calls == []
 
 
-def test_systemd_takes_the_units(tmp_path: Path) -> None:
+def test_systemd_takes_the_units(tmp_path: Path, systemd_analyze: str) -> None:
     assert recovery_unit("main") == "inference-recovery@main.service"
-    tool = Path("/usr/bin/systemd-analyze")
-    if not tool.exists():
-        pytest.skip("there is no systemd-analyze on this machine")
     for name, text in recovery_units.render().items():
         # As it would be called: a template needs a name, and its command is not here.
         (tmp_path / name).write_text(text.replace("/usr/local/bin/inferctl", "/bin/true"))
     names = [name.replace("@", "@main") if name == RECOVERY_TEMPLATE else name for name in recovery_units.render()]
     (tmp_path / recovery_unit("main")).symlink_to(tmp_path / RECOVERY_TEMPLATE)
-    command = [str(tool), "verify", "--man=no", *(str(tmp_path / name) for name in names)]
+    command = [systemd_analyze, "verify", "--man=no", *(str(tmp_path / name) for name in names)]
     verified = subprocess.run(command, capture_output=True, text=True, check=False)
     complaints = [line for line in verified.stderr.splitlines() if "inference-recovery" in line]
     assert complaints == []

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -80,7 +79,7 @@ def test_what_systemd_does_not_take_is_refused_with_its_words(outcome: Outcome) 
         longest_gap("soon", Fake(outcome))
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
+@pytest.mark.usefixtures("systemd_analyze")
 def test_systemd_itself_answers_so() -> None:
     expected = {
         "02:30": DAY,
