@@ -27,6 +27,9 @@ def start(node: Node) -> None:
     options = f"--config.file={DATA}/none.yml --storage.tsdb.path={DATA}/data --web.enable-remote-write-receiver"
     node.run(f"mkdir -p {DATA}; echo 'global: {{}}' > {DATA}/none.yml")
     node.run(f"systemd-run --collect --unit={UNIT} prometheus {options} --web.listen-address=127.0.0.1:{PORT}")
+    # Until it has read what it has, it answers with 503.
+    ready = f"curl --silent --fail http://127.0.0.1:{PORT}/-/ready"
+    wait_for("it can be asked", lambda: node.run(ready, check=False), 60)
 
 
 def stop(node: Node) -> None:
