@@ -63,12 +63,14 @@ class Gateway:
         data: bytes | Iterable[bytes] | None = None,
         key: str = KEY,
         request_id: str = "",
+        session: str = "",
     ) -> Answer:
         """A request of a client; an iterable body is sent in chunks."""
         connection = http.client.HTTPConnection(self.address, 8000, timeout=60)
         given = {"Content-Type": "application/json"}
         given |= {"Authorization": f"Bearer {key}"} if key else {}
         given |= {"X-Request-ID": request_id} if request_id else {}
+        given |= {"X-Session-ID": session} if session else {}
         if data is None and method == "POST":
             data = body()
         try:
@@ -88,10 +90,14 @@ class Gateway:
         """What HAProxy answers to a command."""
         return self.node.run(f"echo '{words}' | socat -t 10 - UNIX-CONNECT:/run/{socket}")
 
-    def states(self, backend: str = "set_main") -> dict[str, str]:
-        """The status of each server."""
+    def states(self, backend: str = "set_main", column: int = 17) -> dict[str, str]:
+        """The status of each server, or another of its figures."""
         rows = [line.split(",") for line in self.command("show stat").splitlines()]
-        return {row[1]: row[17] for row in rows if row[0] == backend and row[1] != "BACKEND"}
+        return {row[1]: row[column] for row in rows if row[0] == backend and row[1] != "BACKEND"}
+
+    def weights(self) -> dict[str, str]:
+        """The share of each server, which grows while it starts slowly."""
+        return self.states(column=18)
 
     def wait_state(self, server: str, begins: str, backend: str = "set_main") -> None:
         wait_for(f"{server} is {begins}", lambda: self.states(backend)[server].startswith(begins), 60)

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 import yaml
 from gateway import CHAT, KEY, Gateway, body
-from node import PROJECT
+from node import PROJECT, wait_for
 
 HOSTS = yaml.safe_load((PROJECT / "molecule/gateway/hosts.yml").read_text())["inference"]["vars"]
 KEYS: list[dict[str, Any]] = HOSTS["gateway_keys"]
@@ -84,6 +85,42 @@ def test_a_changed_port_takes_effect(gateway: Gateway) -> None:
     finally:
         gateway.node.site(gateway_verify_seconds=0)
     assert gateway.ask(data=body("lone")).status == 200
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("affinity", ["session", "prefix"])
+def test_who_belongs_together_gets_the_same_engine(gateway: Gateway, affinity: str) -> None:
+    """By the session that a request names or how its prompt begins, so that the engine's prefix cache is hit."""
+
+    def engine(number: int, session: str) -> str:
+        """Who answers one of many requests that have the first two messages in common with others of their number."""
+        messages = [{"role": "user", "content": f"{words} {number}"} for words in ("You are", "Hello,")]
+        messages.append({"role": "user", "content": f"asked as {session} for the {time.monotonic_ns()}th time"})
+        # An engine with half as many again as the others is passed over, and one request may be that already.
+        wait_for("none is at work", lambda: set(gateway.states(column=4).values()) == {"0"}, 30)
+        answer = gateway.ask(data=body(messages=messages), session=session)
+        assert answer.status == 200, answer
+        return str(answer.json["choices"][0]["message"]["content"])
+
+    gateway.node.site(gateway_affinity=affinity)
+    try:
+        # While an engine starts slowly, more and more of them become its own.
+        wait_for("both have their share", lambda: set(gateway.weights().values()) == {"100"}, 60)
+        found = [
+            [engine(number, f"s{number}" if affinity == "session" else "") for _turn in range(3)]
+            for number in range(12)
+        ]
+        assert all(len(set(engines)) == 1 for engines in found), found
+        assert len({engines[0] for engines in found}) == 2, found
+        # A session's name comes before what its prompt begins with.
+        (name,) = {engine(number, "one for all") for number in range(6)}
+        # Who is gone is stood in for.
+        address = name.split()[-1].rstrip(".")
+        gateway.engine(address, agent="drain")
+        gateway.wait_state("one" if address == "127.0.0.1" else "two", "DRAIN")
+        assert engine(0, "one for all") != name
+    finally:
+        gateway.node.site()
 
 
 def test_somebody_elses_configuration_stays(gateway: Gateway) -> None:
