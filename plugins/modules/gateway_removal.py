@@ -24,12 +24,20 @@ attributes:
     support: full
   diff_mode:
     support: full
-options: {}
+options:
+  floating_only:
+    description: Take out keepalived alone. The machine stays a gateway, and has given up the floating address.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
 - name: Have the machine be no gateway any more
   baremetal.inference.gateway_removal:
+
+- name: Give up the floating address
+  baremetal.inference.gateway_removal:
+    floating_only: true
 """
 
 RETURN = r"""
@@ -77,14 +85,19 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node import fi
 ADDRESS = re.compile(r"virtual_ipaddress \{\s*(\S+)")
 
 
-def parts() -> Sequence[service_removal.Part]:
+def floating() -> Sequence[service_removal.Part]:
+    """What holds the floating address."""
+    return [service_removal.Part([KEEPALIVED], configs=[FLOATING], header=HEADER, others=[], roots=[])]
+
+
+def everything() -> Sequence[service_removal.Part]:
     """Keepalived first: the address is with another gateway before HAProxy stops. Raises OSError and ValueError."""
     written = (files.read_json(STATE) or {}).get("files", ())
     # Of the links, the certificate and its key stay.
     links = [path for name in LINKS if (path := DIRECTORY / name).is_symlink()]
     texts = [DIRECTORY / name for name in written if name != CONFIG]
     return [
-        service_removal.Part([KEEPALIVED], configs=[FLOATING], header=HEADER, others=[], roots=[]),
+        *floating(),
         service_removal.Part(
             [HAPROXY],
             configs=[DIRECTORY / CONFIG],
@@ -103,8 +116,11 @@ def floating_address() -> str:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={"floating_only": {"type": "bool", "default": False}}, supports_check_mode=True
+    )
     address = floating_address()
+    parts = floating if module.params["floating_only"] else everything
     module.exit_json(**service_removal.leave(module, parts), floating_address=address)
 
 

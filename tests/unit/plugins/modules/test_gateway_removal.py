@@ -64,6 +64,15 @@ def there(root: Path) -> set[Path]:
     return {path for path in root.rglob("*") if path.is_symlink() or path.is_file()}
 
 
+def test_only_the_floating_address_is_given_up(run_module: Call, fake: Any, root: Path) -> None:
+    ours = serves(root)
+    done = run_module(module, floating_only=True)
+    assert done["changed"] and there(root) == ours - {module.FLOATING}
+    assert fake.calls[:2] == [f"{verb} {module.KEEPALIVED}" for verb in ("stop", "disable")]
+    assert not any(module.HAPROXY in call for call in fake.calls)
+    assert run_module(module, floating_only=True)["changed"] is False
+
+
 def test_keepalived_goes_first_and_what_others_have_brought_stays(run_module: Call, fake: Any, root: Path) -> None:
     ours = serves(root)
     foreign = {root / name for name in ("ssl/chain.pem", "haproxy/own.http", "haproxy/haproxy.cfg.1~", "states/own")}

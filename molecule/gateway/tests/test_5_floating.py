@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Two gateways hold one address in turn: keepalived is real, and so is the network between them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway import KEY, SHORT, Gateway
+from load import Load
+from node import PROJECT, Node, changed_tasks, playbook, wait_for
+
+sys.path.insert(0, str(PROJECT / "tests/tools"))
+
+from nodes import free_address
+
+MOVED_SECONDS = 15
+"""A hang is seen after two looks of 2 s at most, and the other one waits for three announcements."""
+
+ENDS = {
+    "systemctl stop haproxy": "systemctl start haproxy",
+    # It is still connected to, and does not answer.
+    "systemctl kill --signal=STOP haproxy": "systemctl kill --signal=CONT haproxy",
+    "systemctl stop keepalived": "systemctl start keepalived",
+    "ip link set eth0 down": "ip link set eth0 up",
+}
+"""What may happen to a gateway, and how it is over."""
+
+
+class Pair:
+    """Two gateways, and the address that either holds."""
+
+    def __init__(self, nodes: tuple[Node, Node]) -> None:
+        self.nodes = nodes
+        self.address = free_address()
+        self.settings: dict[str, Any] = {
+            "gateway_floating_address": f"{self.address}/16",
+            "gateway_floating_interface": "eth0",
+            "addresses": {node.name: node.address for node in nodes},
+            "gateway_floating_source": "{{ addresses[inventory_hostname] }}",
+            "gateway_floating_peers": "{{ addresses.values() | difference([gateway_floating_source]) }}",
+        }
+
+    def site(self, **extra: Any) -> None:
+        playbook(",".join(node.name for node in self.nodes), name=Node.playbook, **extra)
+
+    def holders(self) -> list[Node]:
+        return [node for node in self.nodes if self.address in node.run("ip -4 -oneline address show dev eth0")]
+
+    def holds(self, node: Node) -> bool:
+        return node in self.holders()
+
+    def holder(self) -> Node:
+        """The one that holds it alone, and answers there."""
+        wait_for("one of them holds it alone", lambda: len(self.holders()) == 1, MOVED_SECONDS)
+        wait_for("clients get there", lambda: self.load(1).during(lambda: None).succeeded, MOVED_SECONDS)
+        (found,) = self.holders()
+        return found
+
+    def load(self, clients: int) -> Load:
+        return Load(f"http://{self.address}:8000", ("main",), clients, KEY, SHORT)
+
+
+# For each test anew: between two of them, others have each node alone.
+@pytest.fixture
+def pair(deb12: Node, deb13: Node) -> Iterator[Pair]:
+    made = Pair((deb12, deb13))
+    made.site(**made.settings)
+    yield made
+    made.site()
+
+
+@pytest.mark.full
+def test_a_second_run_and_a_reload_move_nothing(pair: Pair, tmp_path: Path) -> None:
+    holder = pair.holder()
+    for node in pair.nodes:
+        assert changed_tasks(node, tmp_path, **pair.settings)[0] == set()
+    report = pair.load(3).during(lambda: holder.run("systemctl reload haproxy"))
+    assert not report.failures and report.succeeded, report
+    assert pair.holders() == [holder]
+
+
+@pytest.mark.full
+def test_the_address_moves_to_the_other_one_and_stays_there(pair: Pair) -> None:
+    """Back at once, it would cut the connections a second time."""
+    for ends, is_over in ENDS.items():
+        holder = pair.holder()
+        (other,) = [node for node in pair.nodes if node is not holder]
+        holder.run(ends)
+        try:
+            wait_for(f"{ends}: {other.name} holds it", partial(pair.holds, other), MOVED_SECONDS)
+        finally:
+            holder.run(is_over)
+        assert pair.holder() is other, ends
+        Gateway(holder).wait_state("one", "UP")
+        report = pair.load(2).during(lambda: None, seconds_after=8.0)
+        assert not report.failures and report.succeeded, (ends, report)
+        assert pair.holders() == [other], ends
+
+
+@pytest.mark.full
+def test_without_it_both_stay_gateways_of_their_own(pair: Pair, tmp_path: Path) -> None:
+    pair.holder()
+    pair.site()
+    assert pair.holders() == []
+    for node in pair.nodes:
+        states = node.run("systemctl show --value --property=ActiveState --property=UnitFileState keepalived")
+        assert states.split() == ["inactive", "disabled"]
+        assert Gateway(node).ask().status == 200
+        assert changed_tasks(node, tmp_path)[0] == set()
