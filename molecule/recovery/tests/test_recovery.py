@@ -53,13 +53,14 @@ def test_saturation_is_no_fault(deb12: Node) -> None:
     seen = []
     with ThreadPoolExecutor(1) as pool:
         load = pool.submit(deb12.run, command)
-        while time.monotonic() < until - 10:
-            time.sleep(10)
+        while time.monotonic() < until - 2:
+            time.sleep(2)
             seen.append(at_work(deb12))
         said = load.result()
     untouched(deb12, f"200 sequences at once for {SATURATED / 60:g} min", began, said)
-    # It goes below where many end at the same time, and their clients are told.
-    assert statistics.median(seen) >= 128, seen
+    # Clients that were answered together ask together: an engine that is faster than its own HTTP server is nearly
+    # empty between two such waves. That it is full in them is what makes the probe wait.
+    assert statistics.quantiles(seen, n=10)[-1] >= 128, seen
     assert deb12.engine_pid() == pid
     assert len(steps(deb12)) == before
     assert RECORDS[-1].lost == RECORDS[-1].refused == 0
