@@ -86,14 +86,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.node import (
     drains,
-    metrics,
+    idleness,
     releases,
     systemd,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.node.scrape import scrape
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
 
-POLL_SECONDS = 1.0
+POLL_SECONDS = 0.5
 
 LOOKS = 2
 """In a row without a request: one that was on its way during the first is there in the second."""
@@ -104,11 +103,7 @@ def in_flight(paths: Paths, name: str) -> int | None:
     number = releases.active_number(paths, name)
     if number is None or systemd.active_state(unit_name(name)) not in systemd.RUNNING:
         return 0
-    try:
-        return metrics.in_flight(scrape(paths, name, releases.load(paths, name, number)))
-    except ConnectionRefusedError:
-        # It loads, or has died: nobody is served.
-        return 0
+    return idleness.in_flight(paths, releases.load(paths, name, number))
 
 
 def wait_idle(paths: Paths, name: str, seconds: float) -> int | None:

@@ -123,11 +123,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway import
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONTROL_SOCKET
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
 
-POLL_SECONDS = 1.5
-"""Longer than the interval in which the gateway asks the node's agent."""
+POLL_SECONDS = 0.3
 
 LOOKS = 2
 """In a row that find it drained: what was on its way during the first is there in the second."""
+
+BETWEEN_LOOKS = 1.5
+"""Seconds. Longer than the interval in which the gateway asks the node's agent: a worker that began just before the
+first look has asked it by the second."""
 
 CONFIG = Path("/etc/haproxy/haproxy.cfg")
 
@@ -201,7 +204,7 @@ def main() -> None:
         if looks < needed:
             if time.monotonic() >= deadline:
                 break
-            time.sleep(POLL_SECONDS)
+            time.sleep(BETWEEN_LOOKS if looks else POLL_SECONDS)
     try:
         held = hold_seconds()
     except OSError as error:

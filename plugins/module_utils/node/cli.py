@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 
 from ..gpu_settings.apply import NoAnswer
 from ..paths import Paths, container_name, unit_name
@@ -31,6 +32,7 @@ from . import (
     drains,
     environment,
     gpu_boot,
+    idleness,
     prepare,
     releases,
     status,
@@ -202,6 +204,7 @@ def _supervise(options: argparse.Namespace, paths: Paths) -> int:
         systemd.Notifier(),
         key,
         on_ready=lambda: _keep_count(options.name, lambda: attempts.ready(paths, options.name)),
+        is_idle=lambda: idleness.is_idle(paths, release, datetime.now(UTC)),
     )
     return supervisor.run()
 

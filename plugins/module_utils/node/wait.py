@@ -17,7 +17,7 @@ from typing import Any
 from ..paths import Paths, journal_tag, unit_name
 from . import attempts, environment, systemd
 
-POLL_INTERVAL = 1.0
+POLL_INTERVAL = 0.3
 """Seconds between two looks at systemd."""
 
 LAST_WORDS = 25

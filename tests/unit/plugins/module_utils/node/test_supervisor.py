@@ -24,7 +24,8 @@ from .conftest import FakeDocker, FakeProc
 
 DRIVER = """
 import sys
-library, release, docker, proc, key, ready = sys.argv[1:]
+import time
+library, release, docker, proc, key, ready, idle = sys.argv[1:]
 sys.path.insert(0, library)
 from pathlib import Path
 from inference.node import docker_api, events, prepare, probe, supervisor, systemd
@@ -33,9 +34,11 @@ supervisor.PROBE_INTERVAL = 0.05
 supervisor.STATUS_INTERVAL = 0.1
 supervisor.KILL_GRACE = 0
 supervisor.EXIT_CODE_TIMEOUT = 0.3
+supervisor.IDLE_TIMEOUT = 0.3
 sys.exit(supervisor.Supervisor(
     Release.from_json(Path(release).read_text()), docker_api.Docker(Path(docker)), systemd.Notifier(), key,
     proc=Path(proc), on_ready=Path(ready).touch,
+    is_idle={"yes": lambda: True, "no": lambda: False, "silent": lambda: time.sleep(60)}[idle],
 ).run())
 """
 
@@ -90,14 +93,20 @@ def supervise(docker: FakeDocker, library: Path, short_tmp: Path, port: int) -> 
     started: list[Supervised] = []
 
     def start(
-        engine: dict[str, Any], *, start_timeout: int = 60, drain_timeout: int = 5, key: str = "", proc: str = "/proc"
+        engine: dict[str, Any],
+        *,
+        start_timeout: int = 60,
+        drain_timeout: int = 5,
+        key: str = "",
+        proc: str = "/proc",
+        idle: str = "no",
     ) -> Supervised:
         docker.create("vllm-main", **{"port": port, **engine})
         instance = Instance(name="main", model="tiny-a", port=port, accelerator="cpu")
         settings = Settings(start_timeout=start_timeout, drain_timeout=drain_timeout)
         release = short_tmp / "release.json"
         release.write_text(render(instance, [], StoredModel("/m", "r"), "i", settings, number=3).release.to_json())
-        arguments = [str(item) for item in (library, release, docker.path, proc, key, short_tmp / "ready")]
+        arguments = [str(item) for item in (library, release, docker.path, proc, key, short_tmp / "ready", idle)]
         started.append(Supervised([sys.executable, "-I", "-c", DRIVER, *arguments], short_tmp))
         return started[-1]
 
@@ -214,6 +223,26 @@ def test_an_engine_that_hangs_at_the_end_is_killed_after_the_drain_time(
     assert status == 0
     assert "still there 1 s after SIGTERM: killed" in said
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
+
+
+def test_an_idle_engine_need_not_take_itself_down(supervise: Supervise, docker: FakeDocker) -> None:
+    run = supervise({"ignore_term": True}, drain_timeout=60, idle="yes")
+    run.until(lambda: run.ready)
+    run.process.terminate()
+    status, said = run.ended()
+    assert status == 0
+    assert run.told("STATUS=draining: it is drained and has nothing at work")
+    assert "killed" not in said and said.rstrip().endswith("stopped")
+    assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
+
+
+def test_an_engine_that_does_not_tell_whether_it_is_idle_may_finish(supervise: Supervise, docker: FakeDocker) -> None:
+    run = supervise({}, idle="silent")
+    run.until(lambda: run.ready)
+    run.process.terminate()
+    assert run.ended()[0] == 0
+    assert run.told("STATUS=draining: running requests may take up to 5 s")
+    assert docker.processes["vllm-main"].wait(1) == 0
 
 
 def test_dockerd_may_go_away_and_come_back(supervise: Supervise, docker: FakeDocker) -> None:
