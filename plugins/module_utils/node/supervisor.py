@@ -293,7 +293,7 @@ class Supervisor:
         asked = Job(events, self.is_idle)
         deadline = time.monotonic() + IDLE_TIMEOUT
         while not asked.done and not events.died and time.monotonic() < deadline:
-            events.wait(deadline - time.monotonic(), signals=False)
+            events.wait(deadline - time.monotonic())
         return asked.done and asked.result()
 
     def _kill(self, events: Events, engine: Engine) -> None:
