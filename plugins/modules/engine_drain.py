@@ -92,7 +92,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node import (
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.3
 
 LOOKS = 2
 """In a row without a request: one that was on its way during the first is there in the second."""

@@ -128,7 +128,7 @@ POLL_SECONDS = 0.3
 LOOKS = 2
 """In a row that find it drained: what was on its way during the first is there in the second."""
 
-BETWEEN_LOOKS = 1.5
+BETWEEN_LOOKS = 1.2
 """Seconds. Longer than the interval in which the gateway asks the node's agent: a worker that began just before the
 first look has asked it by the second."""
 

@@ -188,12 +188,14 @@ def test_a_count_that_cannot_be_kept_keeps_no_engine_down(
     reached = []
 
     class Ready:
-        def __init__(self, *arguments: object, on_ready: Callable[[], None]) -> None:
+        def __init__(self, *arguments: object, on_ready: Callable[[], None], is_idle: Callable[[], bool]) -> None:
             self.on_ready = on_ready
+            self.is_idle = is_idle
 
         def run(self) -> int:
             self.on_ready()
-            return 0
+            # Nobody has drained it.
+            return int(self.is_idle())
 
     monkeypatch.setattr(cli.prepare, "prepare", lambda release, docker, say: reached.append(release.number))
     monkeypatch.setattr(cli, "Supervisor", Ready)
