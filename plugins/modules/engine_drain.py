@@ -95,7 +95,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.paths import P
 POLL_SECONDS = 0.3
 
 LOOKS = 2
-"""In a row without a request: one that was on its way during the first is there in the second."""
+"""In a row without a request. One that the engine has not yet counted has a connection, and with that no stop is quick:
+supervisor.py."""
 
 
 def in_flight(paths: Paths, name: str) -> int | None:

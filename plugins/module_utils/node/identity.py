@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who listens on a port: this container's engine, or somebody else. Private to the collection.
+"""Who listens on a port, this container's engine or somebody else, and who is connected. Private to the collection.
 
 Everything comes from /proc; tests hand in a directory that looks like it.
 """
@@ -20,8 +20,8 @@ from .environment import mask
 
 PROC = Path("/proc")
 
-_LISTEN = "0A"
-"""TCP_LISTEN in the kernel's include/net/tcp_states.h, as /proc/net/tcp writes it."""
+_ESTABLISHED, _LISTEN = "01", "0A"
+"""TCP states in the kernel's include/net/tcp_states.h, as /proc/net/tcp writes them."""
 
 _COMMAND_LENGTH = 100
 """Characters of a command line that are shown."""
@@ -53,24 +53,26 @@ class Ownership:
 def listening(port: int, address: str, proc: Path = PROC) -> set[int]:
     """Inodes of the sockets that would take a connection to address and port."""
     wanted = ip_address(address)
-    inodes: set[int] = set()
+    return {inode for local, inode in _sockets(port, _LISTEN, proc) if _takes(local, wanted)}
+
+
+def connections(port: int, proc: Path = PROC) -> int:
+    """How many connections to a port are open, also those that its process has not yet accepted."""
+    return sum(1 for _socket in _sockets(port, _ESTABLISHED, proc))
+
+
+def _sockets(port: int, state: str, proc: Path) -> Iterator[tuple[IPv4Address | IPv6Address, int]]:
+    """Local address and inode of every socket on a port that is in a state."""
     for name in ("tcp", "tcp6"):
         # tcp6 is missing where IPv6 is off.
         with contextlib.suppress(FileNotFoundError):
-            text = (proc / "net" / name).read_text(encoding="ascii")
-            inodes.update(inode for local, inode in parse_listening(text, port) if _takes(local, wanted))
-    return inodes
-
-
-def parse_listening(text: str, port: int) -> Iterator[tuple[IPv4Address | IPv6Address, int]]:
-    """Address and inode of every socket that listens on port, from the text of /proc/net/tcp or tcp6."""
-    for line in text.splitlines()[1:]:
-        columns = line.split()
-        if len(columns) < 10 or columns[3] != _LISTEN:
-            continue
-        address, _colon, number = columns[1].partition(":")
-        if int(number, 16) == port:
-            yield _decode(address), int(columns[9])
+            for line in (proc / "net" / name).read_text(encoding="ascii").splitlines()[1:]:
+                columns = line.split()
+                if len(columns) < 10 or columns[3] != state:
+                    continue
+                address, _colon, number = columns[1].partition(":")
+                if int(number, 16) == port:
+                    yield _decode(address), int(columns[9])
 
 
 def _decode(text: str) -> IPv4Address | IPv6Address:

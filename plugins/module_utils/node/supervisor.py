@@ -21,10 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from ..release import KILL_GRACE, Release
-from . import probe
+from . import identity, probe
 from .docker_api import Docker, DockerError, DockerUnavailable
 from .events import Events, Job, open_pidfd
-from .identity import PROC
 from .systemd import Notifier
 
 DOCKER_TIMEOUT = 90.0
@@ -40,7 +39,8 @@ EXTENSION = 60
 """Seconds by which each report extends systemd's start time-out: twelve reports may get lost or late."""
 
 IDLE_GRACE = 0.5
-"""Seconds between SIGTERM and SIGKILL for an engine that is drained and has nothing at work.
+"""Seconds between SIGTERM and SIGKILL for an engine that is drained and has nothing at work; more while somebody is
+connected: its counts tell of a request only after its first step, and a drain only asks gateways to keep away.
 
 It has nothing to finish, but with `--shutdown-timeout` its Python takes itself down for 6 to 10 s. Without, vLLM kills
 its own core at once, and is gone after 0.3 s (measured with 0.32, idle).
@@ -158,7 +158,7 @@ class Supervisor:
         *,
         on_ready: Callable[[], None] = lambda: None,
         is_idle: Callable[[], bool] = lambda: False,
-        proc: Path = PROC,
+        proc: Path = identity.PROC,
     ) -> None:
         self.release = release
         self.docker = docker
@@ -270,20 +270,21 @@ class Supervisor:
 
     def _drain(self, events: Events, engine: Engine) -> None:
         """SIGTERM, which lets the engine finish its requests; SIGKILL where it hangs after that, or has none."""
-        limit: float = self.release.drain_timeout + KILL_GRACE
-        what = f"running requests may take up to {limit:g} s"
+        limit = self.release.drain_timeout + KILL_GRACE
         idle = self._idle(events)
-        if idle:
-            limit, what = IDLE_GRACE, "it is drained and has nothing at work"
+        what = "it is drained and has nothing at work" if idle else f"running requests may take up to {limit} s"
         self.notifier.send(STOPPING=1, STATUS=f"draining: {what}")
         self.say(f"stopping; {what}")
         engine.send(signal.SIGTERM)
         deadline = time.monotonic() + limit
-        while not events.died and time.monotonic() < deadline:
-            events.wait(deadline - time.monotonic(), signals=False)
+        while not events.died and (left := deadline - time.monotonic()) > 0:
+            events.wait(min(left, IDLE_GRACE) if idle else left, signals=False)
+            if idle and not identity.connections(self.release.port, self.proc):
+                break
+        else:
+            if not events.died:
+                self.say(f"still there {limit} s after SIGTERM: killed")
         if not events.died:
-            if not idle:
-                self.say(f"still there {limit:g} s after SIGTERM: killed")
             self._kill(events, engine)
         if events.died:
             self.say("stopped")

@@ -8,11 +8,12 @@ import json
 import os
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, files, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, drains, files, releases, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 
@@ -179,6 +180,18 @@ def test_the_container_is_cleared_away_without_a_word(
     assert "does not answer" in output()[1]
 
 
+class Ready:
+    """Stands for a supervisor whose engine is ready at once, and stopped then. Exits with 1 if that may be quick."""
+
+    def __init__(self, *arguments: object, on_ready: Callable[[], None], is_idle: Callable[[], bool]) -> None:
+        self.on_ready = on_ready
+        self.is_idle = is_idle
+
+    def run(self) -> int:
+        self.on_ready()
+        return int(self.is_idle())
+
+
 def test_a_count_that_cannot_be_kept_keeps_no_engine_down(
     paths: Paths, units: Units, output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,16 +200,6 @@ def test_a_count_that_cannot_be_kept_keeps_no_engine_down(
     monkeypatch.setenv("INVOCATION_ID", "abc")
     reached = []
 
-    class Ready:
-        def __init__(self, *arguments: object, on_ready: Callable[[], None], is_idle: Callable[[], bool]) -> None:
-            self.on_ready = on_ready
-            self.is_idle = is_idle
-
-        def run(self) -> int:
-            self.on_ready()
-            # Nobody has drained it.
-            return int(self.is_idle())
-
     monkeypatch.setattr(cli.prepare, "prepare", lambda release, docker, say: reached.append(release.number))
     monkeypatch.setattr(cli, "Supervisor", Ready)
     assert cli.main(["prepare", "main", "--release", "1"], paths) == 0
@@ -204,6 +207,19 @@ def test_a_count_that_cannot_be_kept_keeps_no_engine_down(
     assert "main: the count of failed starts cannot be kept: " in output()[1]
     assert cli.main(["supervise", "main", "--release", "1"], paths) == 0
     assert "main: the count of failed starts cannot be kept: " in output()[1]
+
+
+def test_a_supervisor_learns_whether_its_stop_may_be_quick(
+    paths: Paths, units: Units, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    monkeypatch.setattr(cli, "Supervisor", Ready)
+    monkeypatch.setattr(
+        cli.idleness, "scrape", lambda *_given: "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"
+    )
+    assert cli.main(["supervise", "main", "--release", "1"], paths) == 0
+    drains.drain(paths, ["main"], drains.Drain("update", "a new model", drains.format_time(datetime.now(UTC))))
+    assert cli.main(["supervise", "main", "--release", "1"], paths) == 1
 
 
 def test_a_release_that_is_not_there(

@@ -239,6 +239,20 @@ def test_an_idle_engine_need_not_take_itself_down(supervise: Supervise, docker: 
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
 
+def test_what_an_idle_engine_has_not_yet_counted_may_finish(
+    supervise: Supervise, docker: FakeDocker, port: int
+) -> None:
+    run = supervise({"ignore_term": True}, drain_timeout=60, idle="yes")
+    run.until(lambda: run.ready)
+    with socket.create_connection(("127.0.0.1", port)):
+        run.process.terminate()
+        run.until(lambda: run.told("STATUS=draining: it is drained and has nothing at work"))
+        time.sleep(1.2)
+        assert docker.processes["vllm-main"].poll() is None
+    assert run.ended()[0] == 0
+    assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
+
+
 def test_an_engine_that_does_not_tell_whether_it_is_idle_may_finish(supervise: Supervise, docker: FakeDocker) -> None:
     run = supervise({}, idle="silent")
     run.until(lambda: run.ready)
