@@ -124,6 +124,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
 
 POLL_SECONDS = 0.3
+"""At first. What takes long is looked at less often, up to SELDOM_SECONDS: a whole fleet may wait for one gateway."""
+
+SELDOM_SECONDS = 1.5
 
 LOOKS = 2
 """In a row that find it drained: what was on its way during the first is there in the second."""
@@ -177,6 +180,11 @@ def look(given: dict[str, Any]) -> Seen:
     )
 
 
+def pause(waited: float) -> float:
+    """Seconds until the next look, after so many."""
+    return min(SELDOM_SECONDS, max(POLL_SECONDS, waited / 10))
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -190,7 +198,8 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params
-    deadline = time.monotonic() + given["seconds"]
+    began = time.monotonic()
+    deadline = began + given["seconds"]
     needed = LOOKS if given["state"] == "drained" else 1
     looks, seen, silent = 0, Seen(), ""
     while looks < needed:
@@ -204,7 +213,7 @@ def main() -> None:
         if looks < needed:
             if time.monotonic() >= deadline:
                 break
-            time.sleep(BETWEEN_LOOKS if looks else POLL_SECONDS)
+            time.sleep(BETWEEN_LOOKS if looks else pause(time.monotonic() - began))
     try:
         held = hold_seconds()
     except OSError as error:

@@ -23,4 +23,4 @@ def test_rows_by_their_columns() -> None:
 
 def test_no_answer_has_no_rows() -> None:
     """As from a process that has ended meanwhile."""
-    assert rows("") == []
+    assert rows("") == ()
