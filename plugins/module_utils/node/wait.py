@@ -11,7 +11,7 @@ import re
 import subprocess
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..paths import Paths, journal_tag, unit_name
@@ -71,22 +71,36 @@ def wait_ready(paths: Paths, names: Iterable[str], timeout: float) -> list[Outco
     wanted = list(names)
     deadline = time.monotonic() + timeout
     while True:
-        outcomes = look(paths, wanted)
-        if all(outcome.state != "loading" for outcome in outcomes) or time.monotonic() >= deadline:
-            return outcomes
+        outcomes = _judged(paths, wanted)
+        if all(outcome.state != "loading" for outcome, _retrying in outcomes) or time.monotonic() >= deadline:
+            return _with_words(paths, outcomes)
         time.sleep(min(POLL_INTERVAL, max(0.0, deadline - time.monotonic())))
 
 
 def look(paths: Paths, names: list[str]) -> list[Outcome]:
     """How the instances stand now. Raises SystemdError."""
+    return _with_words(paths, _judged(paths, names))
+
+
+def _judged(paths: Paths, names: list[str]) -> list[tuple[Outcome, bool]]:
+    """How the instances stand, without last words, and whether another start is under way. Raises SystemdError."""
     shown = systemd.show(map(unit_name, names), PROPERTIES)
     outcomes = []
     for name in names:
         properties = shown[unit_name(name)]
         state, status = judge(properties, attempts.count(paths, name))
-        words = last_words(paths, name, retrying=properties["SubState"] in _STARTS) if state == "failed" else ""
-        outcomes.append(Outcome(name, state, status, words))
+        outcomes.append((Outcome(name, state, status), properties["SubState"] in _STARTS))
     return outcomes
+
+
+def _with_words(paths: Paths, judged: list[tuple[Outcome, bool]]) -> list[Outcome]:
+    """The outcomes, with what those said that failed: a look into the journal, too much for every poll."""
+    return [
+        replace(outcome, last_words=last_words(paths, outcome.instance, retrying=retrying))
+        if outcome.state == "failed"
+        else outcome
+        for outcome, retrying in judged
+    ]
 
 
 def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:
