@@ -14,8 +14,8 @@ SOURCE = IMAGES / "controller"
 NAME = "inference-controller:current"
 PACKAGES = (
     *("python3", "python3-venv", "openssh-client", "rsync", "git", "make", "docker-cli", "ca-certificates", "curl"),
-    # Never started: the tests ask systemd-analyze of schedules and units.
-    "systemd",
+    # Never started: the tests ask systemd-analyze of schedules and units, and HAProxy of its configuration.
+    *("systemd", "haproxy"),
 )
 CORES = {path.stem.removeprefix("core-"): path for path in sorted(SOURCE.glob("core-*.txt"))}
 """The newer versions of ansible-core that are tested: each is one file, and the list stands nowhere else."""

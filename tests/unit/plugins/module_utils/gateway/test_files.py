@@ -223,7 +223,7 @@ def test_a_server_whose_port_has_changed_begins_anew(
     assert set(lines) <= set(STATES.splitlines())
 
 
-@pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy here: the scenario gateway asks both versions")
+@pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy here: the controllers' container has one")
 @pytest.mark.parametrize("changes", [{}, {"affinity": "prefix"}, {"anonymous": True, "clients": ["192.0.2.1"]}])
 def test_haproxy_takes_it(
     tmp_path: Path, settings: dict[str, Any], replicas: list[Replica], changes: dict[str, Any]
