@@ -60,7 +60,7 @@ def test_saturation_is_no_fault(deb12: Node) -> None:
     untouched(deb12, f"200 sequences at once for {SATURATED / 60:g} min", began, said)
     # Clients that were answered together ask together: an engine that is faster than its own HTTP server is nearly
     # empty between two such waves. That it is full in them is what makes the probe wait.
-    assert statistics.quantiles(seen, n=10)[-1] >= 128, seen
+    assert statistics.quantiles(seen, n=10)[-1] >= 128 and statistics.median(seen) >= 32, seen
     assert deb12.engine_pid() == pid
     assert len(steps(deb12)) == before
     assert RECORDS[-1].lost == RECORDS[-1].refused == 0
