@@ -59,9 +59,12 @@ from ansible_collections.baremetal.inference.plugins.module_utils import node_li
 from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, removal, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import (
     AGENT_UNIT,
+    METRICS_TEMPLATE,
     RECOVERY_DISPATCH,
     RECOVERY_PATH,
+    RECOVERY_TEMPLATE,
     Paths,
+    unit_name,
 )
 
 STAYING = (Path("/"), Path("/mnt"), Path("/srv"), Path("/var"), Path("/var/lib"), Path("/opt"), Path("/home"))
@@ -69,7 +72,7 @@ STAYING = (Path("/"), Path("/mnt"), Path("/srv"), Path("/var"), Path("/var/lib")
 
 
 def remove_units(paths: Paths, *, check: bool) -> list[Path]:
-    """Stop agent and recovery, and remove their units. Returns these. Raises SystemdError and OSError."""
+    """Stop agent and recovery; remove their units, and slices. Returns the units. Raises SystemdError and OSError."""
     units = [paths.agent_unit, *paths.recovery_units.values()]
     there = [path for path in units if path.exists()]
     if check:
@@ -82,7 +85,18 @@ def remove_units(paths: Paths, *, check: bool) -> list[Path]:
         path.unlink()
     if there:
         systemd.systemctl("daemon-reload")
+        for template in (unit_name(""), METRICS_TEMPLATE, RECOVERY_TEMPLATE):
+            removal.stop(slice_of(template), installed=False)
     return there
+
+
+def slice_of(template: str) -> str:
+    r"""The slice that systemd makes for a template's instances, and keeps without them until the next boot.
+
+    Source: systemd.slice(5); in its name, a hyphen would stand for a slice within another: \x2d.
+    """
+    name = template.partition("@")[0].replace("-", r"\x2d")
+    return f"system-{name}.slice"
 
 
 def remove_directories(wanted: list[Path], *, check: bool) -> list[Path]:
