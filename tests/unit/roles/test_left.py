@@ -97,7 +97,7 @@ class Site:
         play = {"name": "Look", "hosts": "two", "tasks": [{"name": "Look", "ansible.builtin.include_role": include}]}
         return self.run([play], seen=kind.tells(found))
 
-    def leave(self, kind: Kind, found: dict[str, Any], **extra: str) -> tuple[bool, str]:
+    def leave(self, kind: Kind, found: dict[str, Any], **extra: Any) -> tuple[bool, str]:
         return self.run(decommission(), extra=extra, seen=kind.tells(found))
 
     def calls(self, *modules: str) -> list[tuple[str, str, bool]]:
@@ -188,6 +188,60 @@ def test_one_that_was_a_gateway_is_taken_out_and_nobody_else(site: Site) -> None
     (firewall,) = site.stage.calls(module="firewall")
     assert {"gateway", "gateway metrics", "floating address"}.isdisjoint(rule["name"] for rule in firewall["allow"])
     assert "packages and certificates stay" in said
+
+
+KEEPALIVED = """\
+# Managed by Ansible, role baremetal.inference.gateway: changes made here are lost.
+vrrp_instance gateway {
+    unicast_peer {
+        192.0.2.8
+        192.0.2.9
+    }
+    virtual_ipaddress {
+        192.0.2.10/24
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "keepalived", "opened"),
+    [
+        (None, "", {"gateway": ("8099", ["192.0.2.7"])}),
+        ({"port": 8000, "clients": []}, "", {"gateway": ("8000", None)}),
+        (
+            {"port": 8000, "clients": ["192.0.2.5"]},
+            KEEPALIVED,
+            {"gateway": ("8000", ["192.0.2.5"]), "floating address": ("None", ["192.0.2.8", "192.0.2.9"])},
+        ),
+        ({}, KEEPALIVED.replace("Ansible", "hand"), {"gateway": ("8099", ["192.0.2.7"])}),
+    ],
+    ids=["nothing", "pending", "floating", "somebody else's keepalived"],
+)
+def test_a_gateway_stays_open_where_it_is_reached(
+    site: Site, kept: dict[str, Any] | None, keepalived: str, opened: dict[str, Any]
+) -> None:
+    """It had watched the fleet; what the inventory says of the gateway by now is for site.yml."""
+    state, config = site.stage.home / "gateway.json", site.stage.home / "keepalived.conf"
+    if kept is not None:
+        state.write_text(json.dumps({"settings": kept}))
+    if keepalived:
+        config.write_text(keepalived)
+    said = {"gateway_port": 8099, "gateway_clients": ["192.0.2.7"], "gateway_floating_peers": ["192.0.2.3"]}
+    own = {"__gateway_state": str(state), "__gateway_floating_config": str(config)}
+    done, output = site.leave(MONITORING, MONITORING.found, monitoring="one", confirm="one", **said, **own)
+    assert done, output
+    (firewall,) = site.stage.calls(module="firewall")
+    rules = {rule["name"]: (str(rule.get("port")), rule.get("sources")) for rule in firewall["allow"]}
+    assert {name: rules[name] for name in ("gateway", "floating address") if name in rules} == opened
+
+
+def test_what_a_gateway_runs_by_is_read_or_nothing_changes(site: Site) -> None:
+    """A file that cannot be read is no fresh gateway."""
+    (site.stage.home / "gateway.json").mkdir()
+    state = str(site.stage.home / "gateway.json")
+    done, said = site.leave(MONITORING, NOTHING, monitoring="one", confirm="one", __gateway_state=state)
+    assert not done and site.calls("firewall") == [], said
 
 
 def test_the_firewall_of_a_host_that_is_none_of_ours_any_more_is_left_alone(site: Site) -> None:
