@@ -85,8 +85,13 @@ def remove_units(paths: Paths, *, check: bool) -> list[Path]:
         path.unlink()
     if there:
         systemd.systemctl("daemon-reload")
-        for template in (unit_name(""), METRICS_TEMPLATE, RECOVERY_TEMPLATE):
-            removal.stop(slice_of(template), installed=False)
+    templates = [METRICS_TEMPLATE, RECOVERY_TEMPLATE]
+    # An engine of somebody else would stop with its slice.
+    states = ",".join(sorted({*systemd.RUNNING, "deactivating"}))
+    if not systemd.systemctl("list-units", "--plain", "--no-legend", f"--state={states}", unit_name("*")).strip():
+        templates.append(unit_name(""))
+    for template in templates:
+        removal.stop(slice_of(template), installed=False)
     return there
 
 
@@ -117,6 +122,8 @@ def main() -> None:
     paths, check = Paths(), module.check_mode
     keep, also = ([Path(each) for each in module.params[key]] for key in ("keep", "also"))
     try:
+        if not check:
+            removal.refuse_instances(paths)
         found = remove_units(paths, check=check)
         found += removal.remove_node_traces(paths, keep, check=check)
         tool = node_library.plan(cli.__name__, paths.library, paths.command, present=False)

@@ -137,15 +137,17 @@ def node_traces(paths: Paths) -> list[Path]:
     return [path for path in found if path.exists()]
 
 
+def refuse_instances(paths: Paths) -> None:
+    """Raise ValueError while an instance is left: what it runs by must not vanish below it."""
+    if there := releases.names(paths):
+        raise ValueError(f"{', '.join(there)} must leave the node first")
+
+
 def remove_node_traces(paths: Paths, keep: Sequence[Path] = (), *, check: bool) -> list[Path]:
     """Remove them, but for what is to be kept below them. Returns what goes. Raises SystemdError and OSError.
 
-    The lock of the run that asks for it goes as well, and is no change. Refuses with ValueError while an instance is
-    left: what it runs by must not vanish below it.
+    The lock of the run that asks for it goes as well, and is no change.
     """
-    there = releases.names(paths)
-    if there and not check:
-        raise ValueError(f"{', '.join(there)} must leave the node first")
     own = [*keep, paths.lock, paths.lock_guard]
     going = [path for path in node_traces(paths) if not _only(path, own)]
     if check:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -36,22 +37,41 @@ from ansible_collections.baremetal.inference.plugins.modules import (
 RunModule = Callable[..., dict[str, Any]]
 
 
+class Manager:
+    """A systemd that knows a node's unit files, and what else is active."""
+
+    def __init__(self, units: Path) -> None:
+        self.units = units
+        self.active: set[str] = set()
+        self.told: list[str] = []
+
+    def systemctl(self, *words: str) -> str:
+        if words[0] == "list-units":
+            return "".join(f"{unit} loaded active running\n" for unit in fnmatch.filter(self.active, words[-1]))
+        self.told.append(" ".join(words))
+        return ""
+
+    def show(self, units: Iterable[str], _properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        there = {path.name for path in self.units.glob("*")} | self.active
+        return {unit: {"ActiveState": "active" if unit in there else "inactive"} for unit in units}
+
+
 @pytest.fixture
-def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Manager:
+    manager = Manager(Paths(tmp_path).units)
+    for name in ("systemctl", "show"):
+        monkeypatch.setattr(systemd, name, getattr(manager, name))
+    return manager
+
+
+@pytest.fixture
+def paths(tmp_path: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch) -> Paths:
     """A node with one instance that is started, and one that is not."""
     paths = Paths(tmp_path)
     for module in (engine_removal, engine_facts, node_removal, model_removal):
         monkeypatch.setattr(module, "Paths", lambda: paths)
     monkeypatch.setattr(engine_removal, "Docker", lambda: Docker(tmp_path / "docker.sock"))
     monkeypatch.setattr(removal, "FORGET_SECONDS", 0)
-    monkeypatch.setattr(systemd, "systemctl", lambda *_words: "")
-
-    def show(units: Iterable[str], _properties: Iterable[str]) -> dict[str, dict[str, str]]:
-        return {
-            unit: {"ActiveState": "active" if paths.units.joinpath(unit).exists() else "inactive"} for unit in units
-        }
-
-    monkeypatch.setattr(systemd, "show", show)
     for number, name in enumerate(("main", "other")):
         stored = StoredModel(f"/mnt/models/{name}/ab12cd34ef56", "ab12cd34ef56")
         instance = Instance(name=name, model=f"{name}-model", port=5005 + number, accelerator="cpu")
@@ -102,9 +122,27 @@ def test_its_container_and_image_go_with_it(
     assert asked == [{"vllm@sha256:1"}]
 
 
-def test_a_node_goes_only_without_instances(paths: Paths, run_module: RunModule) -> None:
+def test_a_node_goes_only_without_instances(paths: Paths, manager: Manager, run_module: RunModule) -> None:
     assert "main, other must leave the node first" in run_module(node_removal)["msg"]
+    assert manager.told == []
     assert run_module(node_removal, check=True)["changed"] is True
+
+
+@pytest.mark.parametrize(
+    ("others", "stopped"),
+    [
+        ([], ["vllm", r"inference\x2dmetrics", r"inference\x2drecovery"]),
+        (["vllm@theirs.service"], [r"inference\x2dmetrics"]),
+    ],
+)
+def test_slices_go_but_for_one_in_use(
+    paths: Paths, manager: Manager, run_module: RunModule, others: list[str], stopped: list[str]
+) -> None:
+    run_module(engine_removal, names=["main", "other"])
+    manager.told.clear()
+    manager.active = {f"system-{name}.slice" for name in ("vllm", *stopped)} | set(others)
+    run_module(node_removal)
+    assert {line for line in manager.told if "slice" in line} == {f"stop system-{name}.slice" for name in stopped}
 
 
 def test_the_rest_of_a_node_goes(paths: Paths, run_module: RunModule) -> None:

@@ -38,6 +38,11 @@ def test_a_gateway_whose_haproxy_is_dead_says_so(
     assert run_module(gateway_servers, name="main", host="a", seconds=0)["silent"] == ""
 
 
+def test_a_gateway_is_asked_less_often_the_longer_it_takes() -> None:
+    pauses = [gateway_servers.pause(waited) for waited in (0.0, 10.0, 600.0)]
+    assert pauses == [gateway_servers.POLL_SECONDS, 1.0, gateway_servers.SELDOM_SECONDS]
+
+
 def test_an_engine_that_is_not_fit_has_the_last_word(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
     monkeypatch.setattr(engine_probe.wait, "last_words", lambda paths, name, retrying: f"CUDA error of {name}")
     said = run_module(engine_probe, name="main", release=2)

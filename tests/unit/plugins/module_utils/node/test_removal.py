@@ -104,7 +104,7 @@ def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[t
     for path in (kept, paths.target, paths.state / "manifests.json", metrics, paths.textfiles / "smart.prom"):
         files.write(path, "x")
     with pytest.raises(ValueError, match="main, other must leave the node first"):
-        removal.remove_node_traces(paths, [kept], check=False)
+        removal.refuse_instances(paths)
     for name in ("main", "other"):
         removal.remove(paths, name, check=False)
     wanted = lock.Lock("a", "mira", "admin1", "decommission.yml", drains.format_time(NOW), lock.until(NOW, 300))
