@@ -26,6 +26,9 @@ from .conftest import FakeDocker, FakeProc, stage
 from .engine import Engine
 
 ACTIVE = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "NRestarts": "0", "Job": ""}
+# Seconds until a probe gives up. A test that wants a hang waits for all of it, and an engine that answers
+# must make it on a machine whose cores are all busy.
+LIMIT = 2.0
 
 
 class Unit:
@@ -69,7 +72,7 @@ def unit() -> Unit:
 
 @pytest.fixture
 def one(paths: Paths, unit: Unit, docker: FakeDocker, proc: FakeProc) -> Prober:
-    return Prober(paths, "main", Docker(docker.path), limit=0.5, show=unit.show, proc=proc.root)
+    return Prober(paths, "main", Docker(docker.path), limit=LIMIT, show=unit.show, proc=proc.root)
 
 
 def verdicts(one: Prober, rounds: int = 1) -> list[str]:
@@ -108,7 +111,7 @@ def test_what_an_earlier_agent_knew_counts_for_the_same_start(
     engine.delay, engine.metrics = 60, ""
     for invocation, verdict in (("first", "hung"), ("earlier", "unknown")):
         known = (invocation, health.HUNG)
-        one = Prober(paths, "main", Docker(docker.path), limit=0.5, show=unit.show, known=known)
+        one = Prober(paths, "main", Docker(docker.path), limit=LIMIT, show=unit.show, known=known)
         assert verdicts(one) == [verdict]
 
 
@@ -190,7 +193,7 @@ def test_a_systemd_that_does_not_answer_condemns_nobody(
         return {}
 
     for show in (fails, hangs):
-        assert verdicts(Prober(paths, "main", Docker(docker.path), limit=0.5, show=show)) == ["healthy"]
+        assert verdicts(Prober(paths, "main", Docker(docker.path), limit=LIMIT, show=show)) == ["healthy"]
 
 
 def test_a_damaged_release_is_unknown(one: Prober, paths: Paths) -> None:
