@@ -124,6 +124,9 @@ def main() -> None:
     try:
         if not check:
             removal.refuse_instances(paths)
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    try:
         found = remove_units(paths, check=check)
         found += removal.remove_node_traces(paths, keep, check=check)
         tool = node_library.plan(cli.__name__, paths.library, paths.command, present=False)

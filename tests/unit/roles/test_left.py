@@ -228,15 +228,19 @@ def test_a_gateway_stays_open_where_it_is_reached(
     if keepalived:
         config.write_text(keepalived)
     said = {"gateway_port": 8099, "gateway_clients": ["192.0.2.7"], "gateway_floating_peers": ["192.0.2.3"]}
+    # A mistake in what this run does not use.
+    said |= {"gateway_keys": [{"key": "nameless"}]}
     own = {"__gateway_state": str(state), "__gateway_floating_config": str(config)}
     done, output = site.leave(MONITORING, MONITORING.found, monitoring="one", confirm="one", **said, **own)
     assert done, output
     (firewall,) = site.stage.calls(module="firewall")
     rules = {rule["name"]: (str(rule.get("port")), rule.get("sources")) for rule in firewall["allow"]}
     assert {name: rules[name] for name in ("gateway", "floating address") if name in rules} == opened
+    waits = "one: gateway_clients, gateway_port stays as it was" in output
+    assert waits == ("port" in (kept or {})), output
 
 
-def test_what_a_gateway_runs_by_is_read_or_nothing_changes(site: Site) -> None:
+def test_where_a_gateway_is_reached_is_read_or_its_firewall_stays(site: Site) -> None:
     """A file that cannot be read is no fresh gateway."""
     (site.stage.home / "gateway.json").mkdir()
     state = str(site.stage.home / "gateway.json")
