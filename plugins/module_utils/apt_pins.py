@@ -32,8 +32,11 @@ def held_patterns(name: str) -> list[str]:
 
 
 def preferences(pinned: Sequence[str], version: str, versions: Mapping[str, str] | None = None) -> str:
-    """The text that pins, empty where nothing is pinned; above 1000, so that a downgrade is meant too."""
-    pins = [(" ".join(pinned), version)] if pinned else []
+    """The text that pins, empty where nothing is pinned; above 1000, so that a downgrade is meant too.
+
+    Whatever order the packages come in, it is the same text.
+    """
+    pins = [(" ".join(sorted(pinned)), version)] if pinned else []
     stanzas = [
         f"Package: {packages}\nPin: version {wanted}\nPin-Priority: 1001\n"
         for packages, wanted in [*pins, *sorted((versions or {}).items())]

@@ -131,10 +131,13 @@ def mistakes(
 
 
 def blacklist(packages: list[str]) -> str:
-    """The text that keeps unattended upgrades away, empty for no packages; apt merges the lists of all files."""
+    """The text that keeps unattended upgrades away, empty for no packages; apt merges the lists of all files.
+
+    Sorted: the order means nothing, and Ansible's filters on sets give another one with each run.
+    """
     if not packages:
         return ""
-    items = "".join(f'        "^{expression(package)}$";\n' for package in packages)
+    items = "".join(f'        "^{expression(package)}$";\n' for package in sorted(packages))
     return f"// {HEADER}\nUnattended-Upgrade::Package-Blacklist {{\n{items}}};\n"
 
 

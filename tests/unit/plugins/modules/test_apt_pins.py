@@ -70,6 +70,12 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
     assert node.apply() == {"changed": False, "held": [], "released": [], "diff": []}
 
 
+def test_another_order_of_the_packages_changes_nothing(node: Node) -> None:
+    both = {"packages": ["docker.io", "runc"], "pinned": ["docker.io", "runc"]}
+    assert node.apply(**both)["changed"]
+    assert not node.apply(**{key: found[::-1] for key, found in both.items()})["changed"]
+
+
 def test_everybody_may_read_the_files(node: Node) -> None:
     node.apply()
     assert {stat.S_IMODE((node.etc / name).stat().st_mode) for name in node.files()} == {0o644}
