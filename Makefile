@@ -48,8 +48,10 @@ units: setup ## Unit tests and syntax checks on every supported ansible-core
 molecule: setup ## Molecule scenarios on real nodes (SCENARIO=default for one)
 	@$(IN_VENV) tests/tools/scenarios $(SCENARIO)
 
-test: setup ## Every check that CI runs
-	@$(IN_VENV) tests/tools/test
+test: ## Every check that CI runs
+	@tests/tools/setup checks
+	# What the nodes are made of is a step of its own, beside the first checks.
+	$(IN_VENV) tests/tools/test
 
 test-full: setup ## Everything, SCENARIO=… for one scenario
 	@$(IN_VENV) tests/tools/test --full $(SCENARIO)

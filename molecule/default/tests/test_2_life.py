@@ -23,6 +23,7 @@ def test_docker_comes_and_goes_and_the_engine_stays(node: Node, api_key: str) ->
         assert node.unit("NRestarts") == "0"
 
 
+@pytest.mark.full
 def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: str, tmp_path: Path) -> None:
     pid = deb12.engine_pid()
     predicted, _output = changed_tasks(deb12, tmp_path, "--check", vllm_drain_timeout=31)

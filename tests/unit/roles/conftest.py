@@ -17,23 +17,29 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 
+NOWHERE = "/proc/none"
+"""Where nobody can make a directory."""
+
 Call = dict[str, Any]
 
 
 class Stage:
     """The collection, in which some modules are stand-ins."""
 
-    gone = "ansible_remote_tmp=/proc/none"
+    gone = f"ansible_pipelining=false ansible_remote_tmp={NOWHERE}"
     """A machine whose temporary directory cannot be made counts as one that cannot be reached."""
 
     def __init__(self, home: Path, modules: Iterable[str]) -> None:
         self.home = home
         collection = home / "ansible_collections/baremetal/inference"
-        for part in ("plugins", "roles", "meta", "playbooks"):
+        # What may be written to is copied. The other plugins are linked, for their byte code is there already.
+        for part in ("plugins/action", "roles", "meta", "playbooks"):
             shutil.copytree(ROOT / part, collection / part, ignore=shutil.ignore_patterns("__pycache__"))
-        stand_in = "#!/usr/bin/python\n" + Path(__file__).with_name("stand_in.py").read_text(encoding="utf-8")
+        for path in (ROOT / "plugins").iterdir():
+            if path.name != "action":
+                (collection / "plugins" / path.name).symlink_to(path)
         for name in modules:
-            (collection / f"plugins/modules/{name}.py").write_text(stand_in, encoding="utf-8")
+            shutil.copy(Path(__file__).with_name("stand_in.py"), collection / f"plugins/action/{name}.py")
         self.playbooks = collection / "playbooks"
 
     def run(
@@ -50,10 +56,9 @@ class Stage:
         """
         (self.home / "wanted").write_text(json.dumps({"failures": failures, "seen": seen}))
         (self.home / "calls").write_text("")
-        environment = {"STAND_IN_HOST": "{{ inventory_hostname }}", "STAND_IN_HOME": str(self.home)}
         # Beside those of the collection, so that they find the same files.
         path = self.playbooks / "play.yml"
-        path.write_text(json.dumps([{"gather_facts": False, **play, "environment": environment} for play in plays]))
+        path.write_text(json.dumps([{"gather_facts": False, **play} for play in plays]))
         local = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
         (self.home / "hosts").write_text(f"{hosts}\n[all:vars]\n{local.replace(' ', chr(10))}\n")
         done = subprocess.run(
@@ -65,6 +70,10 @@ class Stage:
                 **os.environ,
                 "ANSIBLE_COLLECTIONS_PATH": str(self.home),
                 "ANSIBLE_LOCAL_TEMP": str(self.home / "tmp"),
+                "STAND_IN_HOME": str(self.home),
+                "STAND_IN_GONE": NOWHERE,
+                # A process for each call, not five.
+                "ANSIBLE_PIPELINING": "1",
             },
             cwd=self.home,
         )

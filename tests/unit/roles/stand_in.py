@@ -1,6 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes the place of a module: notes how it was called, and succeeds, unless told to fail."""
+"""Takes the place of a module: notes how it was called, and succeeds, unless told to fail.
+
+As an action, which Ansible prefers to the module of the same name, it needs no process of its own for each call.
+"""
+
+from __future__ import annotations
 
 import json
 import os
@@ -8,8 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils import basic
-from ansible.module_utils.basic import AnsibleModule
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
 
 ANSWER = {
     "changed": False,
@@ -32,27 +37,27 @@ ANSWER = {
 }
 
 
-def main() -> None:
-    # It takes whatever arguments the real one has.
-    given = basic._load_params()
-    names = [name for name in given if not name.startswith("_ansible")]
-    module = AnsibleModule(argument_spec={name: {"type": "raw"} for name in names}, supports_check_mode=True)
-    name = module._name.rpartition(".")[2]
-    call = {"module": name, "on": os.environ["STAND_IN_HOST"], "check_mode": module.check_mode, **module.params}
-    home = Path(os.environ["STAND_IN_HOME"])
-    with (home / "calls").open("a", encoding="utf-8") as calls:
-        calls.write(json.dumps(call) + "\n")
-    wanted = json.loads((home / "wanted").read_text(encoding="utf-8"))
-    for failure in wanted["failures"]:
-        if failure.items() <= call.items():
-            module.fail_json(msg=f"{name} was told to fail")
-    answer: dict[str, Any] = dict(ANSWER)
-    for asked, seen in wanted["seen"]:
-        if asked.items() <= call.items():
-            answer |= seen
-    time.sleep(answer.pop("sleep", 0))
-    module.exit_json(**answer)
+class ActionModule(ActionBase):
+    """STAND_IN_HOME is the directory of the stage, STAND_IN_GONE the temporary one of a machine that is gone."""
 
-
-if __name__ == "__main__":
-    main()
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        if self.get_shell_option("remote_tmp") == os.environ["STAND_IN_GONE"]:
+            raise AnsibleConnectionFailure("this machine is gone")
+        name = self._task.action.rpartition(".")[2]
+        host = (task_vars or {})["inventory_hostname"]
+        # As what a module gets.
+        given = json.loads(json.dumps(self._task.args))
+        call = {"module": name, "on": host, "check_mode": self._task.check_mode, **given}
+        home = Path(os.environ["STAND_IN_HOME"])
+        with (home / "calls").open("a", encoding="utf-8") as calls:
+            calls.write(json.dumps(call) + "\n")
+        wanted = json.loads((home / "wanted").read_text(encoding="utf-8"))
+        for failure in wanted["failures"]:
+            if failure.items() <= call.items():
+                return {"failed": True, "msg": f"{name} was told to fail"}
+        answer: dict[str, Any] = dict(ANSWER)
+        for asked, seen in wanted["seen"]:
+            if asked.items() <= call.items():
+                answer |= seen
+        time.sleep(answer.pop("sleep", 0))
+        return answer

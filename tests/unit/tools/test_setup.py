@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 NEEDED = (
     *("bash", "env", "dirname", "mkdir", "ln", "sha256sum", "cut", "cat", "touch", "python3", "rm", "sleep", "tail"),
-    *("sort", "grep", "awk"),
+    *("sort", "grep", "awk", "readlink"),
 )
 FOR_TESTS = {
     "qemu-system-x86_64": "qemu-system-x86",
@@ -212,7 +212,9 @@ def test_an_engine_whose_nodes_nobody_reaches_is_refused(machine: Path, system: 
     assert "Docker's system-wide engine" in result.stderr
 
 
-@pytest.mark.parametrize(("mode", "parts"), [("demo", "node engine models registry"), ("all", "all")])
+@pytest.mark.parametrize(
+    ("mode", "parts"), [("demo", "node engine models registry"), ("checks", "controller promtool"), ("all", "all")]
+)
 def test_a_machine_that_has_everything_builds(machine: Path, mode: str, parts: str) -> None:
     become(machine, "root")
     for name in ("mmdebstrap", "ssh", "rsync"):
