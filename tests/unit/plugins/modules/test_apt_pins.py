@@ -71,7 +71,7 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
 
 
 def test_another_order_of_the_packages_changes_nothing(node: Node) -> None:
-    both = {"packages": ["docker.io", "runc"], "pinned": ["docker.io", "runc"]}
+    both: dict[str, Any] = {"packages": ["docker.io", "runc"], "pinned": ["docker.io", "runc"]}
     assert node.apply(**both)["changed"]
     assert not node.apply(**{key: found[::-1] for key, found in both.items()})["changed"]
 
