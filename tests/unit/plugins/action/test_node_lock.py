@@ -1,0 +1,56 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the controller adds to the module node_lock: which process this run is, and that a holder was killed here."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.baremetal.inference.plugins.action import node_lock
+from ansible_collections.baremetal.inference.plugins.module_utils import playbook_process
+
+GIVEN = {"playbook": "update-model.yml", "run_id": "run2"}
+HOLDER = {**GIVEN, "run_id": "run1", "process": "its process"}
+HELD = {"failed": True, "msg": "run1 has it", "holder": HOLDER}
+TAKEN = {"changed": True}
+
+
+def locked(
+    monkeypatch: pytest.MonkeyPatch, said: list[dict[str, Any]], ended: bool
+) -> tuple[Any, list[dict[str, Any]]]:
+    """The action's result where the module says one after the other of these, and how the module was called."""
+    calls: list[dict[str, Any]] = []
+
+    def execute(_self: ActionBase, module_args: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        calls.append(module_args)
+        return said[len(calls) - 1]
+
+    monkeypatch.setattr(ActionBase, "run", lambda *_arguments: {})
+    monkeypatch.setattr(ActionBase, "_execute_module", execute)
+    monkeypatch.setattr(playbook_process, "of_this_run", lambda: "this process")
+    monkeypatch.setattr(playbook_process, "has_ended", lambda process: ended and process == "its process")
+    action: Any = node_lock.ActionModule.__new__(node_lock.ActionModule)
+    action._task = SimpleNamespace(args=GIVEN)
+    return action.run(task_vars={}), calls
+
+
+def test_a_run_says_which_process_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert locked(monkeypatch, [TAKEN], ended=False) == (TAKEN, [{**GIVEN, "process": "this process"}])
+
+
+def test_the_lock_of_a_run_that_was_killed_here_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, calls = locked(monkeypatch, [HELD, TAKEN], ended=True)
+    assert result == TAKEN
+    assert [call.get("take") for call in calls] == [None, "run1"]
+
+
+@pytest.mark.parametrize(
+    ("playbook", "ended"), [("update-model.yml", False), ("maintenance.yml", True)], ids=["alive", "another playbook"]
+)
+def test_another_run_keeps_its_lock(monkeypatch: pytest.MonkeyPatch, playbook: str, ended: bool) -> None:
+    held = {**HELD, "holder": {**HOLDER, "playbook": playbook}}
+    assert locked(monkeypatch, [held], ended)[0] == held
