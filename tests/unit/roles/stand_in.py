@@ -59,5 +59,7 @@ class ActionModule(ActionBase):
         for asked, seen in wanted["seen"]:
             if asked.items() <= call.items():
                 answer |= seen
+        if answer.pop("gone", False):
+            raise AnsibleConnectionFailure("this machine is gone")
         time.sleep(answer.pop("sleep", 0))
         return answer

@@ -272,6 +272,63 @@ def test_an_engine_that_does_not_get_its_share_goes_back(update: Update) -> None
     assert waited == 2 * 260 and waited / 2 > NUMBERS["slow_start_seconds"][1]
 
 
+LOST = ({"module": "gateway_servers", "state": "serving"}, {"gone": True})
+"""A gateway that is lost when the engine has been drained already."""
+
+
+def test_a_gateway_that_is_lost_in_the_middle_leaves_what_has_passed_to_its_clients(update: Update) -> None:
+    """To go back would want that gateway's word, too."""
+    succeeded, output = update.run(seen=[LOST])
+    assert not succeeded and update.steps("a") == THERE and update.steps("b") == []
+    assert (
+        "a, main: Swap | Go no further without a gateway's word: a cannot be reached, or its HAProxy does not answer:"
+        " nobody knows whether it sends requests to main on a again. It stays with its new release."
+    ) in output
+    assert "main on a serves release 2" in output and "could not be put back" not in output
+    assert update.calls("engine_watch", "a") and update.locks_are_back()
+
+
+@pytest.mark.full
+def test_a_gateway_that_is_silent_says_nothing_of_the_release(update: Update) -> None:
+    silent = ({"module": "gateway_servers", "state": "serving"}, {"reached": False, "silent": "refused", "msg": "x"})
+    succeeded, output = update.run(seen=[silent])
+    assert not succeeded and update.steps("a") == THERE and update.steps("b") == []
+    assert "a cannot be reached, or its HAProxy does not answer" in output
+
+
+@pytest.mark.full
+def test_what_goes_back_without_a_gateway_s_word_is_back(update: Update) -> None:
+    succeeded, output = update.run({"module": "engine_probe", "release": 2}, seen=[LOST])
+    assert not succeeded and update.steps("a") == ["drained", "idle", "to 2", "probed", *BACK]
+    assert "main went back to the release that served before" in output and "stays drained" not in output
+
+
+@pytest.mark.full
+def test_a_bridge_without_a_gateway_s_word_replaces_nobody(update: Update) -> None:
+    succeeded, output = update.run(seen=[LOST], __vllm_batches=[[ALONE]])
+    assert not succeeded and "nobody knows whether it sends requests to main_bridge on a again" in output
+    assert update.steps("a") == [*BRIDGED, *UNBRIDGED]
+
+
+@pytest.mark.full
+def test_an_only_replica_goes_back_while_its_clients_are_held(update: Update) -> None:
+    """What it works at then is cut off, for all others would be refused."""
+    seen: list[tuple[Call, Call]] = [
+        ({"module": "engine_drain", "state": "idle"}, {"idle": False, "msg": "1 request runs"}),
+        ({"module": "engine_update_facts"}, {"instances": [{"name": "main", "serving": True}]}),
+    ]
+    # The swap itself cuts nothing off.
+    succeeded, output = update.run(
+        seen=seen,
+        __vllm_facts={"instances": [{**ITEM, "interrupted": True}]},
+        __vllm_batches=[[{"host": "a", **TURN, "alone": True, "drain_seconds": 3}]],
+    )
+    assert not succeeded and "After 3 s, 1 request runs" in output
+    assert update.steps("a")[-4:] == BACK[2:] and "to 2" not in update.steps("a")
+    assert {call["seconds"] for call in update.calls("engine_drain", "a", state="idle")} <= {2, 3}
+    assert "main went back to the release that served before" in output
+
+
 def test_a_drain_is_not_waited_for_longer_than_its_requests_are_held(update: Update) -> None:
     """At the gateways and at the engine together. What does not end is left as it was."""
     never = ({"module": "gateway_servers", "state": "drained"}, {"reached": False, "msg": "3 requests are in flight"})
@@ -470,6 +527,19 @@ def test_what_is_not_swapped_or_overruled_stops_nobody(update: Update, said: dic
     assert len(update.calls("engine_estimate")) == (0 if "vllm_check_fit" in said else 2)
 
 
+def test_what_is_set_for_once_is_written_as_json_is(update: Update) -> None:
+    """Ansible itself cuts it at its blank."""
+    play = {
+        "hosts": "a",
+        "vars_files": ["vars/roles.yml"],
+        "tasks": [{"ansible.builtin.debug": {"msg": "{{ vllm_update_set.main }} is set"}}],
+    }
+    said = update.stage.run([play], "a", "--extra-vars", 'set={"main": "tiny-c"}')
+    assert said[0] and "tiny-c is set" in said[1], said[1]
+    said = update.stage.run([play], "a", "--extra-vars", "set=main:tiny-c")
+    assert not said[0] and "set: found main:tiny-c, must be a model for each of some instances" in said[1], said[1]
+
+
 @pytest.mark.full
 def test_what_is_set_for_once_leaves_the_others_to_the_inventory(update: Update) -> None:
     rendered = [{"name": name, "release": release} for name, release in (("main", 7), ("side", 3))]
@@ -512,6 +582,23 @@ def test_what_fails_behind_its_bridge_goes_back_before_that_ends(update: Update)
     succeeded, output = update.run({"module": "engine_probe", "name": "main", "release": 2}, __vllm_batches=[[ALONE]])
     assert not succeeded and "main went back to the release that served before" in output
     assert update.steps("a") == [*BRIDGED, "drained", "idle", "to 2", "probed", *BACK, *UNBRIDGED]
+
+
+def test_an_only_replica_that_others_take_back_has_a_bridge_then_too(update: Update) -> None:
+    """Its set has passed; another one has not, and all shall go back."""
+    succeeded, output = update.run(
+        {"module": "engine_probe", "name": "side", "release": 6},
+        vllm_update_on_failure="all",
+        vllm_models={"tiny-b": {"golden-prompts": []}},
+        __vllm_facts={"instances": [ITEM, {**ITEM, "name": "side", "origin": 5, "target": 6}]},
+        __vllm_batches=[[ALONE], [{"host": "b", **TURN, "name": "side"}]],
+    )
+    assert not succeeded and "it failed on b" in output
+    assert update.steps("a") == [*BRIDGED, *THERE, *UNBRIDGED, *BRIDGED, *BACK, *UNBRIDGED]
+    assert [call["release"] for call in update.calls("engine_bridge", "a", port=5105)] == [2, 1]
+    asked = [call["models"] for call in update.calls("engine_probe", "a", name="main_bridge")]
+    assert asked == [{"tiny-b": {"golden-prompts": []}}, {}]
+    assert "main went back to the release that served before" in output and update.locks_are_back()
 
 
 @pytest.mark.full
