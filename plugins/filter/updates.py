@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from ansible.errors import AnsibleFilterError
+
 from ansible_collections.baremetal.inference.plugins.module_utils.node.plan_text import refusal
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import with_models
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import models_once, with_models
 from ansible_collections.baremetal.inference.plugins.module_utils.rolling.fitting import misfits
 from ansible_collections.baremetal.inference.plugins.module_utils.rolling.leaving import Wish, leaving
 from ansible_collections.baremetal.inference.plugins.module_utils.rolling.outages import Terms, outages
@@ -47,6 +49,14 @@ def leaving_plan(
     return asdict(leaving(hosts, Wish(instance, model, everything, orphans), allow_downtime=allow_downtime))
 
 
+def set_models(given: object, rest: str = "") -> dict[str, str]:
+    """What shall be set for once. Raises AnsibleFilterError."""
+    try:
+        return models_once(given, rest)
+    except ValueError as error:
+        raise AnsibleFilterError(str(error)) from error
+
+
 def outage_plan(
     hosts: Mapping[str, Mapping[str, Any]],
     sizes: Sequence[str | int],
@@ -66,5 +76,6 @@ class FilterModule:
             "fit_refusal": fit_refusal,
             "leaving_plan": leaving_plan,
             "outage_plan": outage_plan,
+            "set_models": set_models,
             "with_models": with_models,
         }

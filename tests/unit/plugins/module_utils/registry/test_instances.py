@@ -15,6 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.registry.insta
     MAX_GPUS,
     Instance,
     load_instances,
+    models_once,
     needed_entries,
     present_instances,
     served_models,
@@ -122,6 +123,26 @@ def test_another_model_for_once_takes_no_gpu_that_the_others_have() -> None:
     other = [instances[0], {**instances[1], "model": "wide"}, "odd"]
     assert with_models(instances, {"next": "wide", "gone": "big"}) == other
     assert [one.gpus for one in load(other[:2])] == [("0",), ("1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("given", "rest"),
+    [
+        ('{"main":"big","next":"wide"}', ""),
+        ('{"main":', '"big", "next": "wide"}'),
+        ({"main": "big", "next": "wide"}, ""),
+    ],
+)
+def test_what_is_set_for_once_may_have_blanks(given: object, rest: str) -> None:
+    assert models_once(given, rest) == {"main": "big", "next": "wide"}
+
+
+@pytest.mark.parametrize("given", ["main=big", '{"main":', '["main"]', '{"main":1}', ["main"]])
+def test_what_cannot_be_set_for_once_is_told_with_what_can(given: object) -> None:
+    with pytest.raises(ValueError) as refused:
+        models_once(given)
+    assert str(refused.value).startswith(f"set: found {given}, must be a model for each of some instances")
+    assert """-e 'set={"main": "qwen3-8b"}'""" in str(refused.value)
 
 
 VARIANTS: dict[str, Any] = {
