@@ -31,6 +31,12 @@ options:
         is read in the store.
     type: dict
     default: {}
+  gateways:
+    description:
+      - Whether gateways are in front of the engines. They take addresses and API keys from the inventory at once, so
+        that those of an engine that serves must not differ from it. The keys are compared, and never shown.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - baremetal.inference.engine
   - baremetal.inference.registry
@@ -222,9 +228,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils import (
     stored_models,
     variant_store,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.engine_ports import (
+from ansible_collections.baremetal.inference.plugins.module_utils.engine_endpoints import (
     address_problems,
-    port_problems,
+    endpoint_problems,
     running_instances,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine_settings import (
@@ -245,6 +251,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node import (
     plans,
     releases,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.node.environment import API_KEY
 from ansible_collections.baremetal.inference.plugins.module_utils.node.systemd import SystemdError
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
@@ -329,6 +336,7 @@ def main() -> None:
             **ARGUMENTS,
             "facts": {"type": "dict", "default": {}},
             "coming": {"type": "dict", "default": {}},
+            "gateways": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -349,7 +357,9 @@ def main() -> None:
     made = []
     try:
         if not wrong_address:
-            problems += port_problems(instances, settings.address, running_instances(paths))
+            key = settings.environment.get(API_KEY, "")
+            running = running_instances(paths)
+            problems += endpoint_problems(instances, settings.address, key, running, gateways=values["gateways"])
         planner = Planner(module, paths, flags, settings)
         for instance in instances:
             entry = registry.entries[instance.model]

@@ -11,7 +11,7 @@ short_description: Check what the engines of a node shall be, before anything ch
 version_added: 0.1.0
 description:
   - Checks the instances and the registry, the GPUs that instances ask for, what every container shares, the addresses
-    and ports that engines would listen on, and the disk that the image needs.
+    and ports that engines would listen on, what engines that serve are reached by, and the disk that the image needs.
   - The registry's engine flags are checked by the catalogue of the engine's version, or by the nearest that there is.
     What works but is deprecated, or is not known for sure, is warned of.
   - Fails with every mistake at once. Reads only.
@@ -63,6 +63,12 @@ options:
     description: The same for values that must never be shown.
     type: dict
     default: {}
+  gateways:
+    description:
+      - Whether gateways are in front of the engines. They take addresses and API keys from the inventory at once, so
+        that those of an engine that serves must not differ from it. The keys are compared, and never shown.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - baremetal.inference.registry
   - baremetal.inference.attributes
@@ -113,9 +119,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.engine_ports import (
+from ansible_collections.baremetal.inference.plugins.module_utils.engine_endpoints import (
     address_problems,
-    port_problems,
+    endpoint_problems,
     running_instances,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine_settings import (
@@ -125,6 +131,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine_setting
 from ansible_collections.baremetal.inference.plugins.module_utils.engine_version import find
 from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
 from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.node.environment import API_KEY
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
 from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
@@ -187,6 +194,7 @@ def main() -> None:
             "settings": {"type": "dict", "required": True},
             "environment": {"type": "dict", "default": {}},
             "secret_environment": {"type": "dict", "default": {}, "no_log": True},
+            "gateways": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
@@ -207,7 +215,10 @@ def main() -> None:
         present = [instance for instance in instances if instance.state == "present"]
         problems += gpu_problems(values["instances"], registry, values["gpus"])
         if not wrong_address:
-            problems += port_problems(present, values["address"], running_instances(Paths()))
+            key = str({**values["environment"], **values["secret_environment"]}.get(API_KEY, ""))
+            problems += endpoint_problems(
+                present, values["address"], key, running_instances(Paths()), gateways=values["gateways"]
+            )
         if values["cdi_problem"]:
             problems += cdi_problems(present, values["cdi_problem"])
     except InputError as error:

@@ -53,6 +53,24 @@ options:
         starts nothing and reads no weights, but takes some seconds.
     type: bool
     default: false
+  ports:
+    description:
+      - The port of each instance by the inventory, which gateways go by from the end of the update on. What runs, and
+        what shall run, is compared with it, but for instances that are not named here.
+    type: dict
+    default: {}
+  address:
+    description: The address of all of them by the inventory.
+    type: str
+    default: 127.0.0.1
+  api_key:
+    description: Their key by the inventory. It is compared, and never shown.
+    type: str
+    default: ""
+  gateways:
+    description: Whether there are gateways. Without any, only the port is compared.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -127,8 +145,15 @@ instances:
         problem:
           description: Why there can be none; empty where there can.
           type: str
+    keyed:
+      description: Whether the target is due, and wants a key of its clients.
+      type: bool
     problems:
       description: Why it cannot run the target.
+      type: list
+      elements: str
+    moved:
+      description: Why gateways that go by the inventory would not reach what runs.
       type: list
       elements: str
 """
@@ -139,7 +164,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import commands, engine_config
+from ansible_collections.baremetal.inference.plugins.module_utils import commands, engine_config, engine_endpoints
 from ansible_collections.baremetal.inference.plugins.module_utils.node import (
     beside,
     bridges,
@@ -172,6 +197,7 @@ class Facts:
         self.docker = docker
         self.given = given
         self.now = now
+        self.running = engine_endpoints.running_instances(paths) if given["ports"] else {}
 
     def of(self, name: str) -> dict[str, Any]:
         """How one instance stands. Raises SystemdError, OSError, and ValueError where its state is damaged."""
@@ -185,6 +211,10 @@ class Facts:
         model, runs, problems = self.check(name, target)
         known = history.last(self.paths, name, target) if target else None
         due = target is not None and (active != target or interrupted)
+        asked = self.asked(name)
+        comes = self.endpoint(name, target) if due and target else None
+        if target and comes and asked and not problems:
+            problems = self.unreached(name, target, comes, asked)
         # What check mode only knows of cannot be shown to the engine.
         if self.given["ask_engine"] and due and target and not problems and not known and runs:
             problems = self.refused(name, target)
@@ -201,7 +231,9 @@ class Facts:
             "drained_by": drain.owner if drain else "",
             "drained_until": (drain.until or "") if drain else "",
             "bridge": self.bridge(name, origin, target if due and not problems else None),
+            "keyed": comes is not None and comes.key != "",
             "problems": problems,
+            "moved": self.moved(name, asked) if asked else [],
         }
 
     def bridge(self, name: str, origin: int | None, target: int | None) -> dict[str, Any]:
@@ -251,6 +283,45 @@ class Facts:
         runs = f"{release.model} {release.revision} {release.image}"
         return release.model, runs, [f"{name}: {problem}" for problem in missing]
 
+    def asked(self, name: str) -> engine_endpoints.Endpoint | None:
+        """What an instance is reached by, as the inventory has it; None where nothing is said of it."""
+        if name not in self.given["ports"]:
+            return None
+        return engine_endpoints.Endpoint(self.given["address"], int(self.given["ports"][name]), self.given["api_key"])
+
+    def endpoint(self, name: str, target: int) -> engine_endpoints.Endpoint | None:
+        """What the target is reached by; None where its release is damaged, which check() tells. Raises OSError."""
+        if target not in releases.numbers(self.paths, name):
+            # In check mode, it would have been staged as the inventory has it.
+            return self.asked(name)
+        try:
+            return engine_endpoints.endpoint(self.paths, name, target)
+        except releases.ReleaseError:
+            return None
+
+    def unreached(
+        self, name: str, target: int, comes: engine_endpoints.Endpoint, asked: engine_endpoints.Endpoint
+    ) -> list[str]:
+        """Why nobody would reach the target. Raises ValueError where the inventory's address is none."""
+        words = {
+            engine_endpoints.PORT: f"port {comes.port}, and not {asked.port}",
+            engine_endpoints.ADDRESS: f"address {comes.address}, and not {asked.address}",
+            engine_endpoints.KEY: "another key (vllm_api_key)",
+        }
+        found = engine_endpoints.differing(comes, asked, gateways=self.given["gateways"])
+        if not found:
+            return []
+        return [
+            f"{name}: release {target} has {'; '.join(words[what] for what in found)}: who goes by the inventory would"
+            " not reach it. Go back to another release; or have the inventory ask for the model, image and flags of"
+            " this one, and run update-model.yml, which makes a release of them that can be reached"
+        ]
+
+    def moved(self, name: str, asked: engine_endpoints.Endpoint) -> list[str]:
+        """Why nobody would reach what runs. Raises ValueError where the inventory's address is none."""
+        serves = self.running.get(name)
+        return [str(found) for found in engine_endpoints.moved(name, serves, asked, gateways=self.given["gateways"])]
+
     def unstaged(self, name: str) -> dict[str, Any]:
         """What check mode knows of a target that was not staged."""
         return {item["name"]: item for item in self.given["unstaged"]}.get(name, {})
@@ -294,11 +365,15 @@ def main() -> None:
             "release": {"type": "int"},
             "unstaged": {"type": "list", "elements": "dict", "default": []},
             "ask_engine": {"type": "bool", "default": False},
+            "ports": {"type": "dict", "default": {}},
+            "address": {"type": "str", "default": "127.0.0.1"},
+            "api_key": {"type": "str", "default": "", "no_log": True},
+            "gateways": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
-    facts = Facts(Paths(), Docker(), module.params, datetime.now(UTC), module.check_mode)
     try:
+        facts = Facts(Paths(), Docker(), module.params, datetime.now(UTC), module.check_mode)
         module.exit_json(changed=False, instances=[facts.of(name) for name in module.params["names"]])
     except (releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))

@@ -86,6 +86,10 @@ bridge_known:
   description: Whether the gateway has a server for the engine that may stand in for the instance of O(host).
   returned: success
   type: bool
+keyed:
+  description: Whether the gateway sends the engines of the replica set a key.
+  returned: success
+  type: bool
 up:
   description:
     - The hosts of the replica set that the gateway sends requests to. An engine that stands in for another during an
@@ -121,6 +125,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime, servers
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONTROL_SOCKET
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import SET
+from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
 
 POLL_SECONDS = 0.3
@@ -136,6 +142,15 @@ BETWEEN_LOOKS = 1.2
 first look has asked it by the second."""
 
 CONFIG = Path("/etc/haproxy/haproxy.cfg")
+
+
+ENGINE_KEYS = Path("/etc/haproxy/engines.map")
+"""The key behind each backend."""
+
+
+def sends_key(name: str) -> bool:
+    """Whether this gateway sends the engines of a replica set a key. Raises OSError."""
+    return any(line.startswith(f"{SET}{name} ") for line in (files.text(ENGINE_KEYS) or "").splitlines())
 
 
 def hold_seconds() -> int:
@@ -215,7 +230,7 @@ def main() -> None:
                 break
             time.sleep(BETWEEN_LOOKS if looks else pause(time.monotonic() - began))
     try:
-        held = hold_seconds()
+        held, keyed = hold_seconds(), sends_key(given["name"])
     except OSError as error:
         module.fail_json(msg=f"this gateway cannot be looked at: {error}: run site.yml")
     module.exit_json(
@@ -227,6 +242,7 @@ def main() -> None:
         silent=silent,
         known=bool(seen.now),
         bridge_known=seen.bridge,
+        keyed=keyed,
         up=seen.up,
         hold_seconds=held,
         requests=sum(server.requests for server in seen.now),

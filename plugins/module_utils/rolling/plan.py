@@ -54,7 +54,7 @@ def plan(
     """The plan for all hosts of a run.
 
     Each host has `instances`, as the module engine_update_facts returns them; `gateways`, what gateway_servers saw of
-    each of them at each gateway, with `name`, `up`, `known`, `silent`, `bridge_known` and `hold_seconds`; and
+    each of them at each gateway, with `name`, `up`, `known`, `silent`, `bridge_known`, `keyed` and `hold_seconds`; and
     `unreachable`, the gateways that could not be asked.
     """
     made = Plan()
@@ -70,6 +70,10 @@ def plan(
     due = {key: item for key, item in chosen.items() if item["due"] or item["problems"] or item["bridge"]["left"]}
     seen = [gateway for facts in hosts.values() for gateway in facts["gateways"]]
     made.problems += [f"{key.host}: {problem}" for key, item in due.items() for problem in item["problems"]]
+    # At the end, gateways are told of all, whatever was chosen.
+    made.problems += [
+        f"{host}: {problem}" for host, items in known.items() for item in items.values() for problem in item["moved"]
+    ]
     made.problems += _left_behind(known, chosen)
     made.problems += [words for key, item in due.items() if (words := _in_the_way(key, item, hosts))]
     if choice.release:
@@ -185,6 +189,12 @@ def _in_the_way(key: Due, item: Mapping[str, Any], hosts: Mapping[str, Mapping[s
     strangers = [gateway["gateway"] for gateway in gateways if not gateway["known"] and not gateway["silent"]]
     if strangers:
         return f"{key.name} on {key.host} is not known to {', '.join(strangers)}: run site.yml, which tells gateways"
+    keyless = [gateway["gateway"] for gateway in gateways if gateway["known"] and not gateway["keyed"]]
+    if item["keyed"] and keyless:
+        return (
+            f"{key.name} on {key.host} would want a key, which {', '.join(keyless)} does not send yet: run site.yml,"
+            " which tells gateways"
+        )
     return ""
 
 

@@ -222,8 +222,25 @@ def test_leaving_keeps_the_lock_of_what_was_cut_off_as_well(update: Update, adop
     assert update.steps("a")[-1] == "undrained" and update.locks_are_back() == (not adopted)
 
 
-SAID = {"name": "main", "gateway": "a", "known": True, "silent": "", "bridge_known": True, "hold_seconds": 120}
-DUE = {"due": True, "problems": [], "runs": "", "serving": True, "load_seconds": 1.0, "drained_until": ""}
+SAID = {
+    "name": "main",
+    "gateway": "a",
+    "known": True,
+    "silent": "",
+    "bridge_known": True,
+    "keyed": False,
+    "hold_seconds": 120,
+}
+DUE = {
+    "due": True,
+    "problems": [],
+    "moved": [],
+    "keyed": False,
+    "runs": "",
+    "serving": True,
+    "load_seconds": 1.0,
+    "drained_until": "",
+}
 WAY = "gone: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no client can use it"
 
 
@@ -237,9 +254,14 @@ def test_an_update_without_a_gateway_s_word_tells_the_way_round(update: Update) 
         ],
         vllm_update_gateways=["a", "gone"],
         __vllm_stage={"releases": []},
+        vllm_address="192.0.2.11",
+        vllm_api_key="key-of-today",
     )
     assert not succeeded and f"This update cannot begin. No engine was touched. - {WAY}" in output, output
     assert """-e '{"vllm_update_gateways": ["a"]}'""" in output
+    # What it compares with what runs is what the gateways will be told.
+    asked = {"ports": {"main": 5005}, "address": "192.0.2.11", "api_key": "key-of-today", "gateways": True}
+    assert all(asked.items() <= call.items() for call in update.calls("engine_update_facts"))
 
 
 @pytest.mark.full

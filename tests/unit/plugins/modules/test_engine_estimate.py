@@ -146,6 +146,21 @@ def test_a_model_in_the_store(node: Node, config: dict[str, Any], write_safetens
     assert node.files() == before
 
 
+def test_what_a_serving_engine_is_reached_by_stays(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
+) -> None:
+    directory = node.publish("ab12cd34ef56", config, write_safetensors)
+    catalog = {"llama": {"path": str(directory), "revision": "ab12cd34ef56"}}
+    node.call(engine_release, catalog=catalog, secret_environment={"VLLM_API_KEY": "key-of-before"})
+    releases.activate(node.paths, "main", 1)
+    node.running.add("vllm@main.service")
+    assert node.call()["problems"] == []
+    result = node.call(gateways=True)
+    (problem,) = result["problems"]
+    assert (problem["key"], problem["value"], result["ok"]) == ("instance main: vllm_api_key", None, False)
+    assert "is not the one that it serves with" in result["text"] and "key-of-before" not in json.dumps(result)
+
+
 def test_a_source_on_the_node(node: Node, config: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "source/config.json").write_text(json.dumps(config))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
+from ansible_collections.baremetal.inference.plugins.module_utils.engine_endpoints import Endpoint
 from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
@@ -68,6 +70,29 @@ def test_every_mistake_at_once(plan: Plan) -> None:
     assert len(result["problems"]) == 4
     assert result["msg"].startswith("Nothing was changed. To correct:")
     assert "- models.a: dtypee: 'half': is neither" in result["msg"]
+
+
+@pytest.mark.parametrize("known_by", ["environment", "secret_environment"])
+def test_what_a_serving_engine_is_reached_by_stays(plan: Plan, monkeypatch: pytest.MonkeyPatch, known_by: str) -> None:
+    serving = {"main": Endpoint("127.0.0.2", 5006, "key-of-before")}
+    monkeypatch.setattr(engine_plan, "running_instances", lambda paths: serving)
+    given: dict[str, Any] = {
+        "models": {"a": {"model": "/m"}},
+        "instances": [{"name": "main", "model": "a", "port": 5005, "accelerator": "cpu"}],
+        known_by: {"VLLM_API_KEY": "key-of-today"},
+    }
+    result, _warnings = plan(**given, gateways=True)
+    found = [line.partition(" is not the one ")[0] for line in result["problems"]]
+    assert found == [
+        "instance main: port: 5005:",
+        "instance main: address: '127.0.0.1':",
+        "instance main: vllm_api_key:",
+    ]
+    assert "key-of-before" not in json.dumps(result)
+    assert "key-of-today" not in json.dumps({**result, "invocation": ""})
+    assert [line for line in plan(**given)[0]["problems"] if "is not the one" in line] == result["problems"][:1]
+    serving["main"] = Endpoint("127.0.0.1", 5005, "key-of-today")
+    assert "problems" not in plan(**given, gateways=True)[0]
 
 
 def test_another_version_than_any_catalogues_is_named(plan: Plan) -> None:

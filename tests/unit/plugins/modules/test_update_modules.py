@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import loading, pace
+from ansible_collections.baremetal.inference.plugins.module_utils.node import history, loading, pace, releases, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
 from ansible_collections.baremetal.inference.plugins.modules import (
     engine_counter_facts,
     engine_probe,
@@ -35,7 +38,14 @@ def test_a_gateway_whose_haproxy_is_dead_says_so(
     assert said["silent"].startswith("HAProxy does not answer: ") and not said["known"] and not said["reached"]
     assert said["hold_seconds"] == 90
     monkeypatch.setattr(gateway_servers, "look", lambda given: gateway_servers.Seen())
-    assert run_module(gateway_servers, name="main", host="a", seconds=0)["silent"] == ""
+    monkeypatch.setattr(gateway_servers, "ENGINE_KEYS", tmp_path / "engines.map")
+    said = run_module(gateway_servers, name="main", host="a", seconds=0)
+    assert (said["silent"], said["keyed"]) == ("", False)
+    (tmp_path / "engines.map").write_text("set_main-2 key-of-another\n")
+    assert not run_module(gateway_servers, name="main", host="a", seconds=0)["keyed"]
+    (tmp_path / "engines.map").write_text("set_main-2 key-of-another\nset_main key-of-today\n")
+    said = run_module(gateway_servers, name="main", host="a", seconds=0)
+    assert said["keyed"] and "key-of" not in json.dumps(said)
 
 
 def test_a_gateway_is_asked_less_often_the_longer_it_takes() -> None:
@@ -93,7 +103,16 @@ def test_an_engine_that_is_slow_for_its_clients_fails_the_watch(
 
 
 def given(check: bool, *unstaged: dict[str, Any], paths: Paths) -> engine_update_facts.Facts:
-    values = {"unstaged": list(unstaged), "targets": {"main": 2}, "rollback": False, "ask_engine": True}
+    values = {
+        "unstaged": list(unstaged),
+        "targets": {"main": 2},
+        "rollback": False,
+        "ask_engine": True,
+        "ports": {"main": 5005},
+        "address": "127.0.0.1",
+        "api_key": "key-of-today",
+        "gateways": True,
+    }
     return engine_update_facts.Facts(paths, None, values, None, check)  # type: ignore[arg-type]
 
 
@@ -107,6 +126,8 @@ def test_check_mode_knows_the_model_of_what_it_did_not_stage(tmp_path: Path, mon
     monkeypatch.setattr(engine_update_facts.Facts, "load_seconds", lambda *asked: None)
     found = facts.of("main")
     assert (found["model"], found["target"], found["due"], found["problems"]) == ("tiny-b", 2, True, [])
+    # It would have been staged as the inventory has it.
+    assert found["keyed"] and found["moved"] == []
 
 
 def test_how_long_another_model_may_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,3 +149,81 @@ def test_how_long_another_model_may_load(tmp_path: Path, monkeypatch: pytest.Mon
     assert check.load_seconds("main", 1, 9) == 360.0
     # It is not fetched yet.
     assert check.load_seconds("main", 1, 4) == 40.0
+
+
+BEFORE, TODAY = "key-of-before", "key-of-today"
+
+
+@pytest.fixture
+def rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> Callable[..., dict[str, Any]]:
+    """A node that runs its second release, and has served with its first: what a rollback to that one says."""
+    paths = Paths(tmp_path)
+    monkeypatch.setattr(engine_update_facts, "Paths", lambda: paths)
+    monkeypatch.setattr(engine_update_facts.prepare, "missing", lambda release, docker: [])
+    monkeypatch.setattr(loading, "seconds", lambda name: 40.0)
+    monkeypatch.setattr(systemd, "active_state", lambda unit: "active")
+
+    def keep(number: int, port: int, address: str, key: str) -> None:
+        settings = Settings(address=address, environment={"VLLM_API_KEY": key} if key else {})
+        made = render(
+            Instance("main", f"tiny-{number}", port), [], StoredModel("/m", "r"), "i", settings, number=number
+        )
+        releases.stage(paths, "main", made.release.id, lambda _number: made, pytest.fail)
+        history.add(paths, "main", history.Served(number, "2026-11-21T03:00:00Z"))
+
+    def call(first: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
+        second: dict[str, Any] = {"port": 5005, "address": "192.0.2.11", "key": TODAY}
+        keep(1, **{**second, **(first or {})})
+        keep(2, **second)
+        releases.activate(paths, "main", 2)
+        asked = {"ports": {"main": 5005}, "address": "192.0.2.11", "api_key": TODAY, "gateways": True, **given}
+        result = run_module(engine_update_facts, names=["main"], rollback=True, **asked)
+        assert BEFORE not in json.dumps(result) and TODAY not in json.dumps({**result, "invocation": ""})
+        (found,) = result["instances"]
+        assert (found["target"], found["due"]) == (1, True)
+        return dict(found)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ({"port": 5006}, "port 5006, and not 5005:"),
+        ({"address": "127.0.0.1"}, "address 127.0.0.1, and not 192.0.2.11:"),
+        ({"key": BEFORE}, "another key (vllm_api_key):"),
+        (
+            {"port": 5006, "address": "127.0.0.1", "key": BEFORE},
+            "port 5006, and not 5005; address 127.0.0.1, and not 192.0.2.11; another key (vllm_api_key):",
+        ),
+    ],
+)
+def test_no_rollback_to_what_gateways_would_not_reach(
+    rollback: Callable[..., dict[str, Any]], first: dict[str, Any], words: str
+) -> None:
+    found = rollback(first)
+    (problem,) = found["problems"]
+    assert problem.startswith(f"main: release 1 has {words} who goes by the inventory would not reach it.")
+    assert found["moved"] == []
+
+
+@pytest.mark.parametrize("first", [{}, {"address": "0.0.0.0"}, {"key": ""}])
+def test_a_rollback_to_what_gateways_reach(rollback: Callable[..., dict[str, Any]], first: dict[str, Any]) -> None:
+    found = rollback(first)
+    assert (found["problems"], found["moved"], found["keyed"]) == ([], [], "key" not in first)
+
+
+def test_without_gateways_address_and_key_may_go_back(rollback: Callable[..., dict[str, Any]]) -> None:
+    assert rollback({"address": "127.0.0.1", "key": BEFORE}, gateways=False)["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [({"ports": {"main": 5006}}, "port"), ({"address": "127.0.0.1"}, "address"), ({"api_key": BEFORE}, "vllm_api_key")],
+)
+def test_no_rollback_while_gateways_would_be_told_wrong(
+    rollback: Callable[..., dict[str, Any]], changed: dict[str, Any], key: str
+) -> None:
+    """At its end they take what the inventory says, and that is not checked before."""
+    (problem,) = rollback(**changed)["moved"]
+    assert problem.startswith(f"instance main: {key}:") and "is not the one" in problem
