@@ -4,15 +4,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from threading import Event
 from typing import Any
 
-from faults import slowed
+from faults import broken_off, slowed
 from fleet import ROLLBACK, Fleet, unharmed
+from load import Report
 from node import Node, changes, wait_for
 
 
@@ -187,34 +190,27 @@ def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
 
 def test_an_engine_that_is_slow_under_load_goes_back(fleet: Fleet) -> None:
     """A request alone was answered as fast as ever, before its clients were back."""
-    fleet.wait_up()
-    canary = fleet.nodes[0]
-    before, names = canary.engine_pid(), fleet.up()
-    over = Event()
-
-    def slow_down() -> None:
-        wait_for("another engine serves", lambda: _gone(canary, before) and fleet.up() == names, 600)
-        with slowed(canary, 0.1):
-            over.wait(600)
-
-    said: list[str] = []
-
-    def update() -> None:
-        disturbance = beside(slow_down)
-        # The same model with another flag.
-        entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
-        models = {"tiny-a": {**entry, "enforce-eager": True, "max-num-seqs": 16}}
-        bounds: dict[str, Any] = {"vllm_update_watch_seconds": 40, "vllm_update_watch_speed_bound": 0.5}
-        try:
-            said.append(fleet.update(check=False, models=models, instances=instances("tiny-a"), **bounds))
-        finally:
-            over.set()
-        disturbance.result(30)
-
-    unharmed(fleet.load(clients=6).during(update))
-    assert "main got too slow: under its clients' load, a request gets" in said[0], said[0][-3000:]
-    assert "main went back to the release that served before" in said[0]
+    report, said = disturbed(fleet, lambda canary: slowed(canary, 0.1), 16, vllm_update_watch_speed_bound=0.5)
+    unharmed(report)
+    assert "main got too slow: under its clients' load, a request gets" in said, said[-3000:]
+    assert "main went back to the release that served before" in said
     assert fleet.answers() == ["I am tiny-a."] * 2
+
+
+def test_an_engine_whose_requests_fail_goes_back(fleet: Fleet) -> None:
+    """Its probes are answered, and what its clients get breaks off."""
+    report, said = disturbed(fleet, broken_off, 8)
+    print(report)
+    found = re.search(
+        r"(\d+) of (\d+) requests that deb12 has sent to main on deb12 since it is back have failed", said
+    )
+    assert found, said[-3000:]
+    failed, sent = map(int, found.groups())
+    # Not all of a client's requests go to the gateway's engine, and the other has failed none.
+    assert 0.05 * sent < failed <= len(report.failures) < report.succeeded
+    assert "main went back to the release that served before" in said
+    assert fleet.answers() == ["I am tiny-a."] * 2
+    unharmed(fleet.load().during(lambda: None, seconds_after=10), at_least=5)
 
 
 def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
@@ -229,6 +225,40 @@ def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
     report = load.during(die, seconds_after=10)
     assert len(report.failures) <= fleet.clients, str(report)
     assert report.succeeded > 10
+
+
+def disturbed(
+    fleet: Fleet, fault: Callable[[Node], AbstractContextManager[None]], sequences: int, **bounds: float
+) -> tuple[Report, str]:
+    """What clients got, and an update said, whose first engine has a fault as soon as it has clients again."""
+    fleet.wait_up()
+    canary = fleet.nodes[0]
+    before, names = canary.engine_pid(), fleet.up()
+    over = Event()
+
+    def disturb() -> None:
+        wait_for("another engine serves", lambda: _gone(canary, before) and fleet.up() == names, 600)
+        faulty = canary.engine_pid()
+        with fault(canary):
+            wait_for("it has gone back", lambda: over.is_set() or _gone(canary, faulty), 600)
+
+    said: list[str] = []
+
+    def update() -> None:
+        disturbance = beside(disturb)
+        # The same model with other flags.
+        entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
+        models = {"tiny-a": {**entry, "enforce-eager": True, "max-num-seqs": sequences}}
+        try:
+            updated = fleet.update(
+                check=False, models=models, instances=instances("tiny-a"), vllm_update_watch_seconds=40, **bounds
+            )
+            said.append(updated)
+        finally:
+            over.set()
+        disturbance.result(30)
+
+    return fleet.load(clients=6).during(update), said[0]
 
 
 def _gone(node: Node, pid: int) -> bool:
