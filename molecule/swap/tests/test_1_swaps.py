@@ -31,8 +31,10 @@ def beside(action: Callable[[], None]) -> Future[None]:
 def test_an_image_that_does_not_exist_stops_it_before_anything(fleet: Fleet) -> None:
     fleet.wait_up()
     pids = [node.engine_pid() for node in fleet.nodes]
-    output = fleet.update(check=False, engine_image="inference-registry:5000/vllm-cpu@sha256:" + "0" * 64)
-    assert "0" * 64 in output
+    image = f"inference-registry:5000/vllm-cpu@sha256:{'0' * 64}"
+    said: list[str] = []
+    unharmed(fleet.load().during(lambda: said.append(fleet.update(check=False, engine_image=image))), at_least=5)
+    assert "0" * 64 in said[0]
     assert [node.engine_pid() for node in fleet.nodes] == pids
     assert all(instance["lock"] is None for instance in fleet.releases().values())
 
