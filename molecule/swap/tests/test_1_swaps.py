@@ -23,7 +23,7 @@ def instances(model: str) -> list[dict[str, Any]]:
     return [{"name": "main", "model": model, "port": 5005, "accelerator": "cpu"}]
 
 
-def beside(action: Callable[[], None]) -> Future[None]:
+def beside(action: Callable[[], object]) -> Future[object]:
     """Do something while an update runs; its result raises what it has raised."""
     return ThreadPoolExecutor(max_workers=1).submit(action)
 
@@ -55,19 +55,38 @@ def test_arguments_that_the_engine_refuses_stop_it_before_anything(fleet: Fleet)
 
 
 def test_a_set_with_one_replica_is_held(fleet: Fleet) -> None:
-    """The clients of the only replica wait while it loads, and none of them fails."""
+    """The clients of the only replica wait while it loads, and none of them fails: a reload waits for them, too."""
+    gateway = fleet.gateway
     first, second = fleet.nodes
+    before, most = first.engine_pid(), _most_connections(gateway)
     second.run("systemctl stop vllm@main")
     wait_for("the second is away", lambda: fleet.up() == [first.name], 60)
     limit = fleet.only(first)
+
+    def reload() -> None:
+        wait_for("its engine was stopped", partial(_gone, first, before), 600)
+        # The gateway alone: of the node that it is, too, the update has the lock.
+        changed: dict[str, Any] = {"instances": instances("tiny-b"), "gateway_max_connections": most // 2}
+        site = beside(lambda: gateway.site("--tags", "gateway", **changed))
+        written = f"grep --word-regexp 'maxconn {most // 2}' /etc/haproxy/haproxy.cfg"
+        wait_for("it is about to be reloaded", lambda: gateway.run(written, check=False), 120)
+        assert fleet.up() == [] and _most_connections(gateway) == most, "the reload was not in the middle"
+        site.result(300)
+
+    def update() -> None:
+        disturbance = beside(reload)
+        limit.update(instances=instances("tiny-b"))
+        disturbance.result(300)
+
     try:
-        report = limit.load(clients=2).during(lambda: limit.update(instances=instances("tiny-b")), seconds_after=3)
-    except AssertionError:
+        report = limit.load(clients=2).during(update, seconds_after=3)
+    except Exception:
         # What follows wants both.
         second.run("systemctl start --no-block vllm@main")
         raise
     unharmed(report, at_least=10)
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
+    assert _most_connections(gateway) == most // 2
     # The second, which the run left out, would start with the old one.
     assert fleet.names() == ["main", "tiny-a", "tiny-b"] and fleet.asked("tiny-b") == "I am tiny-b."
     # What does not serve is swapped first, and by the same way.
@@ -261,6 +280,14 @@ def disturbed(
         disturbance.result(30)
 
     return fleet.load(clients=6).during(update), said[0]
+
+
+def _most_connections(gateway: Node) -> int:
+    """How many connections the gateway's process takes at once: a setting that takes a reload."""
+    said = gateway.run("echo 'show info' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
+    found = re.search(r"^Maxconn: (\d+)$", said, re.M)
+    assert found, said
+    return int(found[1])
 
 
 def _gone(node: Node, pid: int) -> bool:
