@@ -239,6 +239,25 @@ def test_an_engine_whose_requests_fail_goes_back(fleet: Fleet) -> None:
     unharmed(fleet.load().during(lambda: None, seconds_after=10), at_least=5)
 
 
+def test_a_set_beside_it_is_not_touched(fleet: Fleet) -> None:
+    """Clients of two sets get their own's answers, while one of them is swapped."""
+    second = fleet.nodes[1]
+
+    def both(model: str) -> str:
+        other = {"name": "other", "model": "tiny-b", "port": 5006, "accelerator": "cpu"}
+        return f"{{{{ {instances(model)} + ([{other}] if inventory_hostname == '{second.name}' else []) }}}}"
+
+    fleet.gateway.site("--limit", fleet.limit, instances=both("tiny-a"))
+    fleet.wait_up()
+    pid = second.engine_pid("other")
+    load = fleet.load(other="I am tiny-b")
+    report = load.during(lambda: fleet.update(instances=both("tiny-b")), seconds_after=3)
+    unharmed(report)
+    assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
+    assert second.engine_pid("other") == pid and fleet.answers() == ["I am tiny-b."] * 2
+    assert fleet.names() == ["main", "other", "tiny-b"]
+
+
 def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
     fleet.wait_up()
     second = fleet.nodes[1]
