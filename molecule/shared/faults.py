@@ -120,6 +120,17 @@ def processor_seconds(node: Node, pids: list[str]) -> float:
 
 
 @contextmanager
+def broken_off(node: Node, period: float = 3.0) -> Iterator[None]:
+    """Break an engine's connections to its gateways every few seconds, and none of the node to itself."""
+    loop = f"while sleep {period}; do ss --kill state established sport = :5005 and not dst 127.0.0.1; done"
+    node.run(f"systemd-run --collect --unit=broken-off sh -c '{loop}'")
+    try:
+        yield
+    finally:
+        node.run("systemctl stop broken-off")
+
+
+@contextmanager
 def throttled(node: Node, pids: list[str], cores: float) -> Iterator[None]:
     """Let processes have a share of a processor, such as 0.003, and the rest of their container what it likes."""
     scope = f"throttled-{pids[0]}.scope"

@@ -19,8 +19,12 @@ from node import Node, playbook, start_playbook, wait_for
 UPDATE = "baremetal.inference.update_model"
 ROLLBACK = "baremetal.inference.rollback_model"
 
-# Two engines that load and serve on two cores need time to load.
-SHAPES = (Shape(True, 20), Shape(False, 20), Shape(True, 60))
+# Not all are long: two engines that load and serve on two cores need time to load.
+SHAPES = (Shape(True, 20), Shape(False, 20), Shape(True, 150))
+
+ANSWERS = ("I am tiny-a", "I am tiny-b")
+"""How answers begin of the models that `main` may have. Made to go on behind its own end, a model says something else
+each time."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +46,16 @@ class Fleet:
         """The same, as far as updates go."""
         return replace(self, nodes=nodes)
 
-    def load(self, clients: int = 0) -> Load:
-        """Clients that ask for the replica set by its name, which stays."""
-        url = f"http://{self.gateway.address}:8000"
-        # Made to go on behind its own end, a model says something else each time; how it begins is its name.
-        shown = len("I am tiny-a")
+    def load(self, clients: int = 0, **others: str) -> Load:
+        """Clients that ask for the replica set by its name, which stays, and for others, each of one answer."""
+        answers = {"main": ANSWERS, **{name: (answer,) for name, answer in others.items()}}
         return Load(
-            url,
-            ("main",),
+            f"http://{self.gateway.address}:8000",
+            tuple(answers),
             clients or self.clients,
             self.key,
             SHAPES,
-            text_shown=shown,
+            answers=answers,
             pause_seconds=self.pause_seconds,
         )
 

@@ -5,7 +5,8 @@
 
 A benchmark's client does not: it takes a stream for a success that was cut after its first token. Here a request failed
 that met a broken connection, a status other than 2xx, an error within a stream, a stream without its [DONE], an answer
-without a finish_reason, with fewer tokens than it asked for, or of another model. Nothing is ever sent twice.
+without a finish_reason, with fewer tokens than it asked for, by another name, or other than those that are right.
+Nothing is ever sent twice.
 
 As a library: `Load(url, …)` runs in a thread of its own until `stop()` returns the report. As a command:
 `load.py URL --model main --seconds 30`.
@@ -20,7 +21,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -64,7 +65,7 @@ class Report:
     latencies: list[float] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     texts: Counter[str] = field(default_factory=Counter)
-    """How often each answer's beginning was given."""
+    """How often each of the right answers was given, where the load knows them."""
 
     def quantile(self, share: float) -> float:
         """The latency that this share of the successful requests did not exceed."""
@@ -191,7 +192,8 @@ class Load:
     is kept at the very moment of the next request.
 
     `models` are names of replica sets: an engine calls itself by the first of its names, so that an answer to a model's
-    own name would count as another model's.
+    own name would count as another model's. Which model answers by a set's name, only its text can tell: `answers` are
+    those that are right by each name, one of which a text must begin with. By a name without any, all are.
     """
 
     def __init__(
@@ -201,7 +203,7 @@ class Load:
         clients: int = 8,
         key: str = "",
         shapes: tuple[Shape, ...] = SHAPES,
-        text_shown: int = 40,
+        answers: Mapping[str, Sequence[str]] | None = None,
         pause_seconds: float = 0.0,
         keep: bool = True,
     ) -> None:
@@ -212,7 +214,7 @@ class Load:
         if not keep:
             self.headers["Connection"] = "close"
         self.shapes = shapes
-        self.text_shown = text_shown
+        self.answers = answers or {}
         self.pause_seconds = pause_seconds
         self.report = Report()
         self._stopping = threading.Event()
@@ -251,12 +253,11 @@ class Load:
                 break
             began = time.monotonic()
             try:
-                text = await self._one(connection, model, shape)
+                await self._one(connection, model, shape)
                 self.report.succeeded += 1
                 # Its end is not the model's: it gives as many as are asked for.
                 self.report.tokens += shape.tokens
                 self.report.latencies.append(time.monotonic() - began)
-                self.report.texts[text[: self.text_shown]] += 1
             except (OSError, EOFError, ValueError, KeyError, IndexError, FailedRequest) as error:
                 self.report.failures.append(f"{error or type(error).__name__} [after {time.monotonic() - began:.2f} s]")
                 connection.close()
@@ -264,7 +265,7 @@ class Load:
                 await asyncio.sleep(self.pause_seconds)
         connection.close()
 
-    async def _one(self, connection: Connection, model: str, shape: Shape) -> str:
+    async def _one(self, connection: Connection, model: str, shape: Shape) -> None:
         body: dict[str, Any] = {
             "model": model,
             "messages": [{"role": "user", "content": "Who are you?"}],
@@ -289,7 +290,15 @@ class Load:
             text = _check(json.loads(await answer.whole()), model, shape.tokens)
         if not answer.keep:
             connection.close()
-        return text
+        self._judge(model, text)
+
+    def _judge(self, model: str, text: str) -> None:
+        """Raise FailedRequest unless a text begins as one of the right answers does; it may go on as it likes."""
+        if right := self.answers.get(model):
+            given = next((one for one in right if text.startswith(one)), None)
+            if given is None:
+                raise FailedRequest(f"a wrong answer [{text[:SHOWN]!r} by the name {model}]")
+            self.report.texts[given] += 1
 
 
 def main() -> int:

@@ -4,15 +4,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from threading import Event
 from typing import Any
 
-from faults import slowed
+from faults import broken_off, slowed
 from fleet import ROLLBACK, Fleet, unharmed
+from load import Report
 from node import Node, changes, wait_for
 
 
@@ -20,7 +23,7 @@ def instances(model: str) -> list[dict[str, Any]]:
     return [{"name": "main", "model": model, "port": 5005, "accelerator": "cpu"}]
 
 
-def beside(action: Callable[[], None]) -> Future[None]:
+def beside(action: Callable[[], object]) -> Future[object]:
     """Do something while an update runs; its result raises what it has raised."""
     return ThreadPoolExecutor(max_workers=1).submit(action)
 
@@ -28,8 +31,10 @@ def beside(action: Callable[[], None]) -> Future[None]:
 def test_an_image_that_does_not_exist_stops_it_before_anything(fleet: Fleet) -> None:
     fleet.wait_up()
     pids = [node.engine_pid() for node in fleet.nodes]
-    output = fleet.update(check=False, engine_image="inference-registry:5000/vllm-cpu@sha256:" + "0" * 64)
-    assert "0" * 64 in output
+    image = f"inference-registry:5000/vllm-cpu@sha256:{'0' * 64}"
+    said: list[str] = []
+    unharmed(fleet.load().during(lambda: said.append(fleet.update(check=False, engine_image=image))), at_least=5)
+    assert "0" * 64 in said[0]
     assert [node.engine_pid() for node in fleet.nodes] == pids
     assert all(instance["lock"] is None for instance in fleet.releases().values())
 
@@ -50,19 +55,38 @@ def test_arguments_that_the_engine_refuses_stop_it_before_anything(fleet: Fleet)
 
 
 def test_a_set_with_one_replica_is_held(fleet: Fleet) -> None:
-    """The clients of the only replica wait while it loads, and none of them fails."""
+    """The clients of the only replica wait while it loads, and none of them fails: a reload waits for them, too."""
+    gateway = fleet.gateway
     first, second = fleet.nodes
+    before, most = first.engine_pid(), _most_connections(gateway)
     second.run("systemctl stop vllm@main")
     wait_for("the second is away", lambda: fleet.up() == [first.name], 60)
     limit = fleet.only(first)
+
+    def reload() -> None:
+        wait_for("its engine was stopped", partial(_gone, first, before), 600)
+        # The gateway alone: of the node that it is, too, the update has the lock.
+        changed: dict[str, Any] = {"instances": instances("tiny-b"), "gateway_max_connections": most // 2}
+        site = beside(lambda: gateway.site("--tags", "gateway", **changed))
+        written = f"grep --word-regexp 'maxconn {most // 2}' /etc/haproxy/haproxy.cfg"
+        wait_for("it is about to be reloaded", lambda: gateway.run(written, check=False), 120)
+        assert fleet.up() == [] and _most_connections(gateway) == most, "the reload was not in the middle"
+        site.result(300)
+
+    def update() -> None:
+        disturbance = beside(reload)
+        limit.update(instances=instances("tiny-b"))
+        disturbance.result(300)
+
     try:
-        report = limit.load(clients=2).during(lambda: limit.update(instances=instances("tiny-b")), seconds_after=3)
-    except AssertionError:
+        report = limit.load(clients=2).during(update, seconds_after=3)
+    except Exception:
         # What follows wants both.
         second.run("systemctl start --no-block vllm@main")
         raise
     unharmed(report, at_least=10)
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
+    assert _most_connections(gateway) == most // 2
     # The second, which the run left out, would start with the old one.
     assert fleet.names() == ["main", "tiny-a", "tiny-b"] and fleet.asked("tiny-b") == "I am tiny-b."
     # What does not serve is swapped first, and by the same way.
@@ -188,33 +212,50 @@ def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
 def test_an_engine_that_is_slow_under_load_goes_back(fleet: Fleet) -> None:
     """A request alone was answered as fast as ever, before its clients were back."""
     fleet.wait_up()
-    canary = fleet.nodes[0]
-    before, names = canary.engine_pid(), fleet.up()
-    over = Event()
-
-    def slow_down() -> None:
-        wait_for("another engine serves", lambda: _gone(canary, before) and fleet.up() == names, 600)
-        with slowed(canary, 0.1):
-            over.wait(600)
-
-    said: list[str] = []
-
-    def update() -> None:
-        disturbance = beside(slow_down)
-        # The same model with another flag.
-        entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
-        models = {"tiny-a": {**entry, "enforce-eager": True, "max-num-seqs": 16}}
-        bounds: dict[str, Any] = {"vllm_update_watch_seconds": 40, "vllm_update_watch_speed_bound": 0.5}
-        try:
-            said.append(fleet.update(check=False, models=models, instances=instances("tiny-a"), **bounds))
-        finally:
-            over.set()
-        disturbance.result(30)
-
-    unharmed(fleet.load(clients=6).during(update))
-    assert "main got too slow: under its clients' load, a request gets" in said[0], said[0][-3000:]
-    assert "main went back to the release that served before" in said[0]
+    report, said = disturbed(fleet, lambda canary: slowed(canary, 0.1), 16, vllm_update_watch_speed_bound=0.5)
+    unharmed(report)
+    assert "main got too slow: under its clients' load, a request gets" in said, said[-3000:]
+    assert "main went back to the release that served before" in said
     assert fleet.answers() == ["I am tiny-a."] * 2
+
+
+def test_an_engine_whose_requests_fail_goes_back(fleet: Fleet) -> None:
+    """Its probes are answered, and what its clients get breaks off."""
+    fleet.wait_up()
+    gateway, other = fleet.nodes
+    # The gateway's own engine gets its requests by the address that its node's probes come by.
+    report, said = disturbed(fleet.only(other), broken_off, 8)
+    print(report)
+    found = re.search(
+        rf"(\d+) of (\d+) requests that {gateway.name} has sent to main on {other.name} since it is back have failed",
+        said,
+    )
+    assert found, said[-3000:]
+    failed, sent = map(int, found.groups())
+    # Not all requests go to that engine, and the gateway's has failed none.
+    assert 0.05 * sent < failed <= len(report.failures) < report.succeeded
+    assert "main went back to the release that served before" in said
+    assert fleet.answers() == ["I am tiny-a."] * 2
+    unharmed(fleet.load().during(lambda: None, seconds_after=10), at_least=5)
+
+
+def test_a_set_beside_it_is_not_touched(fleet: Fleet) -> None:
+    """Clients of two sets get their own's answers, while one of them is swapped."""
+    second = fleet.nodes[1]
+
+    def both(model: str) -> str:
+        other = {"name": "other", "model": "tiny-b", "port": 5006, "accelerator": "cpu"}
+        return f"{{{{ {instances(model)} + ([{other}] if inventory_hostname == '{second.name}' else []) }}}}"
+
+    fleet.gateway.site("--limit", fleet.limit, instances=both("tiny-a"))
+    fleet.wait_up()
+    pid = second.engine_pid("other")
+    load = fleet.load(other="I am tiny-b")
+    report = load.during(lambda: fleet.update(instances=both("tiny-b")), seconds_after=3)
+    unharmed(report)
+    assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
+    assert second.engine_pid("other") == pid and fleet.answers() == ["I am tiny-b."] * 2
+    assert fleet.names() == ["main", "other", "tiny-b"]
 
 
 def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
@@ -229,6 +270,47 @@ def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
     report = load.during(die, seconds_after=10)
     assert len(report.failures) <= fleet.clients, str(report)
     assert report.succeeded > 10
+
+
+def disturbed(
+    fleet: Fleet, fault: Callable[[Node], AbstractContextManager[None]], sequences: int, **bounds: Any
+) -> tuple[Report, str]:
+    """What clients got, and an update said, whose first engine has a fault as soon as it has clients again."""
+    canary = fleet.nodes[0]
+    before, names = canary.engine_pid(), fleet.up()
+    over = Event()
+
+    def disturb() -> None:
+        wait_for("another engine serves", lambda: _gone(canary, before) and fleet.up() == names, 600)
+        faulty = canary.engine_pid()
+        with fault(canary):
+            wait_for("it has gone back", lambda: over.is_set() or _gone(canary, faulty), 600)
+
+    said: list[str] = []
+
+    def update() -> None:
+        disturbance = beside(disturb)
+        # The same model with other flags.
+        entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
+        models = {"tiny-a": {**entry, "enforce-eager": True, "max-num-seqs": sequences}}
+        try:
+            updated = fleet.update(
+                check=False, models=models, instances=instances("tiny-a"), vllm_update_watch_seconds=40, **bounds
+            )
+            said.append(updated)
+        finally:
+            over.set()
+        disturbance.result(30)
+
+    return fleet.load(clients=6).during(update), said[0]
+
+
+def _most_connections(gateway: Node) -> int:
+    """How many connections the gateway's process takes at once: a setting that takes a reload."""
+    said = gateway.run("echo 'show info' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
+    found = re.search(r"^Maxconn: (\d+)$", said, re.M)
+    assert found, said
+    return int(found[1])
 
 
 def _gone(node: Node, pid: int) -> bool:

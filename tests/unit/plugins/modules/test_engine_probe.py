@@ -1,0 +1,161 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who is asked before clients get to an engine, and how fast it must be. What it is asked is deep_probe's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node import deep_probe, history, probe, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.release import (
+    LABEL,
+    Rendered,
+    Settings,
+    StoredModel,
+    render,
+)
+from ansible_collections.baremetal.inference.plugins.modules import engine_probe
+
+RunModule = Callable[..., dict[str, Any]]
+
+SPEED = 40.0
+STRANGER = "port 5005 is taken by another process: 77 (nginx): stop it"
+
+
+def stage(paths: Paths, model: str, dtype: str) -> None:
+    """Keep the next release of main."""
+
+    def rendered(number: int) -> Rendered:
+        instance = Instance(name="main", model=model, port=5005, accelerator="cpu")
+        return render(instance, ["--dtype", dtype], StoredModel("/m", "r"), "image", Settings(), number=number)
+
+    releases.stage(paths, "main", rendered(0).release.id, rendered, pytest.fail)
+
+
+class Node:
+    """One whose engine answers well, and fast: releases 1 and 3 are of tiny-a, and 2 of tiny-b."""
+
+    def __init__(self, paths: Paths) -> None:
+        self.paths = paths
+        for model, dtype in (("tiny-a", "float32"), ("tiny-b", "float32"), ("tiny-a", "half")):
+            stage(paths, model, dtype)
+        self.container: dict[str, Any] | None = {
+            "State": {"Running": True, "Pid": 4711},
+            "Config": {"Labels": {LABEL: "3"}},
+        }
+        self.verdict = probe.Verdict(True, "answered a completion")
+        self.identified: list[tuple[int, int]] = []
+        """Which port was asked for one token, of which process."""
+        self.tried = 0
+
+    def inspect(self, container: str) -> dict[str, Any] | None:
+        return self.container if container == "vllm-main" else None
+
+    def check(self, target: probe.Target, init_pid: int) -> probe.Verdict:
+        self.identified.append((target.port, init_pid))
+        return self.verdict
+
+    def run(self, target: probe.Target, golden: object, timeout: float) -> deep_probe.Result:
+        self.tried += 1
+        return deep_probe.Result(["a stream came to its end"], SPEED)
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    found = Node(Paths(tmp_path))
+    monkeypatch.setattr(engine_probe, "Paths", lambda: found.paths)
+    monkeypatch.setattr(engine_probe, "Docker", lambda: found)
+    monkeypatch.setattr(engine_probe.probe, "check", found.check)
+    monkeypatch.setattr(engine_probe.deep_probe, "run", found.run)
+    monkeypatch.setattr(engine_probe.wait, "last_words", lambda paths, name, retrying: f"of {name}")
+    return found
+
+
+def test_the_process_of_the_release_is_tried(node: Node, run_module: RunModule) -> None:
+    said = run_module(engine_probe, name="main", release=3)
+    assert said["steps"] == ["answered a completion", "a stream came to its end"]
+    assert said["tokens_per_second"] == SPEED and not said["changed"]
+    assert node.identified == [(5005, 4711)] and node.tried == 1
+
+
+def _gone(node: Node) -> None:
+    node.container = None
+
+
+def _stopped(node: Node) -> None:
+    assert node.container
+    node.container["State"] = {"Running": False, "Pid": 0}
+
+
+def _of_before(node: Node) -> None:
+    assert node.container
+    node.container["Config"]["Labels"] = {LABEL: "2"}
+
+
+def _of_nobody(node: Node) -> None:
+    assert node.container
+    node.container["Config"]["Labels"] = {}
+
+
+def _strange(node: Node) -> None:
+    node.verdict = probe.Verdict(False, STRANGER)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (_gone, "the container vllm-main does not run"),
+        (_stopped, "the container vllm-main does not run"),
+        (_of_before, "the container vllm-main runs release 2, and not 3"),
+        (_of_nobody, "the container vllm-main runs release None, and not 3"),
+        (_strange, STRANGER),
+    ],
+)
+def test_nobody_else_is_tried_in_its_place(
+    node: Node, run_module: RunModule, state: Callable[[Node], None], words: str
+) -> None:
+    state(node)
+    said = run_module(engine_probe, name="main", release=3)
+    assert said["msg"] == f"release 3 of main is not fit to serve: {words}. Its last words:\nof main"
+    assert said["failed"] and said["steps"] == [] and node.tried == 0
+
+
+@pytest.mark.parametrize(
+    ("origin", "before", "bound", "refused"),
+    [
+        (1, 100.0, 0.5, True),
+        (1, 80.1, 0.5, True),
+        (1, 80.0, 0.5, False),
+        (1, 30.0, 0.5, False),
+        # Another model has another speed.
+        (2, 100.0, 0.5, False),
+        (1, 100.0, 0, False),
+        # Nobody knows how fast it was: it was not measured, is not kept any more, or there was none.
+        (1, None, 0.5, False),
+        (9, 100.0, 0.5, False),
+        (None, 100.0, 0.5, False),
+    ],
+)
+def test_a_release_that_is_slower_than_the_one_before_is_refused(
+    node: Node, run_module: RunModule, origin: int | None, before: float | None, bound: float, refused: bool
+) -> None:
+    # What served in between tells nothing.
+    for number, speed in ((origin or 1, before), (4, 1.0)):
+        history.add(node.paths, "main", history.Served(number, "2026-11-21T03:15:02Z", 40.0, speed))
+    compared = {} if origin is None else {"compare_to": origin}
+    said = run_module(engine_probe, name="main", release=3, speed_bound=bound, **compared)
+    assert said.get("failed", False) == refused
+    if refused:
+        assert said["msg"] == (
+            f"release 3 of main is not fit to serve: one request alone gets {SPEED} tokens per second, the release"
+            f" before got {before}, and speed_bound is {bound}"
+        )
+        assert said["steps"] == ["a stream came to its end"]
+    else:
+        assert said["tokens_per_second"] == SPEED
