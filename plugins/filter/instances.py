@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import (
     present_instances,
     served_models,
+    want_gpus,
 )
 
 
@@ -18,4 +19,4 @@ class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"present_instances": present_instances, "served_models": served_models}
+        return {"present_instances": present_instances, "served_models": served_models, "want_gpus": want_gpus}

@@ -260,6 +260,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.registry.insta
     Instance,
     present_instances,
     sound_instances,
+    want_gpus,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, render
 
@@ -349,7 +350,7 @@ def main() -> None:
     environments = values["environment"], values["secret_environment"]
     settings = read_settings(values["settings"], *user_ids(values["user"]), *environments)
     wanted = present_instances(values["instances"])
-    gpus = hardware.gpus if any(raw.get("accelerator") != "cpu" for raw in wanted) else None
+    gpus = hardware.gpus if want_gpus(values["instances"]) else None
     instances, problems = sound_instances(values["instances"], values["models"], registry, gpus)
     problems += check_settings(vars(settings)) + check_environment(*environments)
     wrong_address = address_problems(settings.address)

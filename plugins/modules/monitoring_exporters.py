@@ -63,6 +63,8 @@ restarted:
 import http.client
 import re
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
@@ -86,13 +88,26 @@ STARTED = re.compile(rb"^process_start_time_seconds ([0-9.]+(?:e[+-]?[0-9]+)?)$"
 CLOCK_SECONDS = 2.0
 """By how much a process may seem to have begun too early: the kernel tells the time of its boot in whole seconds."""
 
+DCGM_FIELD = re.compile(rb"^DCGM_FI_\w+\{", re.MULTILINE)
+
 
 class ExporterError(Exception):
     """What the operator has to put right; the text is for them."""
 
 
-def silence(address: str, port: int, since: float, seconds: float = START_SECONDS) -> str:
-    """Wait until an exporter tells the metrics of a process that began since a time; else why not.
+def began(since: float, metrics: bytes) -> bool:
+    """Whether these are the metrics of a process that began since a time."""
+    told = STARTED.search(metrics)
+    return told is not None and float(told[1]) >= since - CLOCK_SECONDS
+
+
+def of_dcgm(metrics: bytes) -> bool:
+    """Whether these are the metrics of dcgm-exporter, which tells of GPUs alone, and not of its own process."""
+    return DCGM_FIELD.search(metrics) is not None
+
+
+def silence(address: str, port: int, ours: Callable[[bytes], bool], seconds: float = START_SECONDS) -> str:
+    """Wait until an exporter tells metrics that are ours; else why not.
 
     Somebody else's exporter on that port answers, too.
     """
@@ -104,8 +119,7 @@ def silence(address: str, port: int, since: float, seconds: float = START_SECOND
         try:
             connection.request("GET", "/metrics")
             answer = connection.getresponse()
-            began = STARTED.search(answer.read()) if answer.status == http.client.OK else None
-            if began and float(began[1]) >= since - CLOCK_SECONDS:
+            if answer.status == http.client.OK and ours(answer.read()):
                 return ""
             why = "another program answers"
         except (OSError, http.client.HTTPException):
@@ -162,9 +176,9 @@ class Exporter:
 def start(exporter: Exporter, address: str, port: int) -> None:
     """Apply node_exporter's options, and wait until it answers; else put the old ones back. Raises ExporterError."""
     try:
-        began = time.time()
+        since = time.time()
         exporter.apply()
-        said = silence(address, port, began) if exporter.restarts else ""
+        said = silence(address, port, partial(began, since)) if exporter.restarts else ""
         if not said:
             return
     except systemd.SystemdError as error:
@@ -200,10 +214,9 @@ def main() -> None:
                 )
             start(node, address, port)
             if both[1].changes:
-                began = time.time()
                 both[1].apply()
                 # Its image may have to be pulled first.
-                if both[1].restarts and (said := silence(address, params["dcgm_port"], began)):
+                if both[1].restarts and (said := silence(address, params["dcgm_port"], of_dcgm)):
                     module.warn(f"{DCGM_UNIT}: {said}: journalctl -u {DCGM_UNIT} tells whether it will")
     except (ExporterError, systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))

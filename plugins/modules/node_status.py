@@ -62,7 +62,11 @@ updated:
   returned: success
   type: str
 backup:
-  description: When the last backup C(succeeded), and whether the last one was C(ok); null where there is none.
+  description:
+    - C(since) when the node is to save itself, and its longest C(interval) by schedule in seconds; 0 where it has
+      none, null where that is not known.
+    - When a backup last C(succeeded), and whether the last one was C(ok), which is null until one has ended.
+    - Null altogether where the node was never to save itself.
   returned: success
   type: dict
 errors:

@@ -19,10 +19,9 @@ VERDICTS = {"healthy": GOOD, "busy": GOOD, "starting": POOR, "stopped": POOR, "u
 
 DOCTOR = {"ok": GOOD, "unknown": POOR, "warn": POOR, "fail": BAD}
 
-BACKUP_OLD = 2 * 86400
-"""Seconds after which a backup is too old: it is made every day."""
+DAY = 86400
 
-UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
+UNITS = ((DAY, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
 @dataclass(frozen=True)
@@ -135,9 +134,21 @@ def _backup(told: Mapping[str, Any] | None, succeeded: datetime | None, now: dat
     if told is None:
         return Word("none")
     text = ago(now, succeeded) if succeeded else "never"
-    if not told["ok"]:
+    # Of a first one that is being made, it is not known.
+    if told["ok"] is False:
         return Word(f"{text}, failed", BAD)
-    return Word(text, POOR if succeeded and (now - succeeded).total_seconds() > BACKUP_OLD else GOOD)
+    if _overdue(told["interval"], succeeded or _time(told["since"]), now):
+        return Word(text, POOR)
+    return Word(text, GOOD if succeeded else NONE)
+
+
+def _overdue(interval: int | None, last: datetime | None, now: datetime) -> bool:
+    """Whether a backup has been due for a day, as the alert BackupOld has it.
+
+    An interval of 0 stands for no schedule; where none is known, one of every day is meant.
+    """
+    seconds = DAY if interval is None else interval
+    return seconds > 0 and last is not None and (now - last).total_seconds() > seconds + DAY
 
 
 def _notes(told: Mapping[str, Any], instances: Sequence[Instance]) -> list[str]:

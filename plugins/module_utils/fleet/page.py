@@ -11,10 +11,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
 
-from .fleet import BAD, GOOD, NONE, POOR, Fleet, Instance, Node, Word, ago
+from .fleet import BAD, DAY, GOOD, NONE, POOR, Fleet, Instance, Node, Word, ago
 from .plots import Bar, Dots, bars, dots
-
-DAY = 86400
 
 SPAN = 30 * DAY
 """Seconds that the plot of updates and backups reaches back."""

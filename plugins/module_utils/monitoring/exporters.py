@@ -82,7 +82,10 @@ def dcgm_unit(image: str, address: str, port: int, gpu_request: str) -> str:
     It ends with Docker's daemon and starts with it again; with the driver's own service, it is started anew.
     """
     argv = [
-        *("--rm", "--name", DCGM_CONTAINER, "--network", "host", "--cap-drop", "ALL"),
+        *("--rm", "--name", DCGM_CONTAINER, "--network", "host"),
+        # The driver gives profiling metrics to SYS_ADMIN alone; on some GPUs, the exporter ends without. These options
+        # are NVIDIA's own advice. Source: dcgm-exporter's docker/Dockerfile and issue 407.
+        *("--cap-drop", "ALL", "--cap-add", "SYS_ADMIN"),
         *("--security-opt", "no-new-privileges", "--log-driver", "none", "--memory", "1g"),
         *gpu_argv(["all"], gpu_request),
         *(image, "--address", f"{in_url(address)}:{port}"),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..addresses import AddressError, host_addresses, in_url, resolve
-from ..registry.instances import present_instances
+from ..registry.instances import present_instances, want_gpus
 from ..told import running
 
 JOBS = ("node", "engine", "gateway", "dcgm", "prometheus", "alertmanager")
@@ -91,7 +91,7 @@ def targets(inventory: Inventory, own: str, resolver: Callable[[str], list[str]]
         found.add("node", exporters, _port(variables, 9100), labels)
         if host in inventory.nodes:
             _engines(found, host, address, variables, labels)
-            if variables.get("monitoring_dcgm_exporter_image"):
+            if variables.get("monitoring_dcgm_exporter_image") and want_gpus(variables.get("instances") or []):
                 found.add("dcgm", exporters, _port(variables, 9400), labels)
         if host in inventory.gateways:
             found.add("gateway", _listening(variables, "gateway_bind_address", address), _port(variables, 8404), labels)

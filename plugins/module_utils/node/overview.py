@@ -15,7 +15,8 @@ from typing import Any
 
 from ..backup import state as backup_state
 from ..backup.places import Places
-from . import drains, history, lock, releases, status
+from ..backup.settings import Settings
+from . import drains, files, history, lock, releases, status
 from .doctor import catalogue, check
 from .doctor.host import Host
 
@@ -95,10 +96,20 @@ def _updated(host: Host, names: list[str]) -> str | None:
 
 
 def _backup(root: Path) -> dict[str, Any] | None:
-    """The last backup; None on a node that has none. Times are ISO 8601 in UTC."""
-    job = backup_state.read(Places(root))["jobs"].get("backup")
-    if not job:
+    """The backups; None on a node that was never to make any. Times are ISO 8601 in UTC."""
+    places = Places(root)
+    known, settings = backup_state.read(places), files.read_json(places.settings)
+    job = known["jobs"].get("backup", {})
+    if not job and "since" not in known:
         return None
-    succeeded = job.get("succeeded")
-    last = None if succeeded is None else drains.format_time(datetime.fromtimestamp(succeeded, UTC))
-    return {"succeeded": last, "ok": bool(job.get("ok")), "error": str(job.get("error") or "")}
+    return {
+        "since": _time(known.get("since")),
+        "interval": Settings.from_json(settings).intervals.get("backup") if settings else None,
+        "succeeded": _time(job.get("succeeded")),
+        "ok": job.get("ok"),
+        "error": str(job.get("error") or ""),
+    }
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else drains.format_time(datetime.fromtimestamp(seconds, UTC))

@@ -82,6 +82,12 @@ def present_instances(instances: Sequence[Any]) -> list[Any]:
     return [item for item in instances if not isinstance(item, Mapping) or item.get("state") != "absent"]
 
 
+def want_gpus(instances: Sequence[Any]) -> bool:
+    """Whether any instance that shall be there runs on GPUs."""
+    present = [item for item in present_instances(instances) if isinstance(item, Mapping)]
+    return any(item.get("accelerator") != "cpu" for item in present)
+
+
 def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
     """The instances; those that are named with another model.
 

@@ -7,11 +7,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.modules.monitoring_exporters import silence
+from ansible_collections.baremetal.inference.plugins.modules.monitoring_exporters import (
+    began,
+    of_dcgm,
+    silence,
+)
 
 NOW = time.time()
 
@@ -54,9 +59,34 @@ def test_a_stranger_is_not_taken_for_ours(
 ) -> None:
     monkeypatch.setattr(Exporter, "status", status)
     monkeypatch.setattr(Exporter, "text", text)
-    found = silence("", port, NOW, 0.5)
+    found = silence("", port, partial(began, NOW), 0.5)
+    assert found == (f"{said} on port {port} within 0 s" if said else "")
+
+
+DCGM = """\
+# HELP DCGM_FI_DEV_SM_CLOCK SM clock frequency (in MHz).
+# TYPE DCGM_FI_DEV_SM_CLOCK gauge
+DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-0",device="nvidia0",modelName="NVIDIA H200",Hostname="n1"} 345
+# HELP DCGM_FI_DEV_GPU_TEMP GPU temperature (in C).
+# TYPE DCGM_FI_DEV_GPU_TEMP gauge
+DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-0",device="nvidia0",modelName="NVIDIA H200",Hostname="n1"} 32
+"""
+"""What dcgm-exporter tells, which says nothing of its process."""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (DCGM, ""),
+        ("# no DCGM_FI_DEV_GPU_TEMP{ here\n", "another program answers"),
+        (f"process_start_time_seconds {NOW:.2f}\n", "another program answers"),
+    ],
+)
+def test_dcgm_is_known_by_its_fields(port: int, monkeypatch: pytest.MonkeyPatch, text: str, said: str) -> None:
+    monkeypatch.setattr(Exporter, "text", text)
+    found = silence("", port, of_dcgm, 0.5)
     assert found == (f"{said} on port {port} within 0 s" if said else "")
 
 
 def test_nobody_answers() -> None:
-    assert silence("127.0.0.1", 1, NOW, 0.4).startswith("it does not answer on port 1 ")
+    assert silence("127.0.0.1", 1, partial(began, NOW), 0.4).startswith("it does not answer on port 1 ")

@@ -13,9 +13,18 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import page, screen
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.fleet import BAD, GOOD, POOR, ago, read
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.fleet import BAD, GOOD, NONE, POOR, ago, read
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+BACKUP = {
+    "since": "2026-03-01T12:00:00Z",
+    "interval": 86400,
+    "succeeded": "2026-05-01T03:00:00Z",
+    "ok": True,
+    "error": "",
+}
 
 
 def instance(name: str = "main", **changes: Any) -> dict[str, Any]:
@@ -58,7 +67,7 @@ def node(*instances: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "doctor": {"verdict": "ok", "problems": []},
         "lock": None,
         "updated": "2026-04-28T12:00:00Z",
-        "backup": {"succeeded": "2026-05-01T03:00:00Z", "ok": True, "error": ""},
+        "backup": BACKUP,
         "errors": {},
     }
     return {**copy.deepcopy(told), **changes}
@@ -154,14 +163,29 @@ def test_an_instance_that_nobody_probes() -> None:
     assert (second.verdict.text, second.verdict.tone, second.serving) == ("stale", POOR, False)
 
 
-def test_backups() -> None:
-    def tone(**told: Any) -> str:
-        return read({"a": node(backup={"error": "", **told})}, NOW).nodes[0].backup.tone
-
-    assert tone(succeeded="2026-05-01T03:00:00Z", ok=True) == GOOD
-    assert tone(succeeded="2026-04-01T03:00:00Z", ok=True) == POOR
-    assert tone(succeeded="2026-05-01T03:00:00Z", ok=False) == BAD
-    assert tone(succeeded=None, ok=False) == BAD
+@pytest.mark.parametrize(
+    ("told", "text", "tone"),
+    [
+        ({}, "9h", GOOD),
+        ({"ok": False}, "9h, failed", BAD),
+        ({"succeeded": None, "ok": False}, "never, failed", BAD),
+        # When one is overdue follows from its schedule, as with the alert BackupOld.
+        ({"succeeded": "2026-04-28T12:00:00Z"}, "3d", POOR),
+        ({"succeeded": "2026-04-28T12:00:00Z", "interval": None}, "3d", POOR),
+        ({"succeeded": "2026-04-28T12:00:00Z", "interval": 604800}, "3d", GOOD),
+        ({"succeeded": "2026-04-22T12:00:00Z", "interval": 604800}, "9d", POOR),
+        ({"succeeded": "2026-04-30T10:00:00Z", "interval": 3600}, "1d", POOR),
+        ({"succeeded": "2026-03-01T12:00:00Z", "interval": 0}, "61d", GOOD),
+        # The first one is being made, or waits for its time; then it is overdue.
+        ({"succeeded": None, "ok": None, "since": "2026-04-30T12:00:00Z"}, "never", NONE),
+        ({"succeeded": None, "ok": None, "since": "2026-04-29T11:00:00Z"}, "never", POOR),
+        ({"succeeded": None, "ok": None, "interval": 0}, "never", NONE),
+        ({"succeeded": None, "ok": None, "since": None}, "never", NONE),
+    ],
+)
+def test_backups(told: dict[str, Any], text: str, tone: str) -> None:
+    word = read({"a": node(backup={**BACKUP, **told})}, NOW).nodes[0].backup
+    assert (word.text, word.tone) == (text, tone)
 
 
 def test_ago() -> None:

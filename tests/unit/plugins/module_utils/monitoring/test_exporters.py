@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import dcgm_unit, node_drop_in
 
 IMAGE = f"registry.example.com/dcgm-exporter@sha256:{'0' * 64}"
@@ -20,7 +22,10 @@ def test_a_dollar_is_no_variable_of_systemd() -> None:
     assert "--collector.textfile.directory=/var/lib/prometheus/node-exporter" in text
 
 
-def test_dcgm_gets_all_gpus_and_no_rights() -> None:
+def test_dcgm_gets_all_gpus_and_the_one_right_that_profiling_takes() -> None:
     cdi = dcgm_unit(IMAGE, "", 9400, "cdi")
     assert "--device=nvidia.com/gpu=all" in cdi and IMAGE in cdi and "PartOf=nvidia-persistenced.service" in cdi
+    words = cdi.replace("\\\n", " ").split()
+    rights = [pair for pair in pairwise(words) if pair[0] in ("--cap-drop", "--cap-add", "--security-opt")]
+    assert rights == [("--cap-drop", "ALL"), ("--cap-add", "SYS_ADMIN"), ("--security-opt", "no-new-privileges")]
     assert "--runtime=nvidia" in dcgm_unit(IMAGE, "", 9400, "runtime")

@@ -64,6 +64,21 @@ def test_every_machine_is_asked_for_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(
+    "instances",
+    [[], [{**MAIN, "accelerator": "cpu"}], [{**MAIN, "state": "absent"}]],
+    ids=["no engine", "processors alone", "the last one left"],
+)
+def test_dcgm_is_asked_only_where_engines_have_gpus(instances: list[dict[str, Any]]) -> None:
+    image = {"monitoring_dcgm_exporter_image": "x@sha256:1"}
+    gpu1, cpu1 = ({"inference_address": f"192.0.2.{last}", **image} for last in (11, 12))
+    result = found(
+        "", nodes=["gpu1", "cpu1"], gpu1={**gpu1, "instances": [MAIN]}, cpu1={**cpu1, "instances": instances}
+    )
+    assert [group["labels"]["node"] for group in result.groups["dcgm"]] == ["gpu1"]
+    assert [group["labels"]["node"] for group in result.groups["node"]] == ["gpu1", "cpu1"]
+
+
+@pytest.mark.parametrize(
     ("variables", "own", "address"),
     [
         ({"inference_address": "192.0.2.11"}, "", "192.0.2.11:5005"),

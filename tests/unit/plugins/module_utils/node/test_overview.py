@@ -8,7 +8,11 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import state
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import screen
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.fleet import read
@@ -42,8 +46,33 @@ def test_a_node_and_its_row(tmp_path: Path) -> None:
     write(tmp_path / "var/lib/inference/lock", "{")
     told = overview.gather(Host(Paths(tmp_path), missing), NOW)
     assert told["system"]["reboot_required"] is True and told["doctor"] == {"verdict": "ok", "problems": []}
-    assert told["backup"] == {"succeeded": "2026-05-01T01:46:40Z", "ok": False, "error": "no route"}
+    assert told["backup"] == {
+        "since": None,
+        "interval": None,
+        "succeeded": "2026-05-01T01:46:40Z",
+        "ok": False,
+        "error": "no route",
+    }
     assert told["gpus"]["present"] == 0 and told["gpus"]["error"] == "" and told["lock"] is None
     assert list(told["errors"]) == ["lock"]
     text = "\n".join(screen.render(read({"gpu1": json.loads(json.dumps(told))}, NOW)))
     assert "gpu1: a reboot is due" in text and "gpu1: lock cannot be told: " in text and "10h, failed" in text
+
+
+def test_the_first_backup_is_not_known_until_it_has_ended(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    settings = Settings("/srv/x", "n1", ("/etc/x",), intervals={"backup": 604800, "prune": 86400})
+
+    def told() -> dict[str, Any] | None:
+        backup: dict[str, Any] | None = overview.gather(Host(Paths(tmp_path), missing), NOW)["backup"]
+        return backup
+
+    assert told() is None
+    write(places.settings, json.dumps(settings.to_json()))
+    state.set_up(places, settings, 1777600000.0)
+    waits = {"since": "2026-05-01T01:46:40Z", "interval": 604800, "succeeded": None, "ok": None, "error": ""}
+    assert told() == waits
+    state.begin(places, settings, "backup", 1777600100.0)
+    assert told() == waits
+    state.end(places, settings, "backup", 1777600200.0)
+    assert told() == {**waits, "succeeded": "2026-05-01T01:50:00Z", "ok": True}
