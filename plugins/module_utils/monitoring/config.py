@@ -27,8 +27,9 @@ HEARTBEAT = "heartbeat"
 """The receiver outside that notices when it hears nothing any more, and the name of its rule's file without ending."""
 HEARTBEAT_ALERT = "MonitoringHeartbeat"
 
-# Alerts that only tell what others are about: they keep those quiet, and reach nobody. A drained instance is out of
-# service on purpose; on a node in maintenance, everything may be. Rules give their alerts the label `scope`.
+# Alerts that only tell what others are about, and keep those quiet. A drained instance is out of service on purpose; on
+# a node in maintenance, everything may be, its own HAProxy too. What a gateway says of requests and replica sets is
+# never about its machine alone. Rules give their alerts the label `scope`.
 INHIBIT_RULES: tuple[Mapping[str, Any], ...] = (
     {
         "source_matchers": ['alertname="InstanceDrained"'],
@@ -38,6 +39,11 @@ INHIBIT_RULES: tuple[Mapping[str, Any], ...] = (
     {
         "source_matchers": ['alertname="NodeInMaintenance"'],
         "target_matchers": ['scope=~"instance|node"'],
+        "equal": ["node"],
+    },
+    {
+        "source_matchers": ['alertname="NodeInMaintenance"'],
+        "target_matchers": ['alertname="GatewayDown"'],
         "equal": ["node"],
     },
 )
