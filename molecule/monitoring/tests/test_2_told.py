@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known to be at rest, or worked on, is told to nobody."""
+"""What is known to be at rest, or worked on, is told to nobody who does not ask for it."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def test_a_drained_instance_is_quiet_until_it_serves_again(with_rules: Watcher, 
     try:
         wait_for("one is quiet", lambda: watcher.quiet(*ALWAYS) == quiet, 90)
         assert watcher.raised(began, before) == {("InstanceDrained", deb13.name)}
-        # What only informs reaches nobody.
-        assert not watcher.told_of("InstanceDrained")
+        (labels,) = wait_for("somebody is told", lambda: watcher.told_of("InstanceDrained"), 90)
+        assert labels.items() >= {"node": deb13.name, "instance_name": "main", "severity": "info"}.items()
     finally:
         deb13.run("inferctl undrain main")
     wait_for("none is quiet", lambda: watcher.quiet(*ALWAYS) == loud, 90)
@@ -123,12 +123,14 @@ def test_a_node_in_maintenance_is_quiet_until_the_playbook_lets_go(
     watcher.listen()
     with maintained(deb13, tmp_path / "log") as process:
         wait_for("one node is quiet", lambda: process.poll() is not None or watcher.quiet(*ALWAYS) == quiet, 180)
+    assert wait_for("somebody is told of the end", lambda: watcher.told_of("InstanceDrained", status="resolved"), 90)
         assert process.poll() is None, "it has ended already"
     wait_for("none is quiet", lambda: watcher.quiet(*ALWAYS) == loud, 60)
     raised = {("NodeInMaintenance", deb13.name), ("InstanceDrained", deb13.name)}
     assert watcher.raised(began, before) == raised
     assert not raised & watcher.fired()
-    assert not watcher.told_of("NodeInMaintenance", "InstanceDrained")
+    # What only informs reaches nobody whom no route names.
+    assert not watcher.told_of("NodeInMaintenance")
 
 
 @pytest.mark.full

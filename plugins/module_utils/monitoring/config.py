@@ -101,7 +101,7 @@ def _access(settings: Settings) -> dict[str, Any]:
 
 
 def alertmanager(settings: Settings) -> dict[str, Any]:
-    """alertmanager.yml: the first receiver gets what no route of the site takes."""
+    """alertmanager.yml: the first receiver gets what no route of the site takes, but for what only informs."""
     quiet = {"matchers": ['severity="info"'], "receiver": NOBODY}
     first = str(settings.receivers[0]["name"]) if settings.receivers else NOBODY
     document: dict[str, Any] = {
@@ -111,7 +111,7 @@ def alertmanager(settings: Settings) -> dict[str, Any]:
             "group_wait": f"{settings.group_wait_seconds}s",
             "group_interval": f"{settings.group_interval_seconds}s",
             "repeat_interval": f"{settings.repeat_hours}h",
-            "routes": [*_heartbeat_route(settings), quiet, *settings.routes],
+            "routes": [*_heartbeat_route(settings), *settings.routes, quiet],
         },
         "inhibit_rules": [dict(rule) for rule in INHIBIT_RULES],
         "receivers": [{"name": NOBODY}, *_heartbeat_receiver(settings), *settings.receivers],
