@@ -168,6 +168,15 @@ class Watcher:
         found = [alert for alert in self.told() if alert["status"] == status]
         return [alert["labels"] for alert in found if alert["labels"]["alertname"] in names]
 
+    def news(self, since: float, before: set[tuple[str, str]]) -> dict[str, str]:
+        """The severity of each alert, by name, that somebody was told of since a time and that had not fired `before`.
+
+        Of what ended before, or was on its way, somebody may be told now.
+        """
+        known = {name for name, _node in before} | slower_than(time.time() - since)
+        found = [alert["labels"] for alert in self.told() if alert["status"] == "firing"]
+        return {labels["alertname"]: labels["severity"] for labels in found if labels["alertname"] not in known}
+
     # --- Ansible
 
     def playbook(self, *options: str, limit: str = "", check: bool = True, **extra: Any) -> str:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known to be at rest, or worked on, is told to nobody."""
+"""What is known to be at rest, or worked on, is told to nobody who does not ask for it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fleet import Fleet
 from node import Node, start_playbook, wait_for
 from repository import Package, Repository
 from watcher import Watcher
@@ -47,6 +48,36 @@ def test_an_exporter_that_dies_comes_back_by_itself(deb13: Node) -> None:
     deb13.run(f"kill -KILL {pid}")
     wait_for("it is back", lambda: deb13.run(f"systemctl is-active {EXPORTER}", check=False) == "active", 30)
     assert deb13.run(f"systemctl show --value --property=MainPID {EXPORTER}") != pid
+
+
+def release(watcher: Watcher, node: Node) -> int:
+    """The release that Prometheus knows a node's engine by; for some seconds, none or the one before as well."""
+    found = watcher.query(f'up{{job="engine",node="{node.name}"}}')
+    return max((int(series["metric"]["release"]) for series in found), default=0)
+
+
+@pytest.mark.full
+def test_an_update_is_told_to_nobody_and_moves_the_release(watcher: Watcher, deb12: Node, deb13: Node) -> None:
+    """Of the engine on one node. The other node is in the run as the gateway and the monitoring host."""
+    fleet = Fleet(deb12, (deb12, deb13), key="monitoring-load-key-7e20")
+    fleet.wait_up()
+    flags = {"dtype": "float32", "max-model-len": 512, "enforce-eager": True}
+    requests = f"{{{{ 3 if inventory_hostname == '{deb13.name}' else 2 }}}}"
+    model = {"model": "controller:{{ demo_cache }}/models/tiny-a", "max-num-seqs": requests, **flags}
+    drained = ("InstanceDrained", deb13.name)
+    served, before, began = release(watcher, deb13), watcher.fired(), time.time()
+    watcher.listen()
+    try:
+        fleet.update(models={"tiny-a": model})
+        raised = watcher.raised(began, before)
+        assert drained in raised and (drained[0], deb12.name) not in raised
+        wait_for("it serves again", lambda: drained not in watcher.fired(), 60)
+        wait_for("Prometheus knows the release", lambda: release(watcher, deb13) > served, 60)
+    finally:
+        # What the inventory asks for: other tests count on it.
+        fleet.update()
+    wait_for("it serves again", lambda: drained not in watcher.fired(), 60)
+    assert set(watcher.news(began, before).values()) <= {"info"}
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +117,13 @@ def test_a_drained_instance_is_quiet_until_it_serves_again(with_rules: Watcher, 
     try:
         wait_for("one is quiet", lambda: watcher.quiet(*ALWAYS) == quiet, 90)
         assert watcher.raised(began, before) == {("InstanceDrained", deb13.name)}
-        # What only informs reaches nobody.
-        assert not watcher.told_of("InstanceDrained")
+        (labels,) = wait_for("somebody is told", lambda: watcher.told_of("InstanceDrained"), 90)
+        assert labels.items() >= {"node": deb13.name, "instance_name": "main", "severity": "info"}.items()
     finally:
         deb13.run("inferctl undrain main")
     wait_for("none is quiet", lambda: watcher.quiet(*ALWAYS) == loud, 90)
     assert ("InstanceDrained", deb13.name) not in watcher.fired()
+    assert wait_for("somebody is told of the end", lambda: watcher.told_of("InstanceDrained", status="resolved"), 90)
 
 
 @contextmanager
@@ -128,7 +160,8 @@ def test_a_node_in_maintenance_is_quiet_until_the_playbook_lets_go(
     raised = {("NodeInMaintenance", deb13.name), ("InstanceDrained", deb13.name)}
     assert watcher.raised(began, before) == raised
     assert not raised & watcher.fired()
-    assert not watcher.told_of("NodeInMaintenance", "InstanceDrained")
+    # What only informs reaches nobody whom no route names.
+    assert not watcher.told_of("NodeInMaintenance")
 
 
 @pytest.mark.full

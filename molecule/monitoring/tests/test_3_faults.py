@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pytest
 from node import Node, wait_for
-from watcher import Watcher, slower_than
+from watcher import Watcher
 
 TEXTFILE = "/var/lib/prometheus/node-exporter/inference-state.prom"
 METRICS = "inference-metrics@node"
@@ -110,9 +110,7 @@ def test_a_fault_raises_its_alert_alone(fault: Fault, watcher: Watcher, saved: N
     wait_for("somebody is told of the end", lambda: watcher.told_of(fault.alert, status="resolved"), 120)
     print(f"{fault.alert}: told after {took:.0f} s, and of its end {time.time() - began - took:.0f} s later")
     assert watcher.raised(began, before) == {(fault.alert, saved.name)}
-    # Of what ended before, or was on its way, somebody may be told now.
-    told = {alert["labels"]["alertname"] for alert in watcher.told() if alert["status"] == "firing"}
-    assert told - {name for name, _node in before} - slower_than(time.time() - began) == {fault.alert}
+    assert watcher.news(began, before) == {fault.alert: fault.severity}
 
 
 @pytest.fixture(autouse=True)

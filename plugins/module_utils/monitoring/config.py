@@ -27,8 +27,9 @@ HEARTBEAT = "heartbeat"
 """The receiver outside that notices when it hears nothing any more, and the name of its rule's file without ending."""
 HEARTBEAT_ALERT = "MonitoringHeartbeat"
 
-# Alerts that only tell what others are about: they keep those quiet, and reach nobody. A drained instance is out of
-# service on purpose; on a node in maintenance, everything may be. Rules give their alerts the label `scope`.
+# Alerts that only tell what others are about, and keep those quiet. A drained instance is out of service on purpose; on
+# a node in maintenance, everything may be, its own HAProxy too. What a gateway says of requests and replica sets is
+# never about its machine alone. Rules give their alerts the label `scope`.
 INHIBIT_RULES: tuple[Mapping[str, Any], ...] = (
     {
         "source_matchers": ['alertname="InstanceDrained"'],
@@ -38,6 +39,11 @@ INHIBIT_RULES: tuple[Mapping[str, Any], ...] = (
     {
         "source_matchers": ['alertname="NodeInMaintenance"'],
         "target_matchers": ['scope=~"instance|node"'],
+        "equal": ["node"],
+    },
+    {
+        "source_matchers": ['alertname="NodeInMaintenance"'],
+        "target_matchers": ['alertname="GatewayDown"'],
         "equal": ["node"],
     },
 )
@@ -95,7 +101,7 @@ def _access(settings: Settings) -> dict[str, Any]:
 
 
 def alertmanager(settings: Settings) -> dict[str, Any]:
-    """alertmanager.yml: the first receiver gets what no route of the site takes."""
+    """alertmanager.yml: the first receiver gets what no route of the site takes, but for what only informs."""
     quiet = {"matchers": ['severity="info"'], "receiver": NOBODY}
     first = str(settings.receivers[0]["name"]) if settings.receivers else NOBODY
     document: dict[str, Any] = {
@@ -105,7 +111,7 @@ def alertmanager(settings: Settings) -> dict[str, Any]:
             "group_wait": f"{settings.group_wait_seconds}s",
             "group_interval": f"{settings.group_interval_seconds}s",
             "repeat_interval": f"{settings.repeat_hours}h",
-            "routes": [*_heartbeat_route(settings), quiet, *settings.routes],
+            "routes": [*_heartbeat_route(settings), *settings.routes, quiet],
         },
         "inhibit_rules": [dict(rule) for rule in INHIBIT_RULES],
         "receivers": [{"name": NOBODY}, *_heartbeat_receiver(settings), *settings.receivers],

@@ -158,6 +158,31 @@ def test_an_alert_goes_on_over_another_release(
     try_rules([test], "1m", rules, promtool, tmp_path)
 
 
+def test_a_set_is_down_unless_people_have_drained_all_of_it(rules: Any, promtool: str, tmp_path: Path) -> None:
+    """A test of its own: of what is drained, InstanceDrained tells as well."""
+    name = "ReplicaSetDown"
+    here, there = 'inference_drained{@node1,name="main"}', 'inference_drained{@node2,name="main"}'
+    gave_up = 'inference_recovery_breaker_open{@node2,name="main"}'
+    told: list[tuple[bool, dict[str, str]]] = [
+        (False, {here: "1x20", there: "1x20", gave_up: "0x20"}),
+        # A drained node that reboots.
+        (False, {here: "1x20", there: "1x2 stale"}),
+        (True, {here: "1x20", there: "0x20"}),
+        (True, {here: "0x20", 'inference_drained{@node1,name="other"}': "1x20"}),
+        # Recovery drains what it gives up.
+        (True, {here: "1x20", there: "1x20", gave_up: "1x20"}),
+    ]
+    tests = []
+    for down, drained in told:
+        series = {'haproxy_backend_active_servers{@gateway1,proxy="set_main"}': "0x20", **drained}
+        known = {labelled(key): values for key, values in series.items()}
+        case = {"at": "10m", "labels": labelled('@gateway1,proxy="set_main"'), "fires": known, "quiet": known}
+        test = promtool_test(name, case, rules.alerts[name], quiet=not down)
+        test["promql_expr_test"][0]["expr"] = f'ALERTS{{alertname="{name}",alertstate="firing"}}'
+        tests.append(test)
+    try_rules(tests, "1m", rules, promtool, tmp_path)
+
+
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_every_branch_of_an_alert_is_tried(subject: str, rules: Any) -> None:
     """As many ways to fire as the expression has: one that is typed wrong would hide behind the others."""

@@ -49,13 +49,25 @@ def test_without_receivers_nobody_is_told() -> None:
     assert config["receivers"] == [{"name": "nobody"}]
 
 
-def test_what_only_informs_reaches_nobody_and_quiets_what_it_is_about() -> None:
-    config = yaml.safe_load(made(receivers=[{"name": "ops"}], routes=[{"receiver": "ops"}]).secrets["alertmanager.yml"])
-    assert config["route"]["receiver"] == "ops"
-    assert config["route"]["routes"][0] == {"matchers": ['severity="info"'], "receiver": "nobody"}
-    rules = {rule["source_matchers"][0]: rule for rule in config["inhibit_rules"]}
-    assert rules['alertname="InstanceDrained"']["equal"] == ["node", "instance_name"]
-    assert rules['alertname="NodeInMaintenance"']["equal"] == ["node"]
+def test_what_only_informs_reaches_nobody_whom_no_route_of_the_site_names() -> None:
+    routes = [{"matchers": ['alertname="InstanceDrained"'], "receiver": "ops"}]
+    made_of = made(receivers=[{"name": "ops"}], routes=routes, heartbeat_url="https://hook.example.com")
+    route = yaml.safe_load(made_of.secrets["alertmanager.yml"])["route"]
+    assert route["receiver"] == "ops"
+    heartbeat, *others = route["routes"]
+    assert heartbeat["receiver"] == "heartbeat"
+    assert others == [*routes, {"matchers": ['severity="info"'], "receiver": "nobody"}]
+
+
+def test_what_is_known_is_quiet() -> None:
+    config = yaml.safe_load(made().secrets["alertmanager.yml"])
+    assert [
+        (rule["source_matchers"], rule["target_matchers"][-1], rule["equal"]) for rule in config["inhibit_rules"]
+    ] == [
+        (['alertname="InstanceDrained"'], 'scope="instance"', ["node", "instance_name"]),
+        (['alertname="NodeInMaintenance"'], 'scope=~"instance|node"', ["node"]),
+        (['alertname="NodeInMaintenance"'], 'alertname="GatewayDown"', ["node"]),
+    ]
 
 
 def test_a_heartbeat_is_told_of_before_all_that_only_informs() -> None:
