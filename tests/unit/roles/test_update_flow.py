@@ -606,6 +606,7 @@ def test_what_fails_behind_its_bridge_goes_back_before_that_ends(update: Update)
     assert update.steps("a") == [*BRIDGED, "drained", "idle", "to 2", "probed", *BACK, *UNBRIDGED]
 
 
+@pytest.mark.full
 def test_an_only_replica_that_others_take_back_has_a_bridge_then_too(update: Update) -> None:
     """Its set has passed; another one has not, and all shall go back."""
     succeeded, output = update.run(
