@@ -6,13 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: monitoring_removal
-short_description: Have a machine watch the fleet no more
+short_description: Have a machine watch the fleet no more, or tell of its GPUs
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Stops Prometheus and Alertmanager, keeps them from starting at the next boot, and removes what
-    M(baremetal.inference.monitoring_server) has written. In check mode, it tells whether there is any.
+    M(baremetal.inference.monitoring_server) has written; or does so with dcgm-exporter. In check mode, it tells whether
+    there is any.
   - Samples, silences and packages stay. So does everything where a configuration is somebody else's.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -21,7 +22,12 @@ attributes:
     support: full
   diff_mode:
     support: full
-options: {}
+options:
+  what:
+    description: Prometheus and Alertmanager, or dcgm-exporter.
+    type: str
+    choices: [server, dcgm_exporter]
+    default: server
 """
 
 EXAMPLES = r"""
@@ -56,6 +62,7 @@ from collections.abc import Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import DCGM_UNIT
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import (
     ALERTMANAGER,
     DIRECTORY,
@@ -74,7 +81,7 @@ SERVICES = (PROMETHEUS, ALERTMANAGER)
 """In the order in which they stop: Prometheus would miss an Alertmanager that is gone."""
 
 
-def parts() -> Sequence[service_removal.Part]:
+def server() -> Sequence[service_removal.Part]:
     """Both as one: who has taken over one of them relies on the other. Raises ValueError for a damaged state."""
     written = (files.read_json(STATE) or {}).get("files", ())
     drop_ins = [UNITS / f"{unit}.d" / DROP_IN for unit in SERVICES]
@@ -89,10 +96,25 @@ def parts() -> Sequence[service_removal.Part]:
     ]
 
 
+def dcgm_exporter() -> Sequence[service_removal.Part]:
+    """Its unit is all that there is of it: its image goes with the others that nothing uses."""
+    return [
+        service_removal.Part(
+            services=(DCGM_UNIT,), configs=[UNITS / DCGM_UNIT], header=HEADER, others=[], roots=(UNITS,)
+        )
+    ]
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    choices = {parts.__name__: parts for parts in (server, dcgm_exporter)}
+    module = AnsibleModule(
+        argument_spec={"what": {"type": "str", "choices": list(choices), "default": "server"}},
+        supports_check_mode=True,
+    )
+    parts = choices[module.params["what"]]
     result = service_removal.leave(module, parts)
-    module.exit_json(**result, kept=[str(path) for path in (SAMPLES, SILENCES) if path.is_dir()])
+    kept = (SAMPLES, SILENCES) if parts is server else ()
+    module.exit_json(**result, kept=[str(path) for path in kept if path.is_dir()])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import dcgm_unit
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER
 from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_removal as module
@@ -116,3 +117,14 @@ def test_services_that_were_removed_with_their_packages_are_not_stopped(
         known.update(dict.fromkeys(module.SERVICES, value))
     assert run_module(module)["stopped"] == [] and fake.calls == ["daemon-reload"]
     assert there(root) == set()
+
+
+def test_dcgm_exporter_goes_alone(run_module: Call, services: Callable[[Iterable[str]], Any], root: Path) -> None:
+    fake = services([module.DCGM_UNIT])
+    unit, ours = root / "units" / module.DCGM_UNIT, watches(root)
+    unit.write_text(dcgm_unit(f"dcgm@sha256:{'0' * 64}", "", 9400, "cdi"))
+    done = run_module(module, what="dcgm_exporter")
+    assert (done["stopped"], done["removed"], done["kept"]) == ([module.DCGM_UNIT], [str(unit)], [])
+    assert fake.calls == [f"stop {module.DCGM_UNIT}", f"disable {module.DCGM_UNIT}", "daemon-reload"]
+    assert there(root) == ours
+    assert run_module(module, what="dcgm_exporter")["changed"] is False
