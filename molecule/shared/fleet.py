@@ -35,7 +35,7 @@ class Fleet:
     nodes: tuple[Node, ...]
     key: str
     clients: int = 3
-    pause_seconds: float = 1.0
+    pause_seconds: float = 2.0
     """Between an answer and the client's next request."""
 
     @property
