@@ -47,9 +47,16 @@ def alertmanager(settings: Settings) -> str:
         *_web(settings, settings.alertmanager_port, settings.alertmanager_external_url),
     ]
     command = ["-c", WITHOUT_PATHS, "alertmanager", "/usr/bin/prometheus-alertmanager", *options]
-    # The filter ends with the log, not before its last words.
-    more = "SyslogIdentifier=prometheus-alertmanager\nKillMode=mixed\n"
-    return _drop_in("/bin/bash", command, settings.memory_max) + more
+    more = [
+        "SyslogIdentifier=prometheus-alertmanager",
+        # The filter ends with the log, and not before its last words, for which it gets a moment.
+        "KillMode=mixed",
+        "ExecStopPost=/bin/sleep 0.2",
+        # Debian's unit has `no`: with a filter that is not through by then, systemd would not start it again.
+        "SendSIGKILL=yes",
+        "",
+    ]
+    return _drop_in("/bin/bash", command, settings.memory_max) + "\n".join(more)
 
 
 def _web(settings: Settings, port: int, url: str) -> list[str]:
