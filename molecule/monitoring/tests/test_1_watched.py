@@ -169,3 +169,10 @@ def test_with_tls_everybody_comes_by_it(with_tls: Watcher) -> None:
         assert watcher.status(port, "/-/ready", scheme="https") == "401"
         assert watcher.status(port, "/-/ready", user=user) == "400"
     assert changes(watcher.playbook(**paths)) == 0
+
+
+def test_alertmanager_starts_again_though_its_filter_hangs(watcher: Watcher) -> None:
+    """What takes the paths of webhooks out of its log is a process of its own, and may be behind."""
+    watcher.node.run("pkill -STOP --exact sed && systemctl restart prometheus-alertmanager.service")
+    user = f"{watcher.user}:{watcher.password}"
+    wait_for("it answers", lambda: watcher.status(9093, "/-/ready", user=user) == "200", 30)
