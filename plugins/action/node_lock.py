@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.inference.plugins.module_utils import playbook_process
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet import playbook_process
 
 
 class ActionModule(ActionBase):

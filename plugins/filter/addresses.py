@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.inference.plugins.module_utils import addresses
+from ansible_collections.baremetal.inference.plugins.module_utils.core import addresses
 
 
 def host_addresses(hosts: Iterable[str], hostvars: Mapping[str, Any], required: bool = True) -> list[str]:

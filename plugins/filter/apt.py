@@ -10,13 +10,13 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.inference.plugins.module_utils.apt_sources import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_sources import (
     CODENAME,
     Transport,
     declared_files,
     read_sources,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
 
 
 def apt_files(

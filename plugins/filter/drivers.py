@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.choice import Node, Wish
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.compatibility import load
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.plan import decide
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.runfile import Installed
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.choice import Node, Wish
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.compatibility import load
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.plan import decide
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.runfile import Installed
 
 
 def nvidia_driver_plan(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import page, screen
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.fleet import read
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report import read
 
 
 def fleet_screen(told: Mapping[str, Mapping[str, Any]]) -> str:

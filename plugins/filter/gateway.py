@@ -11,9 +11,9 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.inference.plugins.module_utils.addresses import AddressError
+from ansible_collections.baremetal.inference.plugins.module_utils.core.addresses import AddressError
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica, replicas_of
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import plan
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import Replica, replicas_of
 
 
 def gateway_replicas(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import (
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import (
     present_instances,
     served_models,
     want_gpus,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.text import load_registry
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.text import load_registry
 
 
 class FilterModule:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from ansible_collections.baremetal.inference.plugins.module_utils.peers import (
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import (
     NETWORK,
     Limits,
     Node,

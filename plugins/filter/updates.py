@@ -11,12 +11,12 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node.plan_text import refusal
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import models_once, with_models
-from ansible_collections.baremetal.inference.plugins.module_utils.rolling.fitting import misfits
-from ansible_collections.baremetal.inference.plugins.module_utils.rolling.leaving import Wish, leaving
-from ansible_collections.baremetal.inference.plugins.module_utils.rolling.outages import Terms, outages
-from ansible_collections.baremetal.inference.plugins.module_utils.rolling.plan import Choice, plan
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import models_once, with_models
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.plan_text import refusal
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.fitting import misfits
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.outages import Terms, outages
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.plan import Choice, plan
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.removals import Wish, leaving
 
 
 def update_plan(

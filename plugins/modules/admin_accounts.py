@@ -131,12 +131,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import admins as declared_admins
-from ansible_collections.baremetal.inference.plugins.module_utils import ssh_session
-from ansible_collections.baremetal.inference.plugins.module_utils.admins import Admin
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.trial import Trial, TrialError
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import accounts as declared_admins
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import ssh_session
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.accounts import Admin
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.trial import Trial, TrialError
 
 SUDOERS = Path("/etc/sudoers.d")
 VISUDO = Path("/usr/sbin/visudo")

@@ -126,8 +126,8 @@ from tempfile import TemporaryDirectory
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import apt_packages as ap
-from ansible_collections.baremetal.inference.plugins.module_utils import apt_pins
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages as ap
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins
 
 CPUINFO = Path("/proc/cpuinfo")
 STATUS = Path("/var/lib/dpkg/status")

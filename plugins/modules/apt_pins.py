@@ -90,7 +90,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.apt_pins import (
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_pins import (
     ETC_APT,
     HEADER,
     ITEM,

@@ -158,7 +158,9 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.apt_sources import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_sources import (
     CA_FILE,
     PROXY_FILE,
     File,
@@ -173,8 +175,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.apt_sources im
     read_sources,
     redact,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
 
 ETC_APT = Path("/etc/apt")
 OS_RELEASE = Path("/etc/os-release")

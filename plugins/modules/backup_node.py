@@ -112,12 +112,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-# Ansible sends along what is imported here, and all that this imports: the command that is installed is a part of it.
-from ansible_collections.baremetal.inference.plugins.module_utils import node_library
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import program, schedule, state, units
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import JOBS, Places, service, timer
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import ACCESS, Settings, problems
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, systemd
+
+# Ansible sends along what is imported here, and all that this imports: the command that is installed is a part of it.
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, node_library, systemd
 
 ARGUMENTS = {
     "repository": {"type": "str", "default": ""},

@@ -65,7 +65,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import repository, restic, state
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import ACCESS
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 
 ARGUMENTS = {
     "repository": {"type": "str", "required": True},

@@ -96,7 +96,7 @@ import ssl
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import bmc
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import bmc
 
 
 def connect(module: AnsibleModule) -> bmc.Bmc:

@@ -72,8 +72,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import cdi
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu import driver
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import cdi
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import driver
 
 
 def remove(root: Path, backup: Path, check: bool) -> list[dict[str, Any]]:

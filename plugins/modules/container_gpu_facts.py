@@ -90,8 +90,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import commands
-from ansible_collections.baremetal.inference.plugins.module_utils.container_gpus import Found, look
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.container_gpus import Found, look
 
 
 def facts(found: Found) -> dict[str, Any]:

@@ -94,9 +94,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import commands
-from ansible_collections.baremetal.inference.plugins.module_utils.driver import cuda, fabric
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu import facts
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import cuda, fabric
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts
 
 
 def ask(library: str, timeout: float, fabric_wait: float) -> cuda.Check:

@@ -164,10 +164,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import disks as dk
-from ansible_collections.baremetal.inference.plugins.module_utils import fstab
-from ansible_collections.baremetal.inference.plugins.module_utils.disk_host import FSTAB, Host
-from ansible_collections.baremetal.inference.plugins.module_utils.disk_setup import ERRORS, Pass
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import disks as dk
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import fstab
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.disk_host import FSTAB, Host
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.disk_setup import ERRORS, Pass
 
 DIRECTORY = {
     "path": {"type": "str", "required": True},

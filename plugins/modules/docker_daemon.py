@@ -139,7 +139,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import docker_daemon as dd
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import docker_daemon as dd
 
 SERVICE = "docker.service"
 SOCKET = "unix:///run/docker.sock"

@@ -48,15 +48,15 @@ from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import pace
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import throughput
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={"names": {"type": "list", "elements": "str", "required": True}}, supports_check_mode=True
     )
-    looks = {name: pace.look(Paths(), name) for name in module.params["names"]}
+    looks = {name: throughput.look(Paths(), name) for name in module.params["names"]}
     module.exit_json(changed=False, counters={name: asdict(look) if look else {} for name, look in looks.items()})
 
 

@@ -84,13 +84,10 @@ from datetime import UTC, datetime
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    drains,
-    idleness,
-    releases,
-    systemd,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths, unit_name
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import idle
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases
 
 POLL_SECONDS = 0.3
 
@@ -104,7 +101,7 @@ def in_flight(paths: Paths, name: str) -> int | None:
     number = releases.active_number(paths, name)
     if number is None or systemd.active_state(unit_name(name)) not in systemd.RUNNING:
         return 0
-    return idleness.in_flight(paths, releases.load(paths, name, number))
+    return idle.in_flight(paths, releases.load(paths, name, number))
 
 
 def wait_idle(paths: Paths, name: str, seconds: float) -> int | None:

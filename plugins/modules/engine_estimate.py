@@ -223,46 +223,43 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import (
-    engine_version,
-    stored_models,
-    variant_store,
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import SystemdError
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import (
+    bridges,
+    changes,
+    image_version,
+    plan_text,
+    plans,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.engine_endpoints import (
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import (
     address_problems,
     endpoint_problems,
     running_instances,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.engine_settings import (
-    ARGUMENTS,
-    check_environment,
-    check_settings,
-    read_settings,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.fit.memory import CPU_CACHE
-from ansible_collections.baremetal.inference.plugins.module_utils.fit.misfit import Misfit
-from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.flags.check import arguments
-from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import ModelFacts
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    bridges,
-    changes,
-    plan_text,
-    plans,
-    releases,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.node.environment import API_KEY
-from ansible_collections.baremetal.inference.plugins.module_utils.node.systemd import SystemdError
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import (
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import API_KEY
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import (
     Instance,
     present_instances,
     sound_instances,
     want_gpus,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import (
+    ARGUMENTS,
+    check_environment,
+    check_settings,
+    read_settings,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.memory import CPU_CACHE
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import arguments
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variants
 
 
 def user_ids(name: str) -> tuple[int, int]:
@@ -288,7 +285,7 @@ def prompt_problems(entry: entries.Entry, files: Path | None) -> list[Misfit]:
     """What in a model stands against the system prompt of its entry, where its files can be read."""
     if entry.system_prompt is None or files is None:
         return []
-    found = variant_store.check_model(entry, files)
+    found = variants.check_model(entry, files)
     return [Misfit("system-prompt", problem.where, None, problem.message) for problem in found]
 
 
@@ -306,7 +303,7 @@ class Planner:
         name, image = instance.name, self._module.params["image"]
         in_use = revision_in_use(self._paths, name, instance.model)
         coming = self._module.params["coming"].get(entry.store_name)
-        place = stored_models.find(Path(self._settings.store_path), entry, in_use, coming)
+        place = stored.find(Path(self._settings.store_path), entry, in_use, coming)
         rendered = render(instance, arguments(entry.flags, self._flags), place.stored, image, self._settings)
         number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
         wanted = changes.Texts(rendered.unit, rendered.environment)
@@ -344,7 +341,7 @@ def main() -> None:
     values, paths = module.params, Paths()
     hardware = plans.Hardware(paths.root)
     docker = module.get_bin_path("docker")
-    version = engine_version.find(values["engine_version"], values["image"], paths.registry, docker, module.run_command)
+    version = image_version.find(values["engine_version"], values["image"], paths.registry, docker, module.run_command)
     flags = catalogue.choose(version)
     registry = entries.read(values["models"], flags)
     environments = values["environment"], values["secret_environment"]

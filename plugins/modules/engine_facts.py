@@ -75,9 +75,11 @@ from datetime import UTC, datetime
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import bridges, releases, standing, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridged_instance
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import bridged_instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import install_state, releases
 
 
 def main() -> None:
@@ -85,7 +87,7 @@ def main() -> None:
     paths, now = Paths(), datetime.now(UTC)
     try:
         names = bridges.instances(paths)
-        found = [asdict(standing.of(paths, name, now)) for name in names]
+        found = [asdict(install_state.of(paths, name, now)) for name in names]
     except (systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(

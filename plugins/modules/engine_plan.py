@@ -119,23 +119,23 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.engine_endpoints import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import (
     address_problems,
     endpoint_problems,
     running_instances,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.engine_settings import (
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import API_KEY
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.image_version import find
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance, load_instances
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import (
     check_environment,
     check_settings,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.engine_version import find
-from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.node.environment import API_KEY
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance, load_instances
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
 
 GIB = 2**30
 

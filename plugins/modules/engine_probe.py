@@ -73,22 +73,17 @@ tokens_per_second:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    deep_probe,
-    environment,
-    history,
-    probe,
-    releases,
-    wait,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import (
     Docker,
     DockerError,
     DockerUnavailable,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.variants import resolve
-from ansible_collections.baremetal.inference.plugins.module_utils.release import LABEL, Release
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import environment
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import acceptance, probe, wait
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import LABEL, Release
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.variants import resolve
 
 
 def identity(release: Release, target: probe.Target, docker: Docker) -> str:
@@ -131,10 +126,10 @@ def main() -> None:
         target = probe.Target(release.address, release.port, release.served_names, key)
         if wrong := identity(release, target, Docker()):
             refuse(wrong, [])
-        golden = deep_probe.golden_prompts(resolve(given["models"], release.model) or {})
-        found = deep_probe.run(target, golden, given["timeout"])
+        golden = acceptance.golden_prompts(resolve(given["models"], release.model) or {})
+        found = acceptance.run(target, golden, given["timeout"])
         before = _speed_before(paths, name, release, given["compare_to"])
-    except deep_probe.ProbeFailed as error:
+    except acceptance.ProbeFailed as error:
         refuse(str(error), error.steps)
     except (releases.ReleaseError, DockerError, DockerUnavailable, OSError) as error:
         refuse(str(error), [])

@@ -121,33 +121,27 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import engine_version
-from ansible_collections.baremetal.inference.plugins.module_utils.engine_settings import ARGUMENTS, read_settings
-from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.flags.check import arguments
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    bridges,
-    changes,
-    files,
-    pins,
-    releases,
-    systemd,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem, nearest
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem, nearest
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges, changes, image_version
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import (
     Instance,
     load_instances,
     needed_entries,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.release import (
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
     SCHEMA,
     Rendered,
     Settings,
-    StoredModel,
     render,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import ARGUMENTS, read_settings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import arguments
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
 CACHE_MODE = 0o750
 
@@ -284,7 +278,7 @@ def main() -> None:
     stage = Stage(module, paths)
     models, image = module.params["models"], module.params["image"]
     docker = module.get_bin_path("docker")
-    version = engine_version.find(module.params["engine_version"], image, paths.registry, docker, module.run_command)
+    version = image_version.find(module.params["engine_version"], image, paths.registry, docker, module.run_command)
     flags = catalogue.choose(version)
     registry = entries.read(models, flags)
     result = []
@@ -300,7 +294,7 @@ def main() -> None:
             result.append(stage.instance(instance, engine, stored[entry.served_as], settings))
         desired = {
             "schema": SCHEMA,
-            "engine": engine_version.kept_as(image, version, module.params["engine_version"]),
+            "engine": image_version.kept_as(image, version, module.params["engine_version"]),
             "models": needed_entries(models, present),
         }
         if module.params["desired"]:

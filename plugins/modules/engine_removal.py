@@ -59,14 +59,17 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import docker_disk, releases, removal, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import (
     Docker,
     DockerError,
     DockerUnavailable,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import bridge_name
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
 
 
 def images_of(paths: Paths, names: list[str]) -> set[str]:

@@ -98,19 +98,18 @@ from datetime import UTC, datetime
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths, unit_name
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import TARGET_UNIT
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
-    files,
     history,
-    loading,
     pins,
     releases,
     swaps,
-    systemd,
-    wait,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
-from ansible_collections.baremetal.inference.plugins.module_utils.release import TARGET_UNIT
 
 
 class Service:
@@ -227,7 +226,7 @@ class Service:
             active = releases.active_number(self.paths, name)
             if active is not None and releases.commit(self.paths, name, active):
                 now = drains.format_time(datetime.now(UTC))
-                history.add(self.paths, name, history.Served(active, now, loading.seconds(name)))
+                history.add(self.paths, name, history.Served(active, now, load_time.seconds(name)))
                 self.changed = True
 
 
@@ -269,7 +268,7 @@ def await_ready(module: AnsibleModule, service: Service, names: list[str]) -> No
     found = wait.wait_ready(service.paths, names, module.params["timeout"])
     outcomes = {outcome.instance: outcome for outcome in found}
     ready = [name for name, outcome in outcomes.items() if outcome.state == "ready"]
-    loading = [name for name, outcome in outcomes.items() if outcome.state == "loading"]
+    load_time = [name for name, outcome in outcomes.items() if outcome.state == "loading"]
     failed = {name: outcome.last_words for name, outcome in outcomes.items() if outcome.state == "failed"}
     if module.params["prove"]:
         service.prove(ready)
@@ -280,12 +279,12 @@ def await_ready(module: AnsibleModule, service: Service, names: list[str]) -> No
             f"The whole log: journalctl -t vllm@{name} -u {unit_name(name)}"
             for name, words in failed.items()
         ]
-        module.fail_json(msg="\n\n".join(blocks), failed_instances=failed, ready=ready, loading=loading)
+        module.fail_json(msg="\n\n".join(blocks), failed_instances=failed, ready=ready, loading=load_time)
     module.exit_json(
         changed=service.changed,
         ready=ready,
-        loading=loading,
-        progress=[f"{name}: {outcomes[name].status}" for name in loading],
+        loading=load_time,
+        progress=[f"{name}: {outcomes[name].status}" for name in load_time],
     )
 
 

@@ -89,24 +89,18 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    history,
-    loading,
-    pins,
-    releases,
-    running,
-    swaps,
-    systemd,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import activation, load_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
 
 
 def switch(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]:
     """Have the release run. Raises ReleaseError, SystemdError, OSError."""
     name, number = given["name"], given["release"]
     active = releases.active_number(paths, name)
-    runs = running.runs(paths, name, number)
+    runs = activation.runs(paths, name, number)
     begun = swaps.read(paths, name)
     # A run that was cut off had begun at what really ran: that is what is gone back to.
     origin = begun.origin if begun else active
@@ -116,7 +110,7 @@ def switch(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any
             paths, name, swaps.Swap(origin, number, given["run_id"], format_time(datetime.now(UTC)), given["back"])
         )
     if not runs and not check:
-        running.run(paths, name, number)
+        activation.run(paths, name, number)
     return {"changed": not runs, "origin": origin}
 
 
@@ -124,7 +118,7 @@ def prove(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]
     """End the swap. Raises ReleaseError where another release runs, SystemdError, OSError, ValueError."""
     name, number = given["name"], given["release"]
     active = releases.active_number(paths, name)
-    seconds = loading.seconds(name)
+    seconds = load_time.seconds(name)
     if active != number and not check:
         raise releases.ReleaseError(paths.active(name), f"names release {active}, and not {number}")
     changed = False

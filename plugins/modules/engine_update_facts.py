@@ -164,28 +164,31 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import commands, engine_config, engine_endpoints
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    beside,
-    bridges,
-    drains,
-    environment,
-    history,
-    loading,
-    pins,
-    prepare,
-    releases,
-    standing,
-    swaps,
-    systemd,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import (
     Docker,
     DockerError,
     DockerUnavailable,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import (
+    argument_check,
+    bridge_place,
+    bridges,
+    endpoints,
+    environment,
+    load_time,
+    prepare,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import bridge_name
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
+    drains,
+    history,
+    install_state,
+    pins,
+    releases,
+    swaps,
+)
 
 
 class Facts:
@@ -197,7 +200,7 @@ class Facts:
         self.docker = docker
         self.given = given
         self.now = now
-        self.running = engine_endpoints.running_instances(paths) if given["ports"] else {}
+        self.running = endpoints.running_instances(paths) if given["ports"] else {}
 
     def of(self, name: str) -> dict[str, Any]:
         """How one instance stands. Raises SystemdError, OSError, and ValueError where its state is damaged."""
@@ -226,7 +229,7 @@ class Facts:
             "target": target,
             "due": due,
             "interrupted": interrupted,
-            "serving": standing.serving(self.paths, name, self.now),
+            "serving": install_state.serving(self.paths, name, self.now),
             "load_seconds": (known and known.load_seconds) or self.load_seconds(name, active, target),
             "drained_by": drain.owner if drain else "",
             "drained_until": (drain.until or "") if drain else "",
@@ -242,14 +245,14 @@ class Facts:
         Raises ReleaseError, OSError, and ValueError where the instance's state is damaged.
         """
         port, left = bridges.declared_port(self.paths, name), bridges.left(self.paths, name)
-        place = beside.Place(problem="it has no bridge_port" if port is None else "it is not due")
+        place = bridge_place.Place(problem="it has no bridge_port" if port is None else "it is not due")
         staged = target in releases.numbers(self.paths, name)
         if port is not None and origin is not None and target is not None:
             try:
                 # In check mode, what would be staged may fit.
-                place = bridges.place(self.paths, name, origin, target, port) if staged else beside.Place()
+                place = bridges.place(self.paths, name, origin, target, port) if staged else bridge_place.Place()
             except releases.ReleaseError as error:
-                place = beside.Place(problem=str(error))
+                place = bridge_place.Place(problem=str(error))
         return {
             "name": bridge_name(name),
             "port": port,
@@ -283,32 +286,30 @@ class Facts:
         runs = f"{release.model} {release.revision} {release.image}"
         return release.model, runs, [f"{name}: {problem}" for problem in missing]
 
-    def asked(self, name: str) -> engine_endpoints.Endpoint | None:
+    def asked(self, name: str) -> endpoints.Endpoint | None:
         """What an instance is reached by, as the inventory has it; None where nothing is said of it."""
         if name not in self.given["ports"]:
             return None
-        return engine_endpoints.Endpoint(self.given["address"], int(self.given["ports"][name]), self.given["api_key"])
+        return endpoints.Endpoint(self.given["address"], int(self.given["ports"][name]), self.given["api_key"])
 
-    def endpoint(self, name: str, target: int) -> engine_endpoints.Endpoint | None:
+    def endpoint(self, name: str, target: int) -> endpoints.Endpoint | None:
         """What the target is reached by; None where its release is damaged, which check() tells. Raises OSError."""
         if target not in releases.numbers(self.paths, name):
             # In check mode, it would have been staged as the inventory has it.
             return self.asked(name)
         try:
-            return engine_endpoints.endpoint(self.paths, name, target)
+            return endpoints.endpoint(self.paths, name, target)
         except releases.ReleaseError:
             return None
 
-    def unreached(
-        self, name: str, target: int, comes: engine_endpoints.Endpoint, asked: engine_endpoints.Endpoint
-    ) -> list[str]:
+    def unreached(self, name: str, target: int, comes: endpoints.Endpoint, asked: endpoints.Endpoint) -> list[str]:
         """Why nobody would reach the target. Raises ValueError where the inventory's address is none."""
         words = {
-            engine_endpoints.PORT: f"port {comes.port}, and not {asked.port}",
-            engine_endpoints.ADDRESS: f"address {comes.address}, and not {asked.address}",
-            engine_endpoints.KEY: "another key (vllm_api_key)",
+            endpoints.PORT: f"port {comes.port}, and not {asked.port}",
+            endpoints.ADDRESS: f"address {comes.address}, and not {asked.address}",
+            endpoints.KEY: "another key (vllm_api_key)",
         }
-        found = engine_endpoints.differing(comes, asked, gateways=self.given["gateways"])
+        found = endpoints.differing(comes, asked, gateways=self.given["gateways"])
         if not found:
             return []
         return [
@@ -317,10 +318,10 @@ class Facts:
             " this one, and run update-model.yml, which makes a release of them that can be reached"
         ]
 
-    def moved(self, name: str, asked: engine_endpoints.Endpoint) -> list[str]:
+    def moved(self, name: str, asked: endpoints.Endpoint) -> list[str]:
         """Why nobody would reach what runs. Raises ValueError where the inventory's address is none."""
         serves = self.running.get(name)
-        return [str(found) for found in engine_endpoints.moved(name, serves, asked, gateways=self.given["gateways"])]
+        return [str(found) for found in endpoints.moved(name, serves, asked, gateways=self.given["gateways"])]
 
     def unstaged(self, name: str) -> dict[str, Any]:
         """What check mode knows of a target that was not staged."""
@@ -328,7 +329,7 @@ class Facts:
 
     def load_seconds(self, name: str, active: int | None, target: int | None) -> float | None:
         """How long a target that has not served yet may load; None where nobody knows. Raises SystemdError."""
-        seconds = loading.seconds(name)
+        seconds = load_time.seconds(name)
         if seconds is None or active is None or target is None:
             return seconds
         try:
@@ -342,16 +343,16 @@ class Facts:
         # In check mode, a model may not have been fetched yet, and what is fetched then may be as large.
         if self.check_mode and not Path(after).exists():
             return seconds
-        return loading.of_another(seconds, Path(before), Path(after))
+        return load_time.of_another(seconds, Path(before), Path(after))
 
     def refused(self, name: str, target: int) -> list[str]:
         """Why the engine would not take the target's arguments. Raises ReleaseError and OSError."""
         file = self.paths.release(name, target) / releases.ENV_FILE
-        argv = engine_config.argv("docker", releases.load(self.paths, name, target), str(file))
-        outcome = commands.run(argv, engine_config.SECONDS + 30)
+        argv = argument_check.argv("docker", releases.load(self.paths, name, target), str(file))
+        outcome = commands.run(argv, argument_check.SECONDS + 30)
         if outcome.code is None:
             return []
-        reason = engine_config.refusal(outcome.code, outcome.stdout + outcome.stderr)
+        reason = argument_check.refusal(outcome.code, outcome.stdout + outcome.stderr)
         shown = environment.mask(reason, environment.secrets(environment.read_file(file)))
         return [f"{name}: the engine refuses the arguments of release {target}: {shown}"] if reason else []
 

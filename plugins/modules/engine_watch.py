@@ -82,15 +82,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    health,
-    pace,
-    probe_state,
-    systemd,
-    wait,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import parse_time
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, unit_name
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths, unit_name
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, throughput, wait
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import probe_state
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import parse_time
 
 POLL_SECONDS = 1.0
 
@@ -105,12 +101,12 @@ def verdict_since(paths: Paths, name: str, began: datetime) -> tuple[str, str]:
     return state.verdict, state.detail
 
 
-def judge(given: dict[str, Any], now: pace.Pace | None) -> tuple[bool, str]:
+def judge(given: dict[str, Any], now: throughput.Pace | None) -> tuple[bool, str]:
     """Whether it is too slow for its bound, and what is known of that, in words."""
     if not given["speed_bound"]:
         return False, ""
-    looks = [pace.Look(**one) if one else None for one in given["before"]]
-    return pace.judge(pace.between(*looks) if looks else None, now, given["speed_bound"])
+    looks = [throughput.Look(**one) if one else None for one in given["before"]]
+    return throughput.judge(throughput.between(*looks) if looks else None, now, given["speed_bound"])
 
 
 def main() -> None:
@@ -129,7 +125,7 @@ def main() -> None:
     verdict = health.UNKNOWN
     try:
         first = systemd.show([unit], ["InvocationID"])[unit]["InvocationID"]
-        looked = pace.look(paths, name)
+        looked = throughput.look(paths, name)
         while True:
             shown = systemd.show([unit], ["ActiveState", "InvocationID"])[unit]
             verdict, detail = verdict_since(paths, name, began)
@@ -145,7 +141,7 @@ def main() -> None:
             time.sleep(POLL_SECONDS)
     except (systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
-    slow, speed = judge(module.params, pace.between(looked, pace.look(paths, name)))
+    slow, speed = judge(module.params, throughput.between(looked, throughput.look(paths, name)))
     if slow:
         bound = f"vllm_update_watch_speed_bound allows no less than {module.params['speed_bound']} of before"
         module.fail_json(msg=f"{name} got too slow: {speed}; {bound}")

@@ -144,11 +144,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import nftables
-from ansible_collections.baremetal.inference.plugins.module_utils.conffiles import pristine
-from ansible_collections.baremetal.inference.plugins.module_utils.nftables import FirewallError
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import nftables
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.conffiles import pristine
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.nftables import FirewallError
 
 MAIN = Path("/etc/nftables.conf")
 PARTS = Path(nftables.DIRECTORY)

@@ -102,13 +102,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.conffiles import pristine
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.conffiles import pristine
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import (
-    CONFIG,
-    CONTROL_SOCKET,
-    HEADER,
-)
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONFIG, CONTROL_SOCKET, HEADER
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keys import KEYS_MAP
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.places import (
     DIRECTORY,
@@ -118,7 +115,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.places
     STATE,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.unit import drop_in
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
 
 RELOAD_SECONDS = 30.0
 """For the new process to serve."""

@@ -69,15 +69,15 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.local_http import LocalConnection
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import bridge_name
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import SET
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import (
     CONTROL_SOCKET,
     LOCAL_PATH,
     LOCAL_SOCKET,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import SET
-from ansible_collections.baremetal.inference.plugins.module_utils.node.local_http import LocalConnection
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
 
 POLL_SECONDS = 1.0
 

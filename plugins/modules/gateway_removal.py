@@ -68,6 +68,8 @@ from collections.abc import Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_removal
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONFIG, HEADER
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.places import (
     DIRECTORY,
@@ -80,7 +82,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.places
     STATE,
     UNITS,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, service_removal
 
 ADDRESS = re.compile(r"virtual_ipaddress \{\s*(\S+)")
 

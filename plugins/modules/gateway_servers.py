@@ -123,11 +123,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import bridge_name
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime, servers
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import SET
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONTROL_SOCKET
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import SET
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import bridge_name
 
 POLL_SECONDS = 0.3
 """At first. What takes long is looked at less often, up to SELDOM_SECONDS: a whole fleet may wait for one gateway."""

@@ -607,9 +607,9 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import commands
-from ansible_collections.baremetal.inference.plugins.module_utils.gather_subset import ALL, choices, chosen
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu import facts
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import ALL, choices, chosen
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts
 
 ARGUMENTS = {
     "gather_subset": {

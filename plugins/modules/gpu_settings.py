@@ -181,13 +181,21 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu_settings.apply import NoAnswer, Result, Setter
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu_settings.changes import told
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu_settings.clocks import Clocks, loading
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu_settings.settings import COMPUTE_MODES, Wanted
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, gpu_boot
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings import boot
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.apply import (
+    NoAnswer,
+    Result,
+    Setter,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.changes import told
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.clocks import Clocks, loading
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.settings import (
+    COMPUTE_MODES,
+    Wanted,
+)
 
 ROOT = Path("/")
 
@@ -253,11 +261,11 @@ def main() -> None:
     try:
         if problems := wanted.problems():
             raise InputError(problems)
-        text = gpu_boot.as_text(wanted, params["nvidia_smi"], params["timeout"])
+        text = boot.as_text(wanted, params["nvidia_smi"], params["timeout"])
         before = files.text(paths.gpu_settings) or ""
         if wanted and params["apply"]:
             clocks = Clocks.read(paths.gpu_clocks, loading(ROOT))
-            setter = Setter(gpu_boot.runner(params["nvidia_smi"], params["timeout"]), clocks, wanted)
+            setter = Setter(boot.runner(params["nvidia_smi"], params["timeout"]), clocks, wanted)
             result, unanswered = set_cards(setter, clocks, module.check_mode)
         stale = not (files.same(paths.gpu_settings, text) if text else not before)
         # Also after a failure of one card: at boot the others are set all the same.

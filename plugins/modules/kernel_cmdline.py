@@ -60,7 +60,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node.files import write
+from ansible_collections.baremetal.inference.plugins.module_utils.core.files import write
 
 DROP_IN = Path("/etc/default/grub.d/50-inference.cfg")
 MENU = Path("/boot/grub/grub.cfg")

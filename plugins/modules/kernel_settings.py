@@ -76,8 +76,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import kernel_settings as ks
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import kernel_settings as ks
 
 ROOT = Path("/")
 SYSCTL_FILE = "60-inference.conf"

@@ -107,13 +107,13 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import commands
-from ansible_collections.baremetal.inference.plugins.module_utils.block_devices import read_mounts
-from ansible_collections.baremetal.inference.plugins.module_utils.driver import dkms, kernels
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands, files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.block_devices import read_mounts
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import dkms, kernels
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import report
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import MANIFEST, Manifest, hash_cache
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import Store
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import MANIFEST, Manifest
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import hash_cache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 
 ROOT = Path("/")
 SECONDS = 60.0

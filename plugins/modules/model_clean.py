@@ -109,19 +109,19 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import model_references, store_cleaning, stored_models
-from ansible_collections.baremetal.inference.plugins.module_utils.block_devices import read_mounts
-from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore
-from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, human
-from ansible_collections.baremetal.inference.plugins.module_utils.model_references import Revision
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files as node_files
-from ansible_collections.baremetal.inference.plugins.module_utils.node import history
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
-from ansible_collections.baremetal.inference.plugins.module_utils.store_cleaning import Cleaning, Item
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files as node_files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB, human
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.block_devices import read_mounts
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.store import clean, references, stored
+from ansible_collections.baremetal.inference.plugins.module_utils.store.clean import Cleaning, Item
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.references import Revision
 
 
 def of_registries(store: Path, *registries: Any) -> dict[Revision, str]:
@@ -129,7 +129,7 @@ def of_registries(store: Path, *registries: Any) -> dict[Revision, str]:
     found: dict[Revision, str] = {}
     for models in registries:
         for name, entry in entries.read(models, catalogue.choose("")).entries.items():
-            place = stored_models.find(store, entry)
+            place = stored.find(store, entry)
             if place.revision:
                 found[(place.path.parent.name, place.path.name)] = f"the registry's entry {name}"
     return found
@@ -156,12 +156,12 @@ def main() -> None:
     fast = FastStore(Path(values["fast_path"]), store, HashCache()) if values["fast_path"] else None
     cleaning = Cleaning(store, fast)
     try:
-        store_cleaning.check(store.resolve(), values["keep"], read_mounts(paths.root / "proc"))
-        text = model_references.containers(module.run_command, module.get_bin_path("docker"))
+        clean.check(store.resolve(), values["keep"], read_mounts(paths.root / "proc"))
+        text = references.containers(module.run_command, module.get_bin_path("docker"))
         registry = node_files.read_json(paths.registry) or {}
         needed = of_registries(store, registry.get("models", {}), values["models"])
         superseded = history.superseded(paths, values["keep_releases"])
-        needed |= model_references.of_node(paths, text, superseded=superseded)
+        needed |= references.of_node(paths, text, superseded=superseded)
         cleaning.plan(values["keep"], needed, text)
         if not module.check_mode:
             cleaning.apply()

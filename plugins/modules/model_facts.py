@@ -296,7 +296,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import gather
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
 
 
 def main() -> None:

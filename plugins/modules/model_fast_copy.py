@@ -110,13 +110,14 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import model_references
-from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore, Room
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, hash_cache
-from ansible_collections.baremetal.inference.plugins.module_utils.model_references import Revision
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB, same_file_system
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB
+from ansible_collections.baremetal.inference.plugins.module_utils.store import references
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, hash_cache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.references import Revision
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import same_file_system
 
 PLANNED = "planned"
 
@@ -160,8 +161,8 @@ class Copier:
         if not set(self._fast.held()) - set(wanted):
             return {}
         try:
-            text = model_references.containers(self._module.run_command, self._module.get_bin_path("docker"))
-            return model_references.with_bases(model_references.of_node(Paths(), text), self._store)
+            text = references.containers(self._module.run_command, self._module.get_bin_path("docker"))
+            return references.with_bases(references.of_node(Paths(), text), self._store)
         except (InputError, OSError) as error:
             notes.append(f"no fast copy is dropped, for nobody can tell which are needed: {error}")
             return None

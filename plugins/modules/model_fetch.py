@@ -132,24 +132,32 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import archive_source, fetching, hub_source
-from ansible_collections.baremetal.inference.plugins.module_utils.hub_source import Download, Hub
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import Manifest, hash_cache
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import Store, make_directory
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files as node_files
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.peer_source import Peer
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.remote_source import ARCHIVE, HUB, Remote, parse
-from ansible_collections.baremetal.inference.plugins.module_utils.transfer import Progress, TransferError
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files as node_files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import Manifest
+from ansible_collections.baremetal.inference.plugins.module_utils.store import fetch
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import hash_cache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources import archive
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources import hub as hub_source
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Download, Hub
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.peer import Peer
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import (
+    ARCHIVE,
+    HUB,
+    Remote,
+    parse,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.transfer import Progress, TransferError
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store, make_directory
 
 
 def from_archive(module: AnsibleModule, remote: Remote, work: Path) -> Progress:
     """Bring more of an archive, and unpack it when it is complete. Raises TransferError."""
-    total = archive_source.size(remote.location)
-    progress = archive_source.fetch(remote.location, work / fetching.ARCHIVE_FILE, total, module.params["seconds"])
+    total = archive.size(remote.location)
+    progress = archive.fetch(remote.location, work / fetch.ARCHIVE_FILE, total, module.params["seconds"])
     if progress.done:
-        fetching.unpack(remote, work)
+        fetch.unpack(remote, work)
     return progress
 
 
@@ -161,7 +169,7 @@ def from_hub(module: AnsibleModule, remote: Remote, work: Path) -> Progress:
     if not values["image"]:
         raise TransferError("image is missing: the engine's image holds the hub's client")
     files = hub_source.sizes(remote, hub)
-    target = work / fetching.MODEL
+    target = work / fetch.MODEL
     download = Download(module.run_command, docker, values["image"], remote, hub.endpoint, target)
     token_file = Paths().hub_token(remote.key)
     if hub.token:
@@ -170,7 +178,7 @@ def from_hub(module: AnsibleModule, remote: Remote, work: Path) -> Progress:
     progress = download.fetch(files, values["seconds"])
     if progress.done:
         token_file.unlink(missing_ok=True)
-        fetching.check_complete(files, target)
+        fetch.check_complete(files, target)
     return progress
 
 
@@ -188,7 +196,7 @@ def from_peer(module: AnsibleModule, remote: Remote, store: Store) -> tuple[Prog
             raise TransferError(f"{given['host']} shares nothing")
         name, manifest = module.params["name"], Manifest.from_dict(given["manifest"])
         peer = Peer(given["host"], f"{given['url']}/{name}/{manifest.revision}", given["token"], manifest)
-        return fetching.take(store, name, remote, peer, module.params["seconds"]), ""
+        return fetch.take(store, name, remote, peer, module.params["seconds"]), ""
     except (TransferError, InputError, ValueError) as error:
         return Progress(0, 0, 0, 0, done=False), str(error)
 
@@ -232,11 +240,11 @@ def main() -> None:
                 progress, problem = from_peer(module, remote, store)
                 revision = values["peer"]["manifest"]["revision"] if progress.done else None
             else:
-                work = fetching.workplace(root, name, remote)
-                fetching.forget_peers(root, name)
+                work = fetch.workplace(root, name, remote)
+                fetch.forget_peers(root, name)
                 make_directory(work)
                 progress = (from_archive if remote.kind == ARCHIVE else from_hub)(module, remote, work)
-                revision = fetching.publish(store, name, remote, work) if progress.done else None
+                revision = fetch.publish(store, name, remote, work) if progress.done else None
     except InputError as error:
         module.fail_json(msg=str(error), name=name)
     except (TransferError, OSError, ValueError) as error:

@@ -93,8 +93,8 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import hash_cache
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import (
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import hash_cache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import (
     CONTROLLER,
     NODE,
     build_manifests,

@@ -199,17 +199,16 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import fetching
-from ansible_collections.baremetal.inference.plugins.module_utils.hub_source import Hub
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import (
-    HashCache,
-    Manifest,
-    hash_cache,
-    human,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB, human
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import Manifest
+from ansible_collections.baremetal.inference.plugins.module_utils.store import fetch
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, hash_cache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Hub
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import HUB, Remote, fetched
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.transfer import TransferError
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import (
     CONTROLLER,
-    GIB,
     NODE,
     Plan,
     Source,
@@ -220,10 +219,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.model_store im
     load_sources,
     same_file_system,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.remote_source import HUB, Remote, fetched
-from ansible_collections.baremetal.inference.plugins.module_utils.stored_models import NOT_KNOWN
-from ansible_collections.baremetal.inference.plugins.module_utils.transfer import TransferError
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import NOT_KNOWN
 
 PUBLISHED = "published"
 
@@ -290,7 +286,7 @@ class Publisher:
         if self.module.params["state"] == PUBLISHED and not self.module.check_mode:
             raise TransferError(f"{remote.location} was not fetched: run the role again")
         hub = Hub(self.module.params["hub_endpoint"], self.module.params["hub_token"])
-        needed = fetching.needed(remote, fetching.workplace(self.root, name, remote), hub)
+        needed = fetch.needed(remote, fetch.workplace(self.root, name, remote), hub)
         summary = f"{name} from {remote.location}: {human(needed)} to fetch"
         self.fetches.append({"name": name, "hub": remote.kind == HUB, "source": remote.location, "summary": summary})
         return needed

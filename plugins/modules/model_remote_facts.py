@@ -80,18 +80,18 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import plan_cache
-from ansible_collections.baremetal.inference.plugins.module_utils.hub_source import Hub
-from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import ModelFacts, gather
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts, gather
+from ansible_collections.baremetal.inference.plugins.module_utils.store import plan_cache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Hub
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import ARCHIVE
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.transfer import TransferError
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import (
     CONTROLLER,
     NODE,
     Source,
     load_sources,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.remote_source import ARCHIVE
-from ansible_collections.baremetal.inference.plugins.module_utils.transfer import TransferError
 
 
 def look(source: Source, cache: Path, hub: Hub) -> ModelFacts:

@@ -78,14 +78,15 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import model_references, store_cleaning
-from ansible_collections.baremetal.inference.plugins.module_utils.block_devices import read_mounts
-from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import COPIES, FastStore
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB, INCOMING
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths, container_name
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.store_cleaning import Cleaning
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths, container_name
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.block_devices import read_mounts
+from ansible_collections.baremetal.inference.plugins.module_utils.store import clean, references
+from ansible_collections.baremetal.inference.plugins.module_utils.store.clean import Cleaning
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import COPIES, FastStore
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import INCOMING
 
 
 def empty(path: Path) -> bool:
@@ -130,10 +131,10 @@ def main() -> None:
     cleaning = Cleaning(store, fast)
     chosen = None if values["everything"] else values["models"]
     try:
-        store_cleaning.check(store.resolve(), 1, read_mounts(paths.root / "proc"))
-        text = model_references.containers(module.run_command, module.get_bin_path("docker"))
+        clean.check(store.resolve(), 1, read_mounts(paths.root / "proc"))
+        text = references.containers(module.run_command, module.get_bin_path("docker"))
         text = without_containers(text, values["leaving"])
-        cleaning.plan(0, model_references.of_node(paths, text, values["leaving"]), text, chosen)
+        cleaning.plan(0, references.of_node(paths, text, values["leaving"]), text, chosen)
         if not module.check_mode:
             cleaning.apply()
             for root in roots:

@@ -86,20 +86,18 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import variant_store
-from ansible_collections.baremetal.inference.plugins.module_utils.engine_container import python_argv
-from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import MANIFEST, NAME, find_files
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import make_directory
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem, nearest
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import served_entries
-from ansible_collections.baremetal.inference.plugins.module_utils.release import StoredModel
-from ansible_collections.baremetal.inference.plugins.module_utils.stored_models import NOT_KNOWN
-from ansible_collections.baremetal.inference.plugins.module_utils.system_prompt import variant
-from ansible_collections.baremetal.inference.plugins.module_utils.system_prompt.variant import Variant
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem, nearest
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.container import python_argv
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import served_entries
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import MANIFEST, NAME, find_files
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.store import variant, variants
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import make_directory
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import NOT_KNOWN, StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.variant import Variant
 
 RENDER_SECONDS = 60
 """A template renders in milliseconds: one that takes a minute never ends."""
@@ -108,7 +106,7 @@ CODE = """\
 import signal, sys
 signal.alarm({seconds})
 sys.path.insert(0, {directory!r})
-from {package}.system_prompt.command import main
+from {package}.models.prompts.command import main
 raise SystemExit(main())
 """
 
@@ -138,9 +136,9 @@ class Publisher:
             path = self._store / entry.name / NOT_KNOWN
             self.published.append(str(path))
             return StoredModel(str(path), NOT_KNOWN)
-        if problems := variant_store.check_model(entry, root):
+        if problems := variants.check_model(entry, root):
             raise InputError(problems)
-        base = variant_store.read_base(entry, root)
+        base = variants.read_base(entry, root)
         prompt, policy = str(entry.system_prompt), entry.system_prompt_policy
         wanted = variant.plan(entry.name, base, prompt, policy, self._wrap(entry, root))
         self._publish(self._store, wanted)
@@ -156,13 +154,13 @@ class Publisher:
     def _publish(self, root: Path, wanted: Variant) -> None:
         """Have a variant below a root, as a whole. Raises OSError."""
         path = root / wanted.name / wanted.revision
-        damage = variant_store.damage(path, wanted)
+        damage = variants.damage(path, wanted)
         for found in damage:
             self._module.warn(f"{found}; the whole revision is replaced by an intact one")
         if damage or not path.is_dir():
             self.published.append(str(path))
             if not self._module.check_mode:
-                variant_store.publish(root, wanted)
+                variants.publish(root, wanted)
 
     def _can_render(self, root: Path) -> bool:
         """Whether everything is there already that a fresh node gets before."""
@@ -176,7 +174,7 @@ class Publisher:
         if not self._docker:
             raise InputError([Problem(where, "docker is not on this node, whose engine's image tries the template")])
         request = {
-            "texts": variant_store.read_templates(find_files(root, where)[0]),
+            "texts": variants.read_templates(find_files(root, where)[0]),
             "prompt": entry.system_prompt,
             "policy": entry.system_prompt_policy,
             "where": where,

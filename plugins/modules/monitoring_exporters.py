@@ -69,13 +69,13 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import (
     DCGM_UNIT,
     NODE_UNIT,
     dcgm_unit,
     node_drop_in,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, systemd
 
 UNITS = Path("/etc/systemd/system")
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")

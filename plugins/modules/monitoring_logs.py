@@ -93,10 +93,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import Problem
 
 PROPERTIES = ("ActiveState", "UnitFileState", "NeedDaemonReload")
 STATES = (Path("/var/lib/private"), Path("/var/lib"))

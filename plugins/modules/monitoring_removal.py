@@ -62,6 +62,8 @@ from collections.abc import Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_removal
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import DCGM_UNIT
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import (
     ALERTMANAGER,
@@ -75,7 +77,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pla
     STATE,
     UNITS,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, service_removal
 
 SERVICES = (PROMETHEUS, ALERTMANAGER)
 """In the order in which they stop: Prometheus would miss an Alertmanager that is gone."""

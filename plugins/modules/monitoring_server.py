@@ -112,7 +112,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.conffiles import pristine
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.conffiles import pristine
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.metrics import samples
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.api import NoAnswer, Server
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.config import PASSWORD, RULES
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.passwords import (
@@ -136,8 +138,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.red
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.settings import INTERNAL_USER
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.units import WEB
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-from ansible_collections.baremetal.inference.plugins.module_utils.node.metrics import samples
 
 USER = "prometheus"
 """As whom Debian's units run both."""

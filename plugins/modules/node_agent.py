@@ -70,9 +70,10 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import agent_unit
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, identity, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import AGENT_UNIT, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import AGENT_UNIT, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import listeners
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import agent_unit
 
 PROPERTIES = (
     "ActiveState",
@@ -99,7 +100,7 @@ def problem_with(address: str, port: int, agent: int) -> str:
         return f"{address!r} must be an IP address of the node"
     except OSError as error:
         return f"{address} is no address of this node ({error.strerror})"
-    others = [other for other in identity.ownership(port, address, None).strangers if other.pid != agent]
+    others = [other for other in listeners.ownership(port, address, None).strangers if other.pid != agent]
     who = ", ".join(map(str, others))
     return f"port {port} is taken by {who}: stop that, or give the agent another port" if others else ""
 

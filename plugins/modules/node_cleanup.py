@@ -88,22 +88,16 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import logs
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import human
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    docker_disk,
-    files,
-    history,
-    releases,
-    systemd,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import (
     Docker,
     DockerError,
     DockerUnavailable,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB, human
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk, logs
 
 JOURNALS = (Path("/var/log/journal"), Path("/run/log/journal"))
 LOGROTATE = Path("/etc/logrotate.conf")

@@ -77,9 +77,9 @@ problems:
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue, check
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 
 FAILING = {"never": (), "warn": (check.WARN, check.FAIL), "fail": (check.FAIL,)}
 

@@ -88,9 +88,9 @@ from datetime import UTC, datetime
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import lock
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import lock
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
 
 
 def main() -> None:

@@ -52,10 +52,10 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import metrics_units
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import METRICS_TIMERS, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import metrics_units
 from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors.catalogue import COLLECTORS
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import METRICS_TIMERS, Paths
 
 
 class Timers:

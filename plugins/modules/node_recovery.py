@@ -109,13 +109,13 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import recovery_units
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import RECOVERY_PATH, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import recovery_units
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Thresholds
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import alerts
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import RECOVERY_PATH, Paths
 
 SECRET = ("webhook", "alertmanager")
 """Settings that a diff leaves out."""

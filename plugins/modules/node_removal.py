@@ -55,9 +55,8 @@ from pathlib import Path
 from ansible.module_utils.basic import AnsibleModule
 
 # Ansible sends along what is imported here: the node tool's own parts tell which files it has.
-from ansible_collections.baremetal.inference.plugins.module_utils import node_library
-from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, removal, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_library, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import (
     AGENT_UNIT,
     METRICS_TEMPLATE,
     RECOVERY_DISPATCH,
@@ -66,6 +65,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.paths import (
     Paths,
     unit_name,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
 STAYING = (Path("/"), Path("/mnt"), Path("/srv"), Path("/var"), Path("/var/lib"), Path("/opt"), Path("/home"))
 """Directories that a machine has without us."""
@@ -80,7 +81,7 @@ def remove_units(paths: Paths, *, check: bool) -> list[Path]:
     # First who asks for a recovery, and who waits for it.
     for name in (AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH):
         if paths.units / name in there:
-            removal.stop(name, installed=True)
+            systemd.stop_and_disable(name, installed=True)
     for path in there:
         path.unlink()
     if there:
@@ -91,7 +92,7 @@ def remove_units(paths: Paths, *, check: bool) -> list[Path]:
     if not systemd.systemctl("list-units", "--plain", "--no-legend", f"--state={states}", unit_name("*")).strip():
         templates.append(unit_name(""))
     for template in templates:
-        removal.stop(slice_of(template), installed=False)
+        systemd.stop_and_disable(slice_of(template), installed=False)
     return there
 
 
@@ -129,7 +130,7 @@ def main() -> None:
     try:
         found = remove_units(paths, check=check)
         found += removal.remove_node_traces(paths, keep, check=check)
-        tool = node_library.plan(cli.__name__, paths.library, paths.command, present=False)
+        tool = node_library.plan(inferctl.__name__, paths.library, paths.command, present=False)
         found += [paths.command, paths.library] if tool.files else []
         if not check:
             tool.apply()

@@ -79,9 +79,9 @@ from datetime import UTC, datetime
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.node import overview
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 
 
 def main() -> None:

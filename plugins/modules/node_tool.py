@@ -58,9 +58,9 @@ files:
 from ansible.module_utils.basic import AnsibleModule
 
 # Ansible sends along what is imported here, and all that this imports.
-from ansible_collections.baremetal.inference.plugins.module_utils import node_library, paths
-from ansible_collections.baremetal.inference.plugins.module_utils.node import cli
-from ansible_collections.baremetal.inference.plugins.module_utils.system_prompt import command
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_library, paths
+from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts import command
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
 ALSO = (command.__name__,)
 """What containers of the engine's image run out of the library."""
@@ -76,12 +76,12 @@ def main() -> None:
     where = paths.Paths()
     try:
         present = module.params["state"] == "present"
-        plan = node_library.plan(cli.__name__, where.library, where.command, present, ALSO)
+        plan = node_library.plan(inferctl.__name__, where.library, where.command, present, ALSO)
         if not module.check_mode:
             plan.apply()
     except (OSError, ImportError) as error:
         module.fail_json(msg=f"inferctl cannot be installed or removed: {error}")
-    module.exit_json(changed=bool(plan.files), version=cli.VERSION, files=plan.files, diff=plan.diff)
+    module.exit_json(changed=bool(plan.files), version=inferctl.VERSION, files=plan.files, diff=plan.diff)
 
 
 if __name__ == "__main__":

@@ -230,8 +230,8 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import run
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.facts import Reader
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import run
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.facts import Reader
 
 
 def main() -> None:

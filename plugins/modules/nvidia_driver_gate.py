@@ -82,10 +82,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import run
-from ansible_collections.baremetal.inference.plugins.module_utils.driver import dkms, gate
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.facts import Reader
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.kernels import Kernel
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import run
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import dkms, gate
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.facts import Reader
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.kernels import Kernel
 
 ARGUMENTS = {
     "version": {"type": "str", "default": ""},

@@ -135,9 +135,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import run
-from ansible_collections.baremetal.inference.plugins.module_utils.driver import installer, runfile
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.facts import Reader
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import run
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import installer, runfile
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.facts import Reader
 
 LOOK_SECONDS = 60
 

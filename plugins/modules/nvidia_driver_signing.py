@@ -92,10 +92,14 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import run
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.enrolment import EnrolmentError
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.facts import Reader
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.signer import Signer, SigningError, Wish
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import run
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.enrolment import EnrolmentError
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.facts import Reader
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.signer import (
+    Signer,
+    SigningError,
+    Wish,
+)
 
 LOOK_SECONDS = 60
 

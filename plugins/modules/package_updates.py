@@ -86,8 +86,8 @@ from collections.abc import Sequence
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import apt_packages as ap
-from ansible_collections.baremetal.inference.plugins.module_utils import apt_pins
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages as ap
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import updates as up
 
 

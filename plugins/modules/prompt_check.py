@@ -61,12 +61,12 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import stored_models, variant_store
-from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import CONTROLLER, NODE, PREFIX
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import served_entries
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import served_entries
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variants
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import CONTROLLER, NODE, PREFIX
 
 
 def directory(entry: entries.Entry, origin: str, store: Path | None) -> Path | None:
@@ -76,7 +76,7 @@ def directory(entry: entries.Entry, origin: str, store: Path | None) -> Path | N
         return None
     if from_controller:
         return Path(entry.model.removeprefix(PREFIX))
-    return stored_models.find(store or Path("/nonexistent"), entry).files
+    return stored.find(store or Path("/nonexistent"), entry).files
 
 
 def main() -> None:
@@ -100,7 +100,7 @@ def main() -> None:
             # One that is missing is reported with the models.
             if root and root.is_dir():
                 checked.append(entry.name)
-                problems += variant_store.check_model(entry, root)
+                problems += variants.check_model(entry, root)
     except OSError as error:
         module.fail_json(msg=str(error))
     if problems:

@@ -113,11 +113,11 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import ssh_session, sshd
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.sshd import SshdError
-from ansible_collections.baremetal.inference.plugins.module_utils.trial import Trial, TrialError
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import ssh_session, sshd
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.sshd import SshdError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.trial import Trial, TrialError
 
 MAIN = Path("/etc/ssh/sshd_config")
 OURS = Path("/etc/ssh/sshd_config.d/10-inference.conf")

@@ -160,9 +160,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils import chrony, hosts_file, journal
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import chrony, hosts, journald
 
 ROOT = Path("/")
 HEADER = "Managed by Ansible, module baremetal.inference.system_settings: changes made here are lost."
@@ -434,7 +434,7 @@ class Names(Part):
 
     def look(self) -> None:
         wanted, address = self.options["hostname"], self.options["address"]
-        if wanted and not hosts_file.valid_name(wanted, hosts_file.HOSTNAME_MAX):
+        if wanted and not hosts.valid_name(wanted, hosts.HOSTNAME_MAX):
             message = "letters, digits, - and ., at most 64 characters"
             self.problems.append(Problem("names", message, "hostname", wanted))
             return
@@ -444,10 +444,10 @@ class Names(Part):
             self.orders.append(f"host name {before} -> {hostname}")
         if not self.options["manage_hosts"]:
             return
-        entries, problems = hosts_file.parse_entries(self.options["hosts"], "names.hosts")
+        entries, problems = hosts.parse_entries(self.options["hosts"], "names.hosts")
         self.problems += problems
         for entry in entries:
-            if hostname in entry.names and hosts_file.loopback(entry.address):
+            if hostname in entry.names and hosts.loopback(entry.address):
                 message = f"{entry.address} is of no use to other machines, and {hostname} is this node's name"
                 self.problems.append(Problem("names.hosts", message))
         if hostname.partition(".")[0] == "localhost":
@@ -455,7 +455,7 @@ class Names(Part):
         address = self.own_address(address)
         if not self.problems:
             text = self.node.read(self.HOSTS) or "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
-            self.want(self.HOSTS, hosts_file.render(text, hostname, address, entries))
+            self.want(self.HOSTS, hosts.render(text, hostname, address, entries))
             self.look_at_cloud_init()
 
     def own_address(self, address: str) -> str:
@@ -528,13 +528,13 @@ class Journal(Part):
     PLACES = ("/etc", "/run", "/usr/local/lib", "/usr/lib")
 
     def look(self) -> None:
-        self.problems += journal.mistakes(self.options)
+        self.problems += journald.mistakes(self.options)
         if self.problems:
             return
-        wanted = journal.settings(self.options)
-        self.problems += journal.overrides(self.later(), wanted)
-        path = f"/etc/systemd/journald.conf.d/{journal.DROP_IN}"
-        self.want(path, journal.render(wanted, HEADER))
+        wanted = journald.settings(self.options)
+        self.problems += journald.overrides(self.later(), wanted)
+        path = f"/etc/systemd/journald.conf.d/{journald.DROP_IN}"
+        self.want(path, journald.render(wanted, HEADER))
         # A run that was cut off after it had written the file.
         if not self.changes and self.node.path(path).stat().st_mtime >= self.node.started(self.UNIT) + 1:
             self.orders.append("restart journald, which is older than its configuration")
@@ -545,7 +545,7 @@ class Journal(Part):
         for place in self.PLACES:
             for path in self.node.path(f"{place}/systemd/journald.conf.d").glob("*.conf"):
                 found.setdefault(path.name, path)
-        names = sorted(name for name in found if name > journal.DROP_IN)
+        names = sorted(name for name in found if name > journald.DROP_IN)
         return [(str(found[name]), found[name].read_text(errors="replace")) for name in names]
 
     def act(self) -> None:
@@ -554,13 +554,13 @@ class Journal(Part):
         self.node.do("systemctl", "restart", self.UNIT)
         self.node.do("journalctl", "--flush")
         pid = self.node.do("systemctl", "show", "--value", "--property=MainPID", self.UNIT)
-        asked = journal.size(self.options["max_use"])
+        asked = journald.size(self.options["max_use"])
         deadline = time.monotonic() + JOURNAL_SECONDS
         found = "nothing"
         while time.monotonic() < deadline:
             query = ("journalctl", "--boot", "--output=json", f"MESSAGE_ID={JOURNAL_MESSAGE}", f"_PID={pid}")
             try:
-                kind, most = journal.limit(self.node.do(*query))
+                kind, most = journald.limit(self.node.do(*query))
             except (ValueError, KeyError) as error:
                 found = str(error)
             else:

@@ -64,7 +64,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files as node_files
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files as node_files
 
 ROOT = Path("/")
 HEADER = "# Managed by Ansible, module baremetal.inference.systemd_defaults: changes made here are lost.\n"

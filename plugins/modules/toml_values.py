@@ -52,8 +52,8 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-from ansible_collections.baremetal.inference.plugins.module_utils.toml_edit import TomlError, set_values
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.toml_edit import TomlError, set_values
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ import subprocess
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.trial import Trial, TrialError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.trial import Trial, TrialError
 
 
 def main() -> None:

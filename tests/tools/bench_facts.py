@@ -20,9 +20,9 @@ from typing import Any
 
 from nodes import ROOT
 
-from ansible_collections.baremetal.inference.plugins.module_utils import commands
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu import facts as gpu_facts
-from ansible_collections.baremetal.inference.plugins.module_utils.rdma import facts as rdma_facts
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts as gpu_facts
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma import facts as rdma_facts
 
 UNIT = ROOT / "tests/unit/plugins/module_utils"
 TIMES = 10

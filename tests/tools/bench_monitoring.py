@@ -17,8 +17,8 @@ from pathlib import Path
 
 from nodes import NodeError, Site
 
-from ansible_collections.baremetal.inference.plugins.module_utils.metrics_units import INTERVALS
-from ansible_collections.baremetal.inference.plugins.module_utils.node.metrics import samples
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.metrics import samples
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.units.metrics_units import INTERVALS
 
 SCRAPES = 40
 INTERVAL = 15

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "plugins/module_utils/driver/compatibility.json"
+DATA = ROOT / "plugins/module_utils/hardware/driver/compatibility.json"
 GUIDE = ROOT / "docs/hardware.md"
 
-BEGIN = "<!-- tables: made from plugins/module_utils/driver/compatibility.json by tests/tools/hardware_tables.py -->"
+BEGIN = "<!-- tables: made from compatibility.json by tests/tools/hardware_tables.py -->"
 END = "<!-- end of tables -->"
 
 MODULES = {"impossible": "proprietary only", "supported": "open or proprietary", "required": "open only"}

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu import report, topology
-from ansible_collections.baremetal.inference.plugins.module_utils.rdma import verbs
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import report, topology
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma import verbs
 
 LEFT = {
     "ibstat": "sysfs has it all, and needs no program",

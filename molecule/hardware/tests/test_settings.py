@@ -17,7 +17,7 @@ from fixtures import on_deb12, on_deb13
 from node import PROJECT, Node, changed_tasks, changes
 from nvidia_packages import NEW
 
-FAKE = PROJECT / "tests/unit/plugins/module_utils/gpu_settings/fake_nvidia_smi.py"
+FAKE = PROJECT / "tests/unit/plugins/module_utils/hardware/gpu_settings/fake_nvidia_smi.py"
 PARTS = runpy.run_path(str(FAKE))
 HOME = "/root/gpus"
 # What stands on the PCI bus of a machine with an H100.

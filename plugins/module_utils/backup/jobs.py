@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..node import files
+from ..core import files
 from . import record, staging, state
 from .places import Places
 from .restic import TAG, Access, Restic, ResticError

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..paths import Paths
+from ..core.paths import Paths
 
 JOBS = ("backup", "prune", "check")
 """What is done by a timer each."""

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ..commands import Outcome, run
-from ..node import files
+from ..core import files
+from ..core.commands import Outcome, run
 from . import serving
 from .trees import Entry, Owner
 

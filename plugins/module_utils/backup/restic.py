@@ -14,8 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..commands import NOT_INSTALLED, NOT_RUNNABLE, TIMEOUT, Outcome
-from ..commands import run as run_command
+from ..core.commands import NOT_INSTALLED, NOT_RUNNABLE, TIMEOUT, Outcome
+from ..core.commands import run as run_command
 from . import repository
 from .places import Places
 from .settings import Settings

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime
 from itertools import pairwise
 
-from ..commands import Outcome, run
+from ..core.commands import Outcome, run
 
 BASE = "2026-01-01"
 """From when on is looked, always: a summer time, or the day of a run, must not make another answer."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..node import files
-from ..paths import Paths
-from ..registry.variants import lineage
+from ..core import files
+from ..core.paths import Paths
+from ..models.registry.variants import lineage
 
 _USER = re.compile(r"^--user=(?P<uid>[0-9]+):(?P<gid>[0-9]+)$")
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..exposition import Samples
-from ..node import files
+from ..core import files
+from ..core.exposition import Samples
 from . import repository
 from .places import JOBS, Places
 from .settings import Settings

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
 
-from .fleet import BAD, DAY, GOOD, NONE, POOR, Fleet, Instance, Node, Word, ago
 from .plots import Bar, Dots, bars, dots
+from .report import BAD, DAY, GOOD, NONE, POOR, Fleet, Instance, Node, Word, ago
 
 SPAN = 30 * DAY
 """Seconds that the plot of updates and backups reaches back."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from ..node import table
-from .fleet import BAD, Fleet, Instance, Node, ago
+from ..core import table
+from .report import BAD, Fleet, Instance, Node, ago
 
 WIDTH = 112
 """Characters of a line: Ansible indents what it prints, and 120 must do."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..addresses import in_url
+from ..core.addresses import in_url
 from . import errors
+from .backends import SET, Backend, Fleet, Replica
 from .errors import ApiError
-from .fleet import SET, Backend, Fleet, Replica
 from .keys import ANONYMOUS, NO_LIMIT
 from .settings import MODELS_PATH, Settings
 

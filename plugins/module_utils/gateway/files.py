@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..problems import Problem
+from ..core.problems import Problem
+from .backends import Fleet, Replica, check_replicas, fleet_of
 from .config import STATES_AWK, UNKNOWN_MODEL, render
 from .errors import too_large
-from .fleet import Fleet, Replica, check_replicas, fleet_of
 from .keys import ANONYMOUS, Key, key_maps, read_keys
 from .settings import Settings, read_settings
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..problems import Problem, nearest
-from .fleet import Backend, Fleet
+from ..core.problems import Problem, nearest
+from .backends import Backend, Fleet
 
 VARIABLE = "gateway_keys"
 

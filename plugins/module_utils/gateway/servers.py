@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from .backends import SET
 from .config import KEEP_ALIVE_SECONDS, WEIGHT
-from .fleet import SET
 from .stat import BACKEND, rows
 
 MASTER_SOCKET = "/run/haproxy-master.sock"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..problems import Problem
+from ..core.problems import Problem
 
 PREFIX = "gateway_"
 """The settings are the role's variables without this."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from ..apt_packages import Installed
+from ..debian.apt_packages import Installed
 
 LINE = re.compile(r"^Inst (?P<name>\S+)(?: \[(?P<old>[^\]]+)\])? \((?P<new>\S+) ?(?P<origins>[^\[)\n]*)", re.M)
 """A line of `apt-get --simulate`: ``Inst curl [7.88-1] (7.88-2 Debian-Security:12/stable-security [amd64])``."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from ..addresses import in_url
-from ..paths import Paths
-from ..release import gpu_argv
+from ..core.addresses import in_url
+from ..core.paths import Paths
+from ..engine.release import gpu_argv
 from .places import HEADER
 from .units import command_line
 

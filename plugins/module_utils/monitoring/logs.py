@@ -14,8 +14,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..paths import Paths
-from ..problems import Problem
+from ..core.paths import Paths
+from ..core.problems import Problem
 from . import engine_log
 from .engine_log import extract, matches, quoted
 from .places import HEADER

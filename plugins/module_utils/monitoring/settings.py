@@ -12,8 +12,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..addresses import in_url
-from ..problems import Problem
+from ..core.addresses import in_url
+from ..core.problems import Problem
 
 PREFIX = "monitoring_"
 """The settings are the role's variables without this."""

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..addresses import AddressError, host_addresses, in_url, resolve
-from ..registry.instances import present_instances, want_gpus
-from ..told import running
+from ..core.addresses import AddressError, host_addresses, in_url, resolve
+from ..engine.instances import present_instances, want_gpus
+from ..engine.reported import running
 
 JOBS = ("node", "engine", "gateway", "dcgm", "prometheus", "alertmanager")
 """Every job that rules and dashboards know; each has a file of targets, which may be empty."""

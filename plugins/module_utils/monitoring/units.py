@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..addresses import in_url
-from ..release import systemd_quote
+from ..core.addresses import in_url
+from ..core.unit_files import systemd_quote
 from .places import DIRECTORY, HEADER, SAMPLES, SILENCES
 from .settings import Settings
 

@@ -19,14 +19,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from ..paths import Paths
-from . import agent_check, drains, files, health, journal, lock, probe_state, releases, textfile
-from .drains import format_time, parse_time
-from .health import Finding
-from .probe_state import STALE, ProbeState
+from ..core import files, journal
+from ..core.paths import Paths
+from ..core.systemd import Notifier
+from ..engine.probe import health
+from ..engine.probe.health import Finding
+from ..engine.state import drains, lock, probe_state, releases
+from ..engine.state.drains import format_time, parse_time
+from ..engine.state.probe_state import STALE, ProbeState
+from . import agent_check, textfile
 from .prober import Prober
 from .recovery.requests import Requests
-from .systemd import Notifier
 from .writer import Writer
 
 INTERVAL = 10.0

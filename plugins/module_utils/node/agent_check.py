@@ -13,8 +13,8 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from . import health
-from .drains import Drain
+from ..engine.probe import health
+from ..engine.state.drains import Drain
 
 READ_LIMIT = 2.0
 """Seconds in which the name must have come."""

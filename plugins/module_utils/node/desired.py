@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..fit.memory import CPU_CACHE
-from ..fit.misfit import Misfit
-from ..flags.catalogue import Catalogue, choose
-from ..flags.check import arguments
-from ..paths import Paths
-from ..registry import entries
-from ..release import Release
-from . import changes, files, releases
-from .plans import Engine
+from ..core import files
+from ..core.paths import Paths
+from ..engine import changes
+from ..engine.plans import Engine
+from ..engine.release import Release
+from ..engine.state import releases
+from ..models.fit.memory import CPU_CACHE
+from ..models.fit.misfit import Misfit
+from ..models.flags.catalogue import Catalogue, choose
+from ..models.flags.check import arguments
+from ..models.registry import entries
 
 COMMAND = ("vllm", "serve")
 

@@ -16,7 +16,9 @@ from typing import Any
 from ..backup import state as backup_state
 from ..backup.places import Places
 from ..backup.settings import Settings
-from . import drains, files, history, lock, releases, status
+from ..core import files
+from ..engine.state import drains, history, lock, releases
+from . import status
 from .doctor import catalogue, check
 from .doctor.host import Host
 

@@ -11,15 +11,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ..paths import Paths, unit_name
-from ..release import Release
-from . import attempts, environment, health, releases, systemd, wait
-from .docker_api import Docker
-from .health import Finding, History
-from .identity import PROC
-from .liveness import LIMIT, Observation, Seen, observe
-from .port_owner import PortOwner
-from .probe import Target
+from ..core import systemd
+from ..core.docker_api import Docker
+from ..core.paths import Paths, unit_name
+from ..engine import environment
+from ..engine.listeners import PROC
+from ..engine.probe import health, wait
+from ..engine.probe.health import Finding, History
+from ..engine.probe.liveness import LIMIT, Observation, Seen, observe
+from ..engine.probe.port_owner import PortOwner
+from ..engine.probe.probe import Target
+from ..engine.release import Release
+from ..engine.state import attempts, releases
 
 DOCKER_TIMEOUT = 5.0
 """Seconds. Docker is asked once after each start of an engine; without its answer, the probe goes on."""

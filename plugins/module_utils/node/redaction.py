@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from . import environment
+from ..engine import environment
 
 LEFT_OUT = "(left out)"
 

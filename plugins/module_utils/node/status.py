@@ -11,11 +11,13 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from ..paths import Paths, unit_name
-from ..registry.instances import bridged_instance
-from ..release import Release
-from . import drains, files, health, pins, probe_state, releases, systemd, table
-from .drains import Drain
+from ..core import files, systemd, table
+from ..core.paths import Paths, unit_name
+from ..engine.instances import bridged_instance
+from ..engine.probe import health
+from ..engine.release import Release
+from ..engine.state import drains, pins, probe_state, releases
+from ..engine.state.drains import Drain
 
 SCHEMA = 1
 

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..release import KILL_GRACE, Release
-from . import identity, probe
-from .docker_api import Docker, DockerError, DockerUnavailable
+from ..core.docker_api import Docker, DockerError, DockerUnavailable
+from ..core.systemd import Notifier
+from ..engine import listeners
+from ..engine.probe import probe
+from ..engine.release import KILL_GRACE, Release
 from .events import Events, Job, open_pidfd
-from .systemd import Notifier
 
 DOCKER_TIMEOUT = 90.0
 """Seconds to wait for a Docker engine that went away between preparation and start."""
@@ -158,7 +159,7 @@ class Supervisor:
         *,
         on_ready: Callable[[], None] = lambda: None,
         is_idle: Callable[[], bool] = lambda: False,
-        proc: Path = identity.PROC,
+        proc: Path = listeners.PROC,
     ) -> None:
         self.release = release
         self.docker = docker
@@ -279,7 +280,7 @@ class Supervisor:
         deadline = time.monotonic() + limit
         while not events.died and (left := deadline - time.monotonic()) > 0:
             events.wait(min(left, IDLE_GRACE) if idle else left, signals=False)
-            if idle and not identity.connections(self.release.port, self.proc):
+            if idle and not listeners.connections(self.release.port, self.proc):
                 break
         else:
             if not events.died:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..exposition import Samples
-from .health import VERDICTS
+from ..core.exposition import Samples
+from ..engine.probe.health import VERDICTS
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from . import files
+from ..core import files
 
 
 class Writer:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.model import facts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config import facts
 
-PUBLISHED = Path(__file__).parent / "module_utils/data/models.json"
+PUBLISHED = Path(__file__).parent / "module_utils/models/data/models.json"
 
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 

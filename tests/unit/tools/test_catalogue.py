@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.flags.catalogue import MODULES
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import MODULES
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -124,7 +124,7 @@ def test_a_form_that_is_new(introspection: ModuleType) -> None:
 
 
 def test_every_catalogue_is_used() -> None:
-    files = (ROOT / "plugins/module_utils/flags").glob("vllm_*.py")
+    files = (ROOT / "plugins/module_utils/models/flags").glob("vllm_*.py")
     assert {file.stem for file in files} == {module.__name__.rpartition(".")[2] for module in MODULES}
 
 

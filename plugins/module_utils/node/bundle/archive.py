@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..drains import format_time
+from ...engine.state.drains import format_time
 from .item import Item, Part, collect
 
 SCHEMA = 1

@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ...paths import AGENT_UNIT, RECOVERY_DISPATCH, Paths, container_name, journal_tag, recovery_unit, unit_name
-from .. import drains, probe_state, releases, status
+from ...core.paths import AGENT_UNIT, RECOVERY_DISPATCH, Paths, container_name, journal_tag, recovery_unit, unit_name
+from ...engine.state import drains, probe_state, releases
+from ...engine.state.drains import format_time
+from .. import status
 from ..doctor import catalogue, check
 from ..doctor.host import Host
-from ..drains import format_time
 from ..recovery import settings
 from ..recovery.ladder import summaries
 from .item import Absent, Item

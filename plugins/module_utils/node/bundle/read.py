@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ... import kernel_log
-from ...commands import NOT_INSTALLED, Outcome
-from ...paths import Paths
-from .. import environment, redaction
+from ...core.commands import NOT_INSTALLED, Outcome
+from ...core.paths import Paths
+from ...engine import environment
+from ...hardware import kernel_log
+from .. import redaction
 from ..recovery import settings
 from .item import Absent, Incomplete, Item
 

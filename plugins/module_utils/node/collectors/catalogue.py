@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from ...exposition import Help, Samples
-from ...gpu import facts as gpu_facts
-from ...paths import Paths
-from ...problems import nearest
-from ...rdma import facts as rdma_facts
-from .. import files
+from ...core import files
+from ...core.exposition import Help, Samples
+from ...core.paths import Paths
+from ...core.problems import nearest
+from ...hardware.gpu import facts as gpu_facts
+from ...hardware.rdma import facts as rdma_facts
 from ..doctor import catalogue, check
 from ..doctor.host import TOOL_TIMEOUT, Host
 from . import doctor, gpus, rdma, recovery, state

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...exposition import Help, Samples
+from ...core.exposition import Help, Samples
 from ..doctor.check import STATUSES, Result, verdict
 
 HELP: Help = {

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...exposition import Help, Samples
-from ...release import Release
+from ...core.exposition import Help, Samples
+from ...engine.release import Release
 from ..doctor.gpus import BAD_THROTTLES
 
 MIB = 1 << 20

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...exposition import Help, Samples
+from ...core.exposition import Help, Samples
 
 BYTES = 1_000_000_000 / 8
 """In a gigabit."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 import contextlib
 from datetime import datetime
 
-from ...exposition import Help, Samples
-from ...paths import Paths
-from .. import releases
-from ..drains import parse_time
+from ...core.exposition import Help, Samples
+from ...core.paths import Paths
+from ...engine.state import releases
+from ...engine.state.drains import parse_time
 from ..recovery import policy, settings, state
 
 HELP: Help = {

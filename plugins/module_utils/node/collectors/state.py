@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from ...exposition import Help, Samples
-from ...paths import Paths
-from ...release import Release
-from .. import history, pins, releases
-from ..drains import parse_time
+from ...core.exposition import Help, Samples
+from ...core.paths import Paths
+from ...engine.release import Release
+from ...engine.state import history, pins, releases
+from ...engine.state.drains import parse_time
 
 HELP: Help = {
     "inference_release_info": "1 for the release whose unit is installed.",

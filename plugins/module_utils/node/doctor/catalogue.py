@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-from ...paths import Paths
-from ...problems import nearest
-from .. import files
+from ...core import files
+from ...core.paths import Paths
+from ...core.problems import nearest
 from . import docker, driver, engines, gpus, rdma, system
 from .check import Check
 from .host import Host, Thresholds

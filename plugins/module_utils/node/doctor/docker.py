@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from ... import cdi, container_gpus
-from ..docker_api import DockerError, DockerUnavailable
-from ..recovery import look
+from ...core.docker_api import DockerError, DockerUnavailable
+from ...hardware import cdi, container_gpus
+from ..recovery import inspect
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .driver import NO_GPU, applies
 from .host import TOOL_TIMEOUT, Host
@@ -20,7 +20,9 @@ def answers(host: Host) -> Finding:
     except (DockerUnavailable, DockerError) as error:
         if not host.releases() and not host.docker.path.exists():
             return Finding(OK, "does not apply: there is no Docker, and no instance")
-        ends = "engines go on (live-restore)" if look.live_restore(host.paths) else "it ends engines (no live-restore)"
+        ends = (
+            "engines go on (live-restore)" if inspect.live_restore(host.paths) else "it ends engines (no live-restore)"
+        )
         return Finding(FAIL, str(error), f"systemctl restart docker: {ends}")
     return Finding(OK, "answers")
 

@@ -6,8 +6,8 @@ the collection."""
 
 from __future__ import annotations
 
-from ...commands import NOT_INSTALLED
-from ...driver import cuda, dkms, gate, kernels
+from ...core.commands import NOT_INSTALLED
+from ...hardware.driver import cuda, dkms, gate, kernels
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
 

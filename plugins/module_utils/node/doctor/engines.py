@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from ...paths import AGENT_UNIT, RECOVERY_PATH, unit_name
-from .. import bridges, drains, health, probe_state, releases, systemd
+from ...core import systemd
+from ...core.paths import AGENT_UNIT, RECOVERY_PATH, unit_name
+from ...engine import bridges
+from ...engine.probe import health
+from ...engine.state import drains, probe_state, releases
 from ..recovery import managed, models, settings, state
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import Host

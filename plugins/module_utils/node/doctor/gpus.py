@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ...gpu import xid, xid_actions
+from ...hardware.gpu import xid, xid_actions
 from ..recovery import gpus as recovery_gpus
 from ..recovery import state as recovered
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ... import commands, kernel_log
-from ...commands import Outcome
-from ...gpu import driver
-from ...gpu import facts as gpu_facts
-from ...paths import Paths
-from ...rdma import facts as rdma_facts
-from ...release import Release
-from .. import releases
-from ..docker_api import Docker
+from ...core import commands
+from ...core.commands import Outcome
+from ...core.docker_api import Docker
+from ...core.paths import Paths
+from ...engine.release import Release
+from ...engine.state import releases
+from ...hardware import kernel_log
+from ...hardware.gpu import driver
+from ...hardware.gpu import facts as gpu_facts
+from ...hardware.rdma import facts as rdma_facts
 from .check import CannotTell, Once
 
 TOOL_TIMEOUT = 15.0

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ... import chrony
-from ...commands import NOT_INSTALLED
+from ...core.commands import NOT_INSTALLED
+from ...debian import chrony
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
 

@@ -16,9 +16,9 @@ from email.message import EmailMessage
 from typing import Any
 from urllib.parse import urlsplit
 
-from ... import commands
-from ...commands import Outcome
-from ..drains import format_time
+from ...core import commands
+from ...core.commands import Outcome
+from ...engine.state.drains import format_time
 from .settings import Settings
 
 SCHEMA = 1

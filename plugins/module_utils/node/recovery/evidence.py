@@ -14,12 +14,14 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from ... import kernel_log
-from ...commands import NOT_INSTALLED, Outcome
-from ...paths import Paths, journal_tag, unit_name
-from .. import environment, files, redaction
-from ..drains import format_time
-from ..identity import PROC, pid_namespace
+from ...core import files
+from ...core.commands import NOT_INSTALLED, Outcome
+from ...core.paths import Paths, journal_tag, unit_name
+from ...engine import environment
+from ...engine.listeners import PROC, pid_namespace
+from ...engine.state.drains import format_time
+from ...hardware import kernel_log
+from .. import redaction
 
 Run = Callable[[Sequence[str], float], Outcome]
 

@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ...gpu import xid, xid_actions
-from ...pci import sort_key
-from ...release import Release
-from ..drains import parse_time
+from ...engine.release import Release
+from ...engine.state.drains import parse_time
+from ...hardware.gpu import xid, xid_actions
+from ...hardware.pci import sort_key
 from .state import State
 
 Gpus = Sequence[Mapping[str, Any]]

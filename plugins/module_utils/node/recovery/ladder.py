@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ... import commands
-from ...commands import Outcome
-from ...paths import Paths, container_name, unit_name
-from .. import drains, journal, systemd
-from ..docker_api import Docker, DockerError, DockerUnavailable
-from ..drains import Drain, format_time
-from . import acts, alerts, evidence, managed, models, policy, state
-from .look import Seen, look
+from ...core import commands, journal, systemd
+from ...core.commands import Outcome
+from ...core.docker_api import Docker, DockerError, DockerUnavailable
+from ...core.paths import Paths, container_name, unit_name
+from ...engine.state import drains
+from ...engine.state.drains import Drain, format_time
+from . import actions, alerts, evidence, managed, models, policy, state
+from .inspect import Seen, look
 from .policy import Decision, Situation
 from .settings import Settings
 from .state import Breaker, State, Step
@@ -133,7 +133,7 @@ class Ladder:
         unit = unit_name(name)
         if systemd.active_state(unit) in systemd.RUNNING:
             return False
-        acts.start(name)
+        actions.start(name)
         return True
 
     def _take(self, name: str, seen: Seen, decision: Decision) -> Report:
@@ -148,7 +148,7 @@ class Ladder:
         self._say(name, decision.act, decision.reason, journal.WARNING, verdict=seen.situation.verdict, evidence=kept)
         try:
             outcome = self._act(name, seen, decision, kept)
-        except (acts.ActError, systemd.SystemdError, OSError, DockerError, DockerUnavailable) as error:
+        except (actions.ActError, systemd.SystemdError, OSError, DockerError, DockerUnavailable) as error:
             outcome = f"failed: {error}"
         # Anew: giving up has opened the breaker.
         known = state.read(self._paths, name)
@@ -162,7 +162,7 @@ class Ladder:
 
     def _act(self, name: str, seen: Seen, decision: Decision, kept: str) -> str:
         if decision.act == policy.DOCKER:
-            return acts.restart_docker(self._docker)
+            return actions.restart_docker(self._docker)
         if decision.act == policy.GIVE_UP:
             return self._give_up(name, seen, decision, kept)
         done = []
@@ -171,18 +171,18 @@ class Ladder:
             done += models.lead_to_store(seen.damaged)
         for line in done:
             self._say(name, "repair", line, journal.WARNING)
-        acts.stop(name, self._docker)
+        actions.stop(name, self._docker)
         if decision.act == policy.RESET:
             try:
-                done.append(acts.reset_gpus([dict(gpu) for gpu in seen.gpus], self._run))
+                done.append(actions.reset_gpus([dict(gpu) for gpu in seen.gpus], self._run))
                 known = state.read(self._paths, name)
                 self._remember(replace(known, gpus_reset=format_time(self._now())))
                 # A reset undoes them, and what sets them comes once at boot.
-                done += acts.apply_gpu_settings(self._paths)
-            except acts.ActError as error:
+                done += actions.apply_gpu_settings(self._paths)
+            except actions.ActError as error:
                 # It is started all the same: the next round sees whether that was enough.
                 done.append(str(error))
-        acts.start(name)
+        actions.start(name)
         return "; ".join([*done, "started anew"])
 
     def _give_up(self, name: str, seen: Seen, decision: Decision, kept: str) -> str:

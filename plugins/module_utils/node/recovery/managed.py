@@ -12,9 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ...paths import Paths
-from .. import files, releases
-from ..drains import format_time
+from ...core import files
+from ...core.paths import Paths
+from ...engine.state import releases
+from ...engine.state.drains import format_time
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ...fast_store import copy_target
-from ...manifest import MANIFEST, Manifest, base_of
-from ...release import Release
-from .. import files
+from ...core import files
+from ...engine.release import Release
+from ...models.manifest import MANIFEST, Manifest, base_of
+from ...store.fast import copy_target
 
 _MOUNT = re.compile(r"--mount=type=bind,source=([^,]+),target=\1,readonly")
 """How a release has the roots of the store and of the fast copies: at the same path, and not to be written."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from ...gpu import xid_actions
-from .. import health
-from ..drains import RECOVERY, UPDATE, Drain, parse_time
+from ...engine.probe import health
+from ...engine.state.drains import RECOVERY, UPDATE, Drain, parse_time
+from ...hardware.gpu import xid_actions
 from .settings import Settings
 from .state import State, within
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import time
 
-from ...paths import Paths, recovery_unit
-from .. import files, releases, systemd
+from ...core import files, systemd
+from ...core.paths import Paths, recovery_unit
+from ...engine.state import releases
 
 INTERVAL = 30.0
 """Seconds between two requests for the same instance; what was decided before may have been to wait."""

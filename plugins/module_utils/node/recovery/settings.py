@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from ...paths import Paths
-from .. import files
+from ...core import files
+from ...core.paths import Paths
 
 SCHEMA = 1
 

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ...paths import Paths
-from .. import files
-from ..drains import parse_time
+from ...core import files
+from ...core.paths import Paths
+from ...engine.state.drains import parse_time
 
 SCHEMA = 1
 

@@ -11,7 +11,7 @@ import pytest
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.baremetal.inference.plugins.action import node_lock
-from ansible_collections.baremetal.inference.plugins.module_utils import playbook_process
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet import playbook_process
 
 GIVEN = {"playbook": "update-model.yml", "run_id": "run2"}
 HOLDER = {**GIVEN, "run_id": "run1", "process": "its process"}

@@ -13,7 +13,7 @@ import pytest
 from ansible.module_utils import _internal
 from ansible.module_utils.testing import patch_module_args
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 
 RunModule = Callable[..., dict[str, Any]]
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import trial
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.ssh_session import Login
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import trial
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.ssh_session import Login
 from ansible_collections.baremetal.inference.plugins.modules import admin_accounts
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2VGWBPgbVPMyfzZKaTCM1gbqz2ETAGlrMjCkaxVOEt alice@laptop"

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import apt_packages as ap
-from ansible_collections.baremetal.inference.plugins.module_utils import apt_pins
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages as ap
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins
 from ansible_collections.baremetal.inference.plugins.modules import apt_packages
 
 

@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.apt_sources import ARMOUR, Transport, read_sources
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_sources import (
+    ARMOUR,
+    Transport,
+    read_sources,
+)
 from ansible_collections.baremetal.inference.plugins.modules import apt_sources
 
 KEY = f"{ARMOUR}\nabc\n-----END PGP PUBLIC KEY BLOCK-----"

@@ -16,8 +16,8 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, restic, schedule, state
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.modules import (
     backup_facts,
     backup_node,

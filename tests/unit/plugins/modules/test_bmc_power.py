@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import bmc
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import bmc
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "molecule/shared"))
 

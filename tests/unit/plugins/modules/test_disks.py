@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import disk_host, disk_setup
-from ansible_collections.baremetal.inference.plugins.module_utils.block_devices import Mount
-from ansible_collections.baremetal.inference.plugins.module_utils.disk_host import Host
-from ansible_collections.baremetal.inference.plugins.module_utils.disks import Device, DiskError, Signature
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import disk_host, disk_setup
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.block_devices import Mount
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.disk_host import Host
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.disks import Device, DiskError, Signature
 from ansible_collections.baremetal.inference.plugins.modules import disks
 
 BY_ID = "/dev/disk/by-id"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.docker_daemon import DaemonConfigError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.docker_daemon import DaemonConfigError
 from ansible_collections.baremetal.inference.plugins.modules import docker_daemon as module_under_test
 
 CONTAINER = "c" * 64

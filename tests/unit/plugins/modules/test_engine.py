@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases, swaps, systemd, wait
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases, swaps
 from ansible_collections.baremetal.inference.plugins.modules import engine_release, engine_service
 
 MAIN, TARGET = "vllm@main.service", "inference.target"

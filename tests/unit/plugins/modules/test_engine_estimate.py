@@ -15,15 +15,11 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import from_config
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    history,
-    pins,
-    plans,
-    releases,
-    systemd,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import plans
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
 from ansible_collections.baremetal.inference.plugins.modules import engine_estimate, engine_release
 
 USER = pwd.getpwuid(os.getuid()).pw_name

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.baremetal.inference.plugins.module_utils.engine_endpoints import Endpoint
-from ansible_collections.baremetal.inference.plugins.module_utils.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry import entries
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import load_instances
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import Endpoint
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import load_instances
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
 from ansible_collections.baremetal.inference.plugins.modules import engine_plan
 
 Plan = Callable[..., tuple[dict[str, Any], list[str]]]

@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import deep_probe, history, probe, releases
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import acceptance, probe
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
     LABEL,
     Rendered,
     Settings,
-    StoredModel,
     render,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 from ansible_collections.baremetal.inference.plugins.modules import engine_probe
 
 RunModule = Callable[..., dict[str, Any]]
@@ -61,9 +62,9 @@ class Node:
         self.identified.append((target.port, init_pid))
         return self.verdict
 
-    def run(self, target: probe.Target, golden: object, timeout: float) -> deep_probe.Result:
+    def run(self, target: probe.Target, golden: object, timeout: float) -> acceptance.Result:
         self.tried += 1
-        return deep_probe.Result(["a stream came to its end"], SPEED)
+        return acceptance.Result(["a stream came to its end"], SPEED)
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(engine_probe, "Paths", lambda: found.paths)
     monkeypatch.setattr(engine_probe, "Docker", lambda: found)
     monkeypatch.setattr(engine_probe.probe, "check", found.check)
-    monkeypatch.setattr(engine_probe.deep_probe, "run", found.run)
+    monkeypatch.setattr(engine_probe.acceptance, "run", found.run)
     monkeypatch.setattr(engine_probe.wait, "last_words", lambda paths, name, retrying: f"of {name}")
     return found
 

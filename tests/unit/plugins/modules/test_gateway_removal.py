@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import HEADER
-from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
 from ansible_collections.baremetal.inference.plugins.modules import gateway_removal as module
 
 Call = Callable[..., dict[str, Any]]

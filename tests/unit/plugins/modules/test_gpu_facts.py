@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu import driver, errors, models, topology, xid
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import (
+    driver,
+    errors,
+    models,
+    topology,
+    xid,
+)
 from ansible_collections.baremetal.inference.plugins.modules import gpu_facts as module
 
 

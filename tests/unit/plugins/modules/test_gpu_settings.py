@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu_settings.settings import Settings
-from ansible_collections.baremetal.inference.plugins.module_utils.node import cli
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.settings import Settings
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 from ansible_collections.baremetal.inference.plugins.modules import gpu_settings as module
 
-FAKE = Path(__file__).parents[1] / "module_utils/gpu_settings/fake_nvidia_smi.py"
+FAKE = Path(__file__).parents[1] / "module_utils/hardware/gpu_settings/fake_nvidia_smi.py"
 PARTS = runpy.run_path(str(FAKE))
 
 RunModule = Callable[..., dict[str, Any]]
@@ -58,17 +58,17 @@ def test_set_kept_and_brought_back_at_boot(run: RunModule, tmp_path: Path, capsy
     assert "GPU 1 (0000:1c:00.0): power_limit_w = 300" in done["diff"][0]["after"]
     assert run(**wanted)["changed"] is False and run(check=True, **wanted)["changed"] is False
     plug(tmp_path)
-    assert cli.main(["gpu-settings"], Paths(tmp_path)) == 0
+    assert inferctl.main(["gpu-settings"], Paths(tmp_path)) == 0
     assert limits(tmp_path) == [500, 300]
     assert "GPU 1 (0000:1c:00.0): gpu_clocks_mhz: not known -> 9" in capsys.readouterr().out
-    assert cli.main(["gpu-settings", "--json"], Paths(tmp_path)) == 0
+    assert inferctl.main(["gpu-settings", "--json"], Paths(tmp_path)) == 0
     # At boot nothing is believed that cannot be read.
     assert [one["setting"] for one in json.loads(capsys.readouterr().out)["changes"]] == ["gpu_clocks_mhz"]
     # What is not declared any more is not set at the next boot.
     assert run()["changed"] is True
     assert not Paths(tmp_path).gpu_settings.exists()
     assert run()["changed"] is False
-    assert cli.main(["gpu-settings"], Paths(tmp_path)) == 0
+    assert inferctl.main(["gpu-settings"], Paths(tmp_path)) == 0
 
 
 def test_mistakes_change_nothing(run: RunModule, tmp_path: Path) -> None:
@@ -90,10 +90,10 @@ def test_a_driver_that_does_not_answer(run: RunModule, tmp_path: Path, capsys: p
     # For a driver that works after the next boot only.
     assert run(apply=False, settings={"ecc": False})["changed"] is True
     assert json.loads(Paths(tmp_path).gpu_settings.read_text())["settings"] == {"ecc": False}
-    assert cli.main(["gpu-settings"], Paths(tmp_path)) == 1
+    assert inferctl.main(["gpu-settings"], Paths(tmp_path)) == 1
     assert "no_devices" in capsys.readouterr().err
     plug(tmp_path)
-    assert cli.main(["gpu-settings"], Paths(tmp_path)) == 0
+    assert inferctl.main(["gpu-settings"], Paths(tmp_path)) == 0
     capsys.readouterr()
     result = run(settings={"ecc": False})
     assert (result["changed"], result["reboot_required"]) == (False, True)
@@ -113,7 +113,7 @@ def test_a_damaged_file_is_told_at_boot(tmp_path: Path, capsys: pytest.CaptureFi
     file = Paths(tmp_path).gpu_settings
     file.parent.mkdir(parents=True)
     file.write_text(text)
-    assert cli.main(["gpu-settings"], Paths(tmp_path)) == 1
+    assert inferctl.main(["gpu-settings"], Paths(tmp_path)) == 1
     assert str(file) in capsys.readouterr().err
 
 

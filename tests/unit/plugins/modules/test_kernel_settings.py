@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import kernel_settings as ks
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import kernel_settings as ks
 from ansible_collections.baremetal.inference.plugins.modules import kernel_settings as module
 
 NOTHING: dict[str, Any] = {

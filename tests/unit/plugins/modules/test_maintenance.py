@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.baremetal.inference.plugins.module_utils import apt_pins, commands
-from ansible_collections.baremetal.inference.plugins.module_utils.node import docker_disk, files, releases
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands, files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 from ansible_collections.baremetal.inference.plugins.modules import maintenance_facts, node_cleanup, package_updates
 
 RunModule = Callable[..., dict[str, Any]]
@@ -276,8 +279,8 @@ def test_a_certificate_that_is_not_there(root: Path, run_module: RunModule) -> N
 
 
 def test_a_model_that_is_damaged(root: Path, run_module: RunModule, write_model: Callable[..., Path]) -> None:
-    from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, build
-    from ansible_collections.baremetal.inference.plugins.module_utils.model_store import Store
+    from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+    from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 
     source = write_model(root / "source")
     manifest, _problems = build(source, "m", HashCache())

@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.baremetal.inference.plugins.module_utils import variant_store
-from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore, Room
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import MANIFEST, HashCache, build
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import Store
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.entries import Entry
-from ansible_collections.baremetal.inference.plugins.module_utils.system_prompt.variant import plan
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import MANIFEST
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
+from ansible_collections.baremetal.inference.plugins.module_utils.store import variants
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
+from ansible_collections.baremetal.inference.plugins.module_utils.store.variant import plan
 from ansible_collections.baremetal.inference.plugins.modules import model_clean
 
 DAY = 86400
@@ -153,8 +154,8 @@ def test_what_a_registry_pins_stays(bed: Bed) -> None:
 def test_the_base_of_a_variant_stays_as_long_as_the_variant(bed: Bed) -> None:
     entry = Entry("bot", "m", "controller:/m", system_prompt="Be kind.")
     for number, day in ((0, 1), (1, 2)):
-        wanted = plan("bot", variant_store.read_base(entry, bed.revisions[number]), "Be kind.", "default", {})
-        variant_store.publish(bed.store, wanted)
+        wanted = plan("bot", variants.read_base(entry, bed.revisions[number]), "Be kind.", "default", {})
+        variants.publish(bed.store, wanted)
         bed.published(bed.store / "bot" / wanted.revision, day)
     result = bed.run()
     assert bed.left() == [1, 3]

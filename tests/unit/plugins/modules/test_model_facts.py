@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import ModelFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
 from ansible_collections.baremetal.inference.plugins.modules import model_facts
 
 

@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.baremetal.inference.plugins.module_utils import fast_store, model_store
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import INFO, MANIFEST, HashCache, build
-from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import gather
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import GIB, Store
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import INFO, MANIFEST
+from ansible_collections.baremetal.inference.plugins.module_utils.store import fast, store
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 from ansible_collections.baremetal.inference.plugins.modules import model_fast_copy
 
 SHARD = "model-00001-of-00002.safetensors"
@@ -143,14 +145,14 @@ def test_a_damaged_copy_is_made_anew_from_the_store(bed: Bed) -> None:
 
 
 def test_a_full_disk_is_a_warning_that_names_what_is_needed(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast_store, "free_bytes", lambda path: bed.size - 1)
+    monkeypatch.setattr(fast, "free_bytes", lambda path: bed.size - 1)
     result = bed.run("a")
     assert not bed.copied("a")
     (note,) = result["notes"]
     assert "is served from the store: needed 8." in note
     assert f"free {(bed.size - 1) / 1024:.1f} KiB" in note
     assert not bed.run("a")["changed"]
-    monkeypatch.setattr(fast_store, "free_bytes", lambda path: bed.size + 10)
+    monkeypatch.setattr(fast, "free_bytes", lambda path: bed.size + 10)
     assert not bed.run("a", reserve_gib=20 / GIB)["changed"]
     assert bed.run("a", reserve_gib=10 / GIB)["changed"]
     assert bed.copied("a")
@@ -161,7 +163,7 @@ def test_a_disk_that_fills_up_meanwhile_leaves_nothing_behind(bed: Bed, monkeypa
         target.write_bytes(b"begun")
         raise OSError(errno.ENOSPC, "No space left on device", str(target))
 
-    monkeypatch.setattr(model_store, "_copy", full)
+    monkeypatch.setattr(store, "_copy", full)
     result = bed.run("a")
     assert "No space left on device" in result["notes"][0]
     assert not bed.copied("a")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
 from ansible_collections.baremetal.inference.plugins.modules import model_publish
 
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import plan_cache
-from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import gather
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
+from ansible_collections.baremetal.inference.plugins.module_utils.store import plan_cache
 from ansible_collections.baremetal.inference.plugins.modules import model_remote_facts
 
 COMMIT = "0123456789" * 4

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.baremetal.inference.plugins.module_utils import variant_store
-from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore, Room
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, build
-from ansible_collections.baremetal.inference.plugins.module_utils.model.facts import gather
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import Store
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.system_prompt import command, variant
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
+from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts import command
+from ansible_collections.baremetal.inference.plugins.module_utils.store import variant, variants
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 from ansible_collections.baremetal.inference.plugins.modules import model_variants, prompt_check
 
 TEMPLATE = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
@@ -133,14 +133,14 @@ def test_on_the_fast_path_its_links_lead_to_the_bases_copy_or_to_the_store(bed: 
 
 
 def test_a_fast_disk_that_takes_nothing_is_warned_of(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    publish = variant_store.publish
+    publish = variants.publish
 
     def full(root: Path, wanted: variant.Variant) -> None:
         if root == tmp_path / "fast":
             raise OSError(errno.ENOSPC, "No space left on device")
         publish(root, wanted)
 
-    monkeypatch.setattr(variant_store, "publish", full)
+    monkeypatch.setattr(variants, "publish", full)
     result = bed.run(fast_path=str(tmp_path / "fast"))
     (path,) = [Path(path) for path in result["published"] if path.startswith(str(tmp_path / "fast"))]
     assert path.resolve() == bed.store / "bot" / path.name

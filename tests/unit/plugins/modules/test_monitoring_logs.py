@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs
-from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_logs as module
 
 Call = Callable[..., dict[str, Any]]

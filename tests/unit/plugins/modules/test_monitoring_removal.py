@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import dcgm_unit
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER
-from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_removal as module
 
 Call = Callable[..., dict[str, Any]]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import AGENT_UNIT, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import AGENT_UNIT, Paths
 from ansible_collections.baremetal.inference.plugins.modules import node_agent
 
 RunModule = Callable[..., dict[str, Any]]

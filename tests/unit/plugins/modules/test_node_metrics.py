@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import METRICS_TIMERS, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import METRICS_TIMERS, Paths
 from ansible_collections.baremetal.inference.plugins.modules import node_metrics
 
 Call = Callable[..., dict[str, Any]]

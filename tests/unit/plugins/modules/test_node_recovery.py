@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import recovery_units
-from ansible_collections.baremetal.inference.plugins.module_utils.node import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import (
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import (
     RECOVERY_PATH,
     RECOVERY_TEMPLATE,
     Paths,
     recovery_unit,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import recovery_units
 from ansible_collections.baremetal.inference.plugins.modules import node_doctor, node_recovery
 
 Call = Callable[..., dict[str, Any]]

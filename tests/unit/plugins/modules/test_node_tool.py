@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.module_utils import node_library
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_library
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.modules import model_variants, node_tool
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -52,7 +52,7 @@ def test_all_that_the_command_imports_is_installed_unchanged(run: RunModule, tmp
     run()
     library = tmp_path / "usr/local/lib/inference"
     installed = {path.relative_to(library) for path in library.rglob("*.py")}
-    for package in ("node/doctor", "node/recovery", "gpu", "rdma", "fit", "flags"):
+    for package in ("node/doctor", "node/recovery", "hardware/gpu", "hardware/rdma", "models/fit", "models/flags"):
         there = {path.relative_to(LIBRARY) for path in (LIBRARY / package).glob("*.py")}
         assert len(there & installed) > 3, package
     for path in installed:
@@ -69,7 +69,7 @@ def test_the_engines_image_finds_there_what_renders_prompts(run: RunModule, tmp_
 
 
 def test_the_version_is_the_collections() -> None:
-    assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == node_tool.cli.VERSION
+    assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == node_tool.inferctl.VERSION
 
 
 def test_a_second_run_changes_nothing_and_check_mode_writes_nothing(run: RunModule, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_second_run_changes_nothing_and_check_mode_writes_nothing(run: RunModu
     assert run()["files"] == predicted["files"]
     assert (tmp_path / "usr/local/bin/inferctl").stat().st_mode & 0o777 == 0o755
     # Byte code comes with it, for the sandbox of services keeps theirs; whatever becomes of it changes nothing.
-    (code,) = (tmp_path / "usr/local/lib/inference/__pycache__").glob("paths.*.pyc")
+    (code,) = (tmp_path / "usr/local/lib/inference/core/__pycache__").glob("paths.*.pyc")
     code.write_bytes(b"\0\xff")
     again = run()
     assert again["changed"] is False
@@ -89,15 +89,18 @@ def test_a_second_run_changes_nothing_and_check_mode_writes_nothing(run: RunModu
 def test_damage_and_strays_are_repaired(run: RunModule, tmp_path: Path) -> None:
     run()
     library = tmp_path / "usr/local/lib/inference"
-    (library / "paths.py").write_text("broken")
-    (library / "old_part.py").write_text("")
+    (library / "core/paths.py").write_text("broken")
+    (library / "old/__pycache__").mkdir(parents=True)
+    (library / "old/__pycache__/part.cpython-311.pyc").write_text("")
+    (library / "old/part.py").write_text("")
     (tmp_path / "usr/local/bin/inferctl").chmod(0o644)
-    expected = [str(tmp_path / "usr/local/bin/inferctl"), str(library / "old_part.py"), str(library / "paths.py")]
+    expected = [str(tmp_path / "usr/local/bin/inferctl"), str(library / "core/paths.py"), str(library / "old/part.py")]
     assert run(check=True)["files"] == expected
     result = run()
     assert result["files"] == expected
-    assert "old_part.py" in result["diff"]["before"]
-    assert "old_part.py" not in result["diff"]["after"]
+    assert "old/part.py" in result["diff"]["before"]
+    assert "old/part.py" not in result["diff"]["after"]
+    assert not (library / "old").exists()
     assert not (library / "old_part.py").exists()
     assert run()["changed"] is False
 
@@ -114,7 +117,7 @@ def test_absent_leaves_nothing(run: RunModule, tmp_path: Path) -> None:
 
 def test_parts_import_relatively() -> None:
     """On a node the package has another name."""
-    for name, text in node_library.sources(node_tool.cli.__name__, *node_tool.ALSO).items():
+    for name, text in node_library.sources(node_tool.inferctl.__name__, *node_tool.ALSO).items():
         imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
         absolute = [node.module for node in imports if node.level == 0 and str(node.module).startswith("ansible")]
         assert not absolute, name

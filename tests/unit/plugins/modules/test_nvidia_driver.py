@@ -13,12 +13,18 @@ import pytest
 import yaml
 
 from ansible_collections.baremetal.inference.plugins.filter.drivers import nvidia_driver_plan
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.driver import cuda, dkms, gate, installer, secure_boot
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.facts import Reader
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.kernels import Kernel
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.runfile import Installed
-from ansible_collections.baremetal.inference.plugins.module_utils.driver.signer import Signer, Wish
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import (
+    cuda,
+    dkms,
+    gate,
+    installer,
+    secure_boot,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.facts import Reader
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.kernels import Kernel
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.runfile import Installed
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.signer import Signer, Wish
 from ansible_collections.baremetal.inference.plugins.modules import (
     cuda_check,
     nvidia_driver_facts,

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.module_utils.rdma.facts import Programs
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma.facts import Programs
 from ansible_collections.baremetal.inference.plugins.modules import rdma_facts as module
 
 Tool = Callable[[str, str], str]

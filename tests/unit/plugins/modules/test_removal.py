@@ -13,20 +13,18 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.baremetal.inference.plugins.module_utils import recovery_units
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import HashCache, build
-from ansible_collections.baremetal.inference.plugins.module_utils.model_store import Store
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    docker_disk,
-    files,
-    releases,
-    removal,
-    systemd,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import recovery_units
+from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 from ansible_collections.baremetal.inference.plugins.modules import (
     engine_facts,
     engine_removal,

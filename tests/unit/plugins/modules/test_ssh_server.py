@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import trial
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.ssh_session import Login
-from ansible_collections.baremetal.inference.plugins.module_utils.sshd import SshdError
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import trial
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.ssh_session import Login
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.sshd import SshdError
 from ansible_collections.baremetal.inference.plugins.modules import ssh_server
 
 BASE = {"PasswordAuthentication": False, "PermitRootLogin": "prohibit-password"}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.modules import system_settings as module_under_test
 
 CHRONY = "confdir /etc/chrony/conf.d\npool 2.debian.pool.ntp.org iburst\nsourcedir /etc/chrony/sources.d\n"

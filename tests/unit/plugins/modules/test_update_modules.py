@@ -13,10 +13,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import history, loading, pace, releases, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import throughput
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 from ansible_collections.baremetal.inference.plugins.modules import (
     engine_counter_facts,
     engine_probe,
@@ -61,13 +65,13 @@ def test_an_engine_that_is_not_fit_has_the_last_word(monkeypatch: pytest.MonkeyP
 
 
 LOOKS = {
-    seconds: pace.Look("tiny-a", at=seconds, started=1.0, tokens=40 * seconds, seconds=seconds, work=60 * seconds)
+    seconds: throughput.Look("tiny-a", at=seconds, started=1.0, tokens=40 * seconds, seconds=seconds, work=60 * seconds)
     for seconds in (10.0, 20.0)
 }
 
 
 def test_what_engines_have_counted(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
-    monkeypatch.setattr(pace, "look", lambda paths, name: LOOKS[10.0] if name == "main" else None)
+    monkeypatch.setattr(throughput, "look", lambda paths, name: LOOKS[10.0] if name == "main" else None)
     said = run_module(engine_counter_facts, names=["main", "side"])
     assert said["counters"] == {"main": asdict(LOOKS[10.0]), "side": {}}
 
@@ -92,8 +96,8 @@ def test_an_engine_that_is_slow_for_its_clients_fails_the_watch(
     shown = {"vllm@main.service": {"ActiveState": "active", "InvocationID": "1"}}
     monkeypatch.setattr(engine_watch.systemd, "show", lambda units, properties: shown)
     # It is another process, and takes ten times as long for its tokens.
-    looks = [pace.Look("tiny-a", at, 2.0, tokens=40 * at, seconds=10 * at, work=60 * at) for at in (70.0, 80.0)]
-    monkeypatch.setattr(pace, "look", lambda paths, name: looks.pop(0))
+    looks = [throughput.Look("tiny-a", at, 2.0, tokens=40 * at, seconds=10 * at, work=60 * at) for at in (70.0, 80.0)]
+    monkeypatch.setattr(throughput, "look", lambda paths, name: looks.pop(0))
     counted = [asdict(look) for look in LOOKS.values()] if before else [{}, asdict(LOOKS[20.0])]
     said = run_module(engine_watch, name="main", seconds=0, before=counted, speed_bound=bound)
     assert said.get("failed", False) == failed
@@ -122,7 +126,7 @@ def test_check_mode_knows_the_model_of_what_it_did_not_stage(tmp_path: Path, mon
     assert facts.check("side", 2) == ("", "", [])
     # No engine can be asked about files that are not there.
     monkeypatch.setattr(engine_update_facts.releases, "active_number", lambda paths, name: 1)
-    monkeypatch.setattr(engine_update_facts.standing, "serving", lambda paths, name, now: True)
+    monkeypatch.setattr(engine_update_facts.install_state, "serving", lambda paths, name, now: True)
     monkeypatch.setattr(engine_update_facts.Facts, "load_seconds", lambda *asked: None)
     found = facts.of("main")
     assert (found["model"], found["target"], found["due"], found["problems"]) == ("tiny-b", 2, True, [])
@@ -135,7 +139,7 @@ def test_how_long_another_model_may_load(tmp_path: Path, monkeypatch: pytest.Mon
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_bytes(b"0" * size)
     models = {1: "8b", 2: "70b", 3: "1b", 4: "gone", 5: "8b"}
-    monkeypatch.setattr(loading, "seconds", lambda name: 40.0)
+    monkeypatch.setattr(load_time, "seconds", lambda name: 40.0)
     monkeypatch.setattr(engine_update_facts.releases, "numbers", lambda paths, name: list(models))
     monkeypatch.setattr(
         engine_update_facts.releases,
@@ -160,7 +164,7 @@ def rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunMod
     paths = Paths(tmp_path)
     monkeypatch.setattr(engine_update_facts, "Paths", lambda: paths)
     monkeypatch.setattr(engine_update_facts.prepare, "missing", lambda release, docker: [])
-    monkeypatch.setattr(loading, "seconds", lambda name: 40.0)
+    monkeypatch.setattr(load_time, "seconds", lambda name: 40.0)
     monkeypatch.setattr(systemd, "active_state", lambda unit: "active")
 
     def keep(number: int, port: int, address: str, key: str) -> None:

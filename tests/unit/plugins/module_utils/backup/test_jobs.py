@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, program, restic, state, units
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings, problems
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 
 SETTINGS = Settings(
     "/srv/x", "n1", ("/etc/inference",), keep={"daily": 7, "weekly": 2}, intervals={"backup": 86400, "check": 0}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import restic
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 
 # What 0.14 of Debian 12 and 0.18 of Debian 13 said.
 ABSENT_12 = Outcome(1, stderr="Fatal: unable to open config file: stat /r/config: no such file or directory\n")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.schedule import BASE, longest_gap
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 
 # systemd 252, of Debian 12.
 WORKDAYS = """\

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import Replica
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.errors import BUILT_IN, quoted
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import Plan, plan
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import Replica
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.unit import drop_in
 
 KEYS = [{"name": "alice", "key": "a-key-of-20-letters-"}]

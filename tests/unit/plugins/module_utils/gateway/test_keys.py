@@ -9,12 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.fleet import Fleet, Replica, fleet_of
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keys import (
-    NO_LIMIT,
-    key_maps,
-    read_keys,
-)
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Fleet, Replica, fleet_of
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keys import NO_LIMIT, key_maps, read_keys
 
 GOOD = "a-key-of-20-letters-"
 DIGEST = hashlib.sha256(GOOD.encode()).hexdigest()

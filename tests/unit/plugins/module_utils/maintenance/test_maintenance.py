@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.apt_packages import Installed
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_packages import Installed
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import logs, report, updates
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

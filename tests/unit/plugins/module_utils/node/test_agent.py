@@ -16,25 +16,19 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    agent,
-    drains,
-    files,
-    health,
-    journal,
-    liveness,
-    probe_state,
-    releases,
-)
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, journal
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import Notifier
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, liveness
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, probe_state, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
+from ansible_collections.baremetal.inference.plugins.module_utils.node import agent
 from ansible_collections.baremetal.inference.plugins.module_utils.node.agent import Agent
-from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
-from ansible_collections.baremetal.inference.plugins.module_utils.node.probe_state import ProbeState
 from ansible_collections.baremetal.inference.plugins.module_utils.node.prober import Prober
-from ansible_collections.baremetal.inference.plugins.module_utils.node.systemd import Notifier
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 
-from .conftest import stage
-from .engine import Engine
+from ..conftest import stage
+from ..http_engine import Engine
 from .test_prober import Unit
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)

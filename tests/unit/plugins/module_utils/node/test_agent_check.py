@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import agent_check, health
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import Drain
+from ansible_collections.baremetal.inference.plugins.module_utils.node import agent_check
 from ansible_collections.baremetal.inference.plugins.module_utils.node.agent_check import reply
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import Drain
 
 DRAIN = Drain("alice", "new disk", "2026-01-01T00:00:00Z")
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
-from ansible_collections.baremetal.inference.plugins.module_utils.node.health import VERDICTS
-from ansible_collections.baremetal.inference.plugins.module_utils.node.journal import WARNING, Journal
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.journal import WARNING, Journal
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.health import VERDICTS
 from ansible_collections.baremetal.inference.plugins.module_utils.node.textfile import (
     InstanceMetrics,
     LockMetrics,

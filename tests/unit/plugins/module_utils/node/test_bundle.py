@@ -15,16 +15,18 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import commands
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, files, releases, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands, files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings as ReleaseSettings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.node.bundle import archive, item
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import host
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Rendered, StoredModel, render
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings as ReleaseSettings
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
 KEY, OLD_KEY, HOOK = "key-of-the-engine", "key-of-an-earlier-release", "https://alerts.example/in/4f2a9b"
 
@@ -104,7 +106,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 def run(paths: Paths, tools: Tools, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: str) -> tuple[int, Path, str, str]:
         path = tmp_path / "bundle.tar.gz"
-        code = cli.main(["bundle", "--output", str(path), *arguments], paths)
+        code = inferctl.main(["bundle", "--output", str(path), *arguments], paths)
         captured = capsys.readouterr()
         return code, path, captured.out, captured.err
 
@@ -259,7 +261,7 @@ def test_a_link_that_was_laid_there_is_not_followed(run: Run, tmp_path: Path) ->
 
 
 def test_a_directory_gets_a_file_of_its_own(paths: Paths, tools: Tools, tmp_path: Path) -> None:
-    assert cli.main(["bundle", "--output", str(tmp_path), "--json"], paths) == 0
+    assert inferctl.main(["bundle", "--output", str(tmp_path), "--json"], paths) == 0
     assert len(list(tmp_path.glob("inferctl-bundle-*.tar.gz"))) == 1
 
 

@@ -13,27 +13,24 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils import metrics_units
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.exposition import Samples
-from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, history, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.exposition import Samples
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import METRICS_TIMERS, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.history import Served
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import metrics_units
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors import catalogue, gpus, state
 from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors.catalogue import COLLECTORS, Collector
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
-from ansible_collections.baremetal.inference.plugins.module_utils.node.history import Served
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import state as recovery_state
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Step
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import METRICS_TIMERS, Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import (
-    Rendered,
-    Settings,
-    StoredModel,
-    render,
-)
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
-REPORT = (Path(__file__).parents[1] / "gpu/data/report-580.xml").read_text()
+REPORT = (Path(__file__).parents[1] / "hardware/gpu/data/report-580.xml").read_text()
 
 MISSING = Outcome(None, failure="not_installed", message="nvidia-smi is not installed")
 
@@ -216,7 +213,7 @@ def test_a_collector_that_breaks_or_hangs_tells_only_that(tmp_path: Path) -> Non
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = Paths(tmp_path)
     paths.textfiles.mkdir(parents=True)
-    assert cli.main(["metrics", "--publish", "node"], paths) == 0
+    assert inferctl.main(["metrics", "--publish", "node"], paths) == 0
     assert sorted(path.name for path in paths.textfiles.iterdir()) == [
         "inference-gpus.prom",
         "inference-rdma.prom",
@@ -224,11 +221,11 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         "inference-state.prom",
     ]
     assert capsys.readouterr().out == ""
-    assert cli.main(["metrics", "rdma"], paths) == 0
+    assert inferctl.main(["metrics", "rdma"], paths) == 0
     assert "inference_rdma_ports 0\n" in capsys.readouterr().out
-    assert cli.main(["metrics", "gpu"], paths) == 2
+    assert inferctl.main(["metrics", "gpu"], paths) == 2
     assert "gpus" in capsys.readouterr().err
-    assert cli.main(["metrics", "--json", "state"], paths) == 0
+    assert inferctl.main(["metrics", "--json", "state"], paths) == 0
     assert json.loads(capsys.readouterr().out)["collectors"][0]["problem"] == ""
 
 

@@ -13,12 +13,12 @@ from typing import Any
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import state
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import screen
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.fleet import read
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report import read
 from ansible_collections.baremetal.inference.plugins.module_utils.node import overview
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

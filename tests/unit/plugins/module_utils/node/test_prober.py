@@ -11,19 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    health,
-    liveness,
-    prober,
-    releases,
-    systemd,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, liveness
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node import prober
 from ansible_collections.baremetal.inference.plugins.module_utils.node.prober import Prober
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 
-from .conftest import FakeDocker, FakeProc, stage
-from .engine import Engine
+from ..conftest import FakeDocker, FakeProc, stage
+from ..http_engine import Engine
 
 ACTIVE = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "NRestarts": "0", "Job": ""}
 # Seconds until a probe gives up. A test that wants a hang waits for all of it, and an engine that answers

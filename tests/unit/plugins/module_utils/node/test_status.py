@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, drains, files, releases, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
-from .conftest import FakeDocker, stage
+from ..conftest import FakeDocker, stage
 
 CLEAR = ["clear", "main"]
 
@@ -71,7 +73,7 @@ def output(capsys: pytest.CaptureFixture[str]) -> Output:
 
 
 def test_status_of_a_node_that_is_not_all_well(paths: Paths, units: Units, output: Output) -> None:
-    assert cli.main(["status"], paths) == 1
+    assert inferctl.main(["status"], paths) == 1
     lines = output()[0].splitlines()
     assert lines[0].split()[:4] == ["INSTANCE", "STATE", "PROBE", "SINCE"]
     serving = r"main +serving +- +2026-01-01T00:00:00Z +2 +tiny-a +ab12cd34ef56 +1 +127\.0\.0\.1:5005 +0,1"
@@ -82,7 +84,7 @@ def test_status_of_a_node_that_is_not_all_well(paths: Paths, units: Units, outpu
 
 
 def test_status_of_one_instance_that_serves(paths: Paths, units: Units, output: Output) -> None:
-    assert cli.main(["status", "main", "--json"], paths) == 0
+    assert inferctl.main(["status", "main", "--json"], paths) == 0
     document = json.loads(output()[0])
     assert document["schema"] == 1
     (main,) = document["instances"]
@@ -94,38 +96,38 @@ def test_status_of_one_instance_that_serves(paths: Paths, units: Units, output: 
 def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units, output: Output) -> None:
     stage(paths, "main", 5005, "half")
     files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
-    assert cli.main(["status", "main"], paths) == 0
+    assert inferctl.main(["status", "main"], paths) == 0
     assert "main: release 2 is pending: update-model.yml" in output()[0]
 
 
 def test_a_unit_that_systemd_gave_up(paths: Paths, units: Units, output: Output) -> None:
     units["vllm@main.service"].update(ActiveState="failed", SubState="failed", Result="start-limit-hit")
-    assert cli.main(["status", "main"], paths) == 1
+    assert inferctl.main(["status", "main"], paths) == 1
     assert "main: systemd gave up (start-limit-hit): systemctl reset-failed vllm@main.service" in output()[0]
 
 
 def test_an_orphan_is_named_and_is_no_failure(paths: Paths, units: Units, output: Output) -> None:
     paths.instance("side").unlink()
-    assert cli.main(["status"], paths) == 0
+    assert inferctl.main(["status"], paths) == 0
     assert "side: is not in the inventory" in output()[0]
 
 
 def test_a_damaged_file_is_a_problem(paths: Paths, units: Units, output: Output) -> None:
     paths.instance("main").write_text("{")
-    assert cli.main(["status", "main"], paths) == 1
+    assert inferctl.main(["status", "main"], paths) == 1
     assert "main.json is not JSON" in output()[0]
 
 
 def test_an_empty_node(tmp_path: Path, output: Output) -> None:
-    assert cli.main(["status"], Paths(tmp_path)) == 0
+    assert inferctl.main(["status"], Paths(tmp_path)) == 0
     assert "no instance on this node" in output()[0]
 
 
 def test_wait_ready(paths: Paths, units: Units, output: Output) -> None:
-    assert cli.main(["wait-ready", "main", "--json"], paths) == 0
+    assert inferctl.main(["wait-ready", "main", "--json"], paths) == 0
     assert json.loads(output()[0])["instances"][0]["state"] == "ready"
     units["vllm@main.service"].update(ActiveState="activating", SubState="start", NRestarts="0")
-    assert cli.main(["wait-ready", "main", "--timeout", "0"], paths) == 3
+    assert inferctl.main(["wait-ready", "main", "--timeout", "0"], paths) == 3
     assert output()[0] == "main: loading: serving tiny-a\n"
 
 
@@ -138,12 +140,12 @@ def test_wait_ready_tells_the_last_words(
     journal.chmod(0o755)
     monkeypatch.setenv("PATH", f"{journal.parent}:{os.environ['PATH']}")
     units["vllm@main.service"].update(ActiveState="failed", SubState="failed", Result="exit-code")
-    assert cli.main(["wait-ready", "main"], paths) == 1
+    assert inferctl.main(["wait-ready", "main"], paths) == 1
     assert output()[0] == "main: failed: systemd gave up: exit-code\n  RuntimeError: out of memory\n"
 
 
 def test_an_unknown_instance(paths: Paths, units: Units, output: Output) -> None:
-    assert cli.main(["status", "mian"], paths) == 2
+    assert inferctl.main(["status", "mian"], paths) == 2
     assert output()[1] == "inferctl: no instance 'mian' on this node: did you mean 'main'? known: main, side\n"
 
 
@@ -160,8 +162,8 @@ def test_what_the_unit_calls_is_not_for_people(
     """Each would take the container from an engine that serves."""
     units["vllm@main.service"]["InvocationID"] = invocation
     monkeypatch.delenv("INVOCATION_ID", raising=False)
-    monkeypatch.setattr(cli, "Docker", pytest.fail)
-    assert cli.main(arguments, paths) == 2
+    monkeypatch.setattr(inferctl, "Docker", pytest.fail)
+    assert inferctl.main(arguments, paths) == 2
     assert "systemctl start vllm@main.service" in output()[1]
 
 
@@ -170,13 +172,13 @@ def test_the_container_is_cleared_away_without_a_word(
 ) -> None:
     """Also where the start failed before there was one; but not without a word where dockerd is away."""
     monkeypatch.setenv("INVOCATION_ID", "abc")
-    monkeypatch.setattr(cli, "Docker", lambda timeout: Docker(docker.path, timeout))
+    monkeypatch.setattr(inferctl, "Docker", lambda timeout: Docker(docker.path, timeout))
     docker.create("vllm-main")
-    assert [cli.main(CLEAR, paths), cli.main(CLEAR, paths)] == [0, 0]
+    assert [inferctl.main(CLEAR, paths), inferctl.main(CLEAR, paths)] == [0, 0]
     assert docker.removed == ["vllm-main"]
     assert output() == ("", "")
     docker.down()
-    assert cli.main(CLEAR, paths) == 1
+    assert inferctl.main(CLEAR, paths) == 1
     assert "does not answer" in output()[1]
 
 
@@ -200,12 +202,12 @@ def test_a_count_that_cannot_be_kept_keeps_no_engine_down(
     monkeypatch.setenv("INVOCATION_ID", "abc")
     reached = []
 
-    monkeypatch.setattr(cli.prepare, "prepare", lambda release, docker, say: reached.append(release.number))
-    monkeypatch.setattr(cli, "Supervisor", Ready)
-    assert cli.main(["prepare", "main", "--release", "1"], paths) == 0
+    monkeypatch.setattr(inferctl.prepare, "prepare", lambda release, docker, say: reached.append(release.number))
+    monkeypatch.setattr(inferctl, "Supervisor", Ready)
+    assert inferctl.main(["prepare", "main", "--release", "1"], paths) == 0
     assert reached == [1]
     assert "main: the count of failed starts cannot be kept: " in output()[1]
-    assert cli.main(["supervise", "main", "--release", "1"], paths) == 0
+    assert inferctl.main(["supervise", "main", "--release", "1"], paths) == 0
     assert "main: the count of failed starts cannot be kept: " in output()[1]
 
 
@@ -213,33 +215,33 @@ def test_a_supervisor_learns_whether_its_stop_may_be_quick(
     paths: Paths, units: Units, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INVOCATION_ID", "abc")
-    monkeypatch.setattr(cli, "Supervisor", Ready)
+    monkeypatch.setattr(inferctl, "Supervisor", Ready)
     monkeypatch.setattr(
-        cli.idleness, "scrape", lambda *_given: "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"
+        inferctl.idle, "scrape", lambda *_given: "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"
     )
-    assert cli.main(["supervise", "main", "--release", "1"], paths) == 0
+    assert inferctl.main(["supervise", "main", "--release", "1"], paths) == 0
     drains.drain(paths, ["main"], drains.Drain("update", "a new model", drains.format_time(datetime.now(UTC))))
-    assert cli.main(["supervise", "main", "--release", "1"], paths) == 1
+    assert inferctl.main(["supervise", "main", "--release", "1"], paths) == 1
 
 
 def test_a_release_that_is_not_there(
     paths: Paths, units: Units, output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INVOCATION_ID", "abc")
-    assert cli.main(["supervise", "main", "--release", "9"], paths) == 1
+    assert inferctl.main(["supervise", "main", "--release", "9"], paths) == 1
     assert "releases/main/9/release.json" in output()[1]
 
 
 def test_root_is_needed(output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert cli.main(["status"]) == 2
+    assert inferctl.main(["status"]) == 2
     assert "sudo inferctl status" in output()[1]
 
 
 def test_a_bridge_is_told_from_an_instance(paths: Paths, units: Units, output: Output) -> None:
     stage(paths, "main_bridge", 5105, "float32")
     units["vllm@main_bridge.service"] = dict(ABSENT)
-    cli.main(["status", "main_bridge"], paths)
+    inferctl.main(["status", "main_bridge"], paths)
     said = output()[0]
     assert "main_bridge: stands in for main during an update: update-model.yml removes it" in said
     assert "is not in the inventory" not in said

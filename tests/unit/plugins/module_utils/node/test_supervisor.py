@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
-from .conftest import FakeDocker, FakeProc
+from ..conftest import FakeDocker, FakeProc
 
 DRIVER = """
 import sys
@@ -28,8 +29,11 @@ import time
 library, release, docker, proc, key, ready, idle = sys.argv[1:]
 sys.path.insert(0, library)
 from pathlib import Path
-from inference.node import docker_api, events, prepare, probe, supervisor, systemd
-from inference.release import Release
+from inference.core import docker_api, systemd
+from inference.engine import prepare
+from inference.engine.probe import probe
+from inference.node import events, supervisor
+from inference.engine.release import Release
 supervisor.PROBE_INTERVAL = 0.05
 supervisor.STATUS_INTERVAL = 0.1
 supervisor.KILL_GRACE = 0

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.node import cli, cli_doctor
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import doctor, inferctl
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue, check
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import (
     FAIL,
@@ -22,7 +23,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.ch
     Finding,
     Result,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
 
 
 def broken(_host: None) -> Finding:
@@ -85,7 +85,7 @@ def results(*statuses: str) -> list[Result]:
 def test_the_worst_counts(statuses: tuple[str, ...], verdict: str, code: int) -> None:
     found = results(*statuses)
     assert check.verdict(found) == verdict
-    assert cli_doctor.CODES[verdict] == code
+    assert doctor.CODES[verdict] == code
     assert check.as_json(found)["verdict"] == verdict
 
 
@@ -108,16 +108,16 @@ def test_the_command_prints_json_and_names_what_does_not_exist(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     paths = Paths(tmp_path)
-    code = cli.main(["doctor", "gpu-count", "system-reboot", "--json"], paths)
+    code = inferctl.main(["doctor", "gpu-count", "system-reboot", "--json"], paths)
     document = json.loads(capsys.readouterr().out)
     assert code == 0
     assert [(one["name"], one["status"]) for one in document["checks"]] == [("gpu-count", OK), ("system-reboot", OK)]
     (tmp_path / "run").mkdir()
     (tmp_path / "run/reboot-required").write_text("")
     (tmp_path / "run/reboot-required.pkgs").write_text("linux-image-amd64\n")
-    assert cli.main(["doctor", "system-reboot"], paths) == 1
+    assert inferctl.main(["doctor", "system-reboot"], paths) == 1
     assert "linux-image-amd64" in capsys.readouterr().out
-    assert cli.main(["doctor", "gpu-xid"], paths) == 2
+    assert inferctl.main(["doctor", "gpu-xid"], paths) == 2
     assert "gpu-xids" in capsys.readouterr().err
 
 

@@ -12,18 +12,19 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu import xid_actions
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import xid_actions
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import check, driver, gpus
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import FAIL, OK, UNKNOWN, WARN
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import state
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings, StoredModel, render
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
-DATA = Path(__file__).parents[2] / "gpu/data"
+DATA = Path(__file__).parents[2] / "hardware/gpu/data"
 
 GPU = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200"}
 

@@ -13,9 +13,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, health, releases, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import docker, engines, rdma, system
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import (
     FAIL,
@@ -25,14 +32,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.ch
     Finding,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host, Thresholds
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
-from ansible_collections.baremetal.inference.plugins.module_utils.node.probe_state import ProbeState
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import (
     Settings as RecoverySettings,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Rendered, Settings, StoredModel, render
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
 CHRONY = "^,{state},192.0.2.123,2,6,377,20,{offset},{offset},0.000021\n"
 

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.fast_store import FastStore, Room
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import INFO, File, HashCache, Manifest
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release, Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import INFO, File, Manifest
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import models
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Release, Settings, StoredModel, render
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
 WEIGHTS = b"weights"
 

@@ -12,23 +12,23 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu import xid, xid_actions
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu_settings.apply import Result
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    files,
-    gpu_boot,
-    health,
-    journal,
-    releases,
-    systemd,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
-from ansible_collections.baremetal.inference.plugins.module_utils.node.probe_state import ProbeState
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, journal, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings as ReleaseSettings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import xid, xid_actions
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings import boot
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.apply import Result
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
-    acts,
+    actions,
     gpus,
-    look,
+    inspect,
     policy,
     state,
 )
@@ -36,12 +36,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.policy import Situation
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State, Step
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Rendered, StoredModel, render
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings as ReleaseSettings
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
-DATA = Path(__file__).parents[2] / "gpu/data"
+DATA = Path(__file__).parents[2] / "hardware/gpu/data"
 
 FIRST, SECOND = "0000:1b:00.0", "0000:9d:00.0"
 
@@ -71,9 +68,9 @@ class Machine:
         self.reset = Outcome(0)
         self.asked: list[list[str]] = []
         self.done: list[str] = []
-        monkeypatch.setattr(acts, "stop", lambda _name, _docker: self.done.append("stop"))
-        monkeypatch.setattr(acts, "start", lambda _name: self.done.append("start"))
-        monkeypatch.setattr(gpu_boot, "apply", self.apply)
+        monkeypatch.setattr(actions, "stop", lambda _name, _docker: self.done.append("stop"))
+        monkeypatch.setattr(actions, "start", lambda _name: self.done.append("start"))
+        monkeypatch.setattr(boot, "apply", self.apply)
         monkeypatch.setattr(systemd, "active_state", lambda _unit: "inactive")
         monkeypatch.setattr(journal.Journal, "say", lambda *_arguments, **_fields: None)
         for address in (FIRST, SECOND):
@@ -126,7 +123,7 @@ class Machine:
 
     def situation(self) -> Situation:
         docker: Any = FakeDocker()
-        return look.look(self.paths, "main", NOW, docker, self.run).situation
+        return inspect.look(self.paths, "main", NOW, docker, self.run).situation
 
     def decide(self) -> policy.Decision:
         return policy.decide(self.situation(), Settings(), NOW)
@@ -221,7 +218,7 @@ def test_a_gpu_off_the_bus_is_for_a_reboot_though_the_tool_tells_no_numbers_any_
     assert decision.act == policy.GIVE_UP and SECOND in decision.reason
     # Its neighbour's restart would cure it: nothing is wrong with that GPU.
     release = releases.load(machine.paths, "side", 1)
-    found = look._gpus(machine.paths.root, machine.run)
+    found = inspect._gpus(machine.paths.root, machine.run)
     assert [gpu["pci_bus_id"] for gpu in gpus.used_by(release, found)] == [FIRST]
 
 
@@ -286,7 +283,7 @@ def test_kernel_logs_of_real_machines_lead_to_a_step(recording: Any, machine: Ma
 @pytest.mark.recordings("nvidia_smi_xml")
 def test_reports_of_real_machines_lead_to_a_step(recording: Any, machine: Machine) -> None:
     machine.smi = Outcome(0, recording.text())
-    found = look._gpus(machine.paths.root, machine.run)
+    found = inspect._gpus(machine.paths.root, machine.run)
     real = [gpu for gpu in found if gpu["reported"]]
     told = recording.expected.get("gpus") or []
     wanted = [xid_actions.wanted(gpu["recovery_action"]) for gpu in told if gpu.get("recovery_action")]

@@ -13,29 +13,23 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.node import (
-    cli,
-    cli_recover,
-    drains,
-    files,
-    health,
-    journal,
-    releases,
-    systemd,
-    wait,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.node.docker_api import DockerUnavailable
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
-from ansible_collections.baremetal.inference.plugins.module_utils.node.probe_state import ProbeState
-from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import acts, alerts, policy, state
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, journal, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import DockerUnavailable
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, wait
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings as ReleaseSettings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, recover
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import actions, alerts, policy, state
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.ladder import Ladder
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Rendered, StoredModel, render
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings as ReleaseSettings
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
 
 class FakeDocker:
@@ -70,8 +64,8 @@ class Machine:
         self.settings = Settings()
         self.entries: list[str] = []
         monkeypatch.setattr(systemd, "systemctl", self.systemctl)
-        monkeypatch.setattr(acts, "PING_PAUSE", 0.0)
-        monkeypatch.setattr(acts.time, "sleep", lambda _seconds: None)
+        monkeypatch.setattr(actions, "PING_PAUSE", 0.0)
+        monkeypatch.setattr(actions.time, "sleep", lambda _seconds: None)
         monkeypatch.setattr(journal.Journal, "say", lambda _journal, text, *_more, **_fields: self.entries.append(text))
         self.stage("main")
 
@@ -322,7 +316,7 @@ def test_a_reset_starts_an_engine_whose_drain_is_a_persons(machine: Machine) -> 
 def test_who_disarms_it_in_the_middle_of_a_step_is_heard(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.is_seen(health.HUNG)
     ladder = machine.ladder()
-    monkeypatch.setattr(acts, "stop", lambda _name, _docker: machine.ladder().arm("main", False))
+    monkeypatch.setattr(actions, "stop", lambda _name, _docker: machine.ladder().arm("main", False))
     ladder.recover("main")
     known = state.read(machine.paths, "main")
     assert not known.armed and known.steps[-1].outcome == "started anew"
@@ -331,38 +325,38 @@ def test_who_disarms_it_in_the_middle_of_a_step_is_heard(machine: Machine, monke
 def test_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.is_seen(health.HUNG)
     machine.ladder().recover("main")
-    assert cli.main(["recover", "--json"], machine.paths) == 0
+    assert inferctl.main(["recover", "--json"], machine.paths) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["instances"][0]["budget_left"] == 2
-    assert cli.main(["recover", "--disarm"], machine.paths) == 0
+    assert inferctl.main(["recover", "--disarm"], machine.paths) == 0
     assert "DISARMED" in capsys.readouterr().out
-    assert cli.main(["recover", "main", "--arm", "--json"], machine.paths) == 0
+    assert inferctl.main(["recover", "main", "--arm", "--json"], machine.paths) == 0
     assert json.loads(capsys.readouterr().out)["changed"] is True
-    assert cli.main(["recover", "nobody"], machine.paths) == 2
+    assert inferctl.main(["recover", "nobody"], machine.paths) == 2
 
 
 def test_a_dry_run_tells_the_next_step_and_takes_none(
     machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli_recover, "Ladder", lambda *_arguments: machine.ladder())
+    monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
     machine.is_seen(health.HUNG)
-    assert cli.main(["recover", "--dry-run", "main", "--json"], machine.paths) == 0
+    assert inferctl.main(["recover", "--dry-run", "main", "--json"], machine.paths) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["changed"] is False
     assert document["reports"] == [
         {"instance": "main", "act": "restart", "reason": "it is hung: why", "changed": False, "outcome": ""}
     ]
     assert machine.done == [] and state.read(machine.paths, "main").steps == ()
-    assert cli.main(["recover", "--dry-run"], machine.paths) == 0
+    assert inferctl.main(["recover", "--dry-run"], machine.paths) == 0
     assert capsys.readouterr().out == "main: restart: it is hung: why\n"
 
 
 def test_the_command_says_what_it_did(
     machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli_recover, "Ladder", lambda *_arguments: machine.ladder())
+    monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
     machine.is_seen(health.HUNG)
-    assert cli.main(["recover", "main", "--json"], machine.paths) == 0
+    assert inferctl.main(["recover", "main", "--json"], machine.paths) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["changed"] is True
     assert document["reports"] == [
@@ -378,22 +372,22 @@ def test_the_command_does_what_it_is_told_to_every_instance(
     def known() -> list[State]:
         return [state.read(machine.paths, name) for name in ("main", "side")]
 
-    cli.main(["recover", "--disarm"], machine.paths)
+    inferctl.main(["recover", "--disarm"], machine.paths)
     assert [one.armed for one in known()] == [False, False]
-    cli.main(["recover", "--arm"], machine.paths)
+    inferctl.main(["recover", "--arm"], machine.paths)
     assert [one.armed for one in known()] == [True, True]
     for one in known():
         state.write(machine.paths, replace(one, breaker=Breaker("2026-05-04T03:00:00Z", "why")))
-    assert cli.main(["recover", "--reset"], machine.paths) == 0
+    assert inferctl.main(["recover", "--reset"], machine.paths) == 0
     assert [one.breaker for one in known()] == [None, None]
 
 
 def test_a_death_costs_budget_and_a_failed_start_does_not(machine: Machine) -> None:
-    cli_recover.count_start(machine.paths, "main", 0)
+    recover.count_start(machine.paths, "main", 0)
     assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 0
     machine.paths.starts("main").unlink()
-    cli_recover.count_start(machine.paths, "main", 1)
-    cli_recover.count_start(machine.paths, "main", 2)
+    recover.count_start(machine.paths, "main", 1)
+    recover.count_start(machine.paths, "main", 2)
     assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 1
     assert state.died_last(machine.paths, state.read(machine.paths, "main"))
     machine.time += timedelta(minutes=1)

@@ -16,12 +16,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.manifest import File, Manifest
-from ansible_collections.baremetal.inference.plugins.module_utils.node import files, releases, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings as ReleaseSettings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import File, Manifest
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
-    acts,
+    actions,
     alerts,
     evidence,
     gpus,
@@ -33,14 +38,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery 
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State, Step
-from ansible_collections.baremetal.inference.plugins.module_utils.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.registry.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.release import (
-    Rendered,
-    StoredModel,
-    render,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.release import Settings as ReleaseSettings
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
 NOW = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)
 
@@ -406,7 +404,7 @@ def test_clients_of_a_gpu_are_stopped_for_its_reset_and_come_back_whatever_happe
         calls.append(tuple(command))
         return Outcome(1, "GPU 00000000:1B:00.0 is currently in use by another process.")
 
-    with pytest.raises(acts.ActError, match="in use"):
-        acts.reset_gpus([{"pci_bus_id": "0000:1b:00.0"}], run)
+    with pytest.raises(actions.ActError, match="in use"):
+        actions.reset_gpus([{"pci_bus_id": "0000:1b:00.0"}], run)
     assert [call[0] for call in calls] == ["stop", "nvidia-smi", "start"]
     assert "--id=0000:1b:00.0" in calls[1]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gpu import xid_actions
-from ansible_collections.baremetal.inference.plugins.module_utils.node import health
-from ansible_collections.baremetal.inference.plugins.module_utils.node.drains import Drain, format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import Drain, format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import xid_actions
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import policy
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.policy import (
     DOCKER,

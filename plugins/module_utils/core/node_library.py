@@ -1,0 +1,173 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Installs a command on a node, with the part of this library that it needs. Private to the collection.
+
+What Ansible has sent along with a module is what is installed: nothing is downloaded.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import py_compile
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec, resolve_name
+from pathlib import Path
+
+from . import files
+
+BASE = __name__.removesuffix("core.node_library")
+
+LAUNCHER = """\
+#!/usr/bin/python3 -I
+# Managed by the Ansible collection baremetal.inference.
+import sys
+
+sys.path.insert(0, {directory!r})
+
+from {package}.{entry} import main
+
+raise SystemExit(main())
+"""
+
+
+def sources(*starts: str) -> dict[str, str]:
+    """The sources of modules of the library and of all that they import of it, by name; packages are among them.
+
+    Raises ImportError where one is nowhere.
+    """
+    found: dict[str, str] = {}
+    waiting = list(starts)
+    while waiting:
+        name = waiting.pop()
+        if name in found or not name.startswith(BASE):
+            continue
+        found[name] = text = source(name)
+        waiting += [name.rpartition(".")[0], *imported(name, text)]
+    return found
+
+
+def imported(name: str, text: str) -> Iterator[str]:
+    """The modules that one imports: those that it names, and what it takes out of them that is a module itself."""
+    package = name if is_package(name) else name.rpartition(".")[0]
+    for statement in ast.walk(ast.parse(text)):
+        if not isinstance(statement, ast.ImportFrom):
+            continue
+        origin = resolve_name("." * statement.level + (statement.module or ""), package)
+        yield origin
+        if origin.startswith(BASE.removesuffix(".")) and is_package(origin):
+            yield from (part for alias in statement.names if find_spec(part := f"{origin}.{alias.name}"))
+
+
+def is_package(name: str) -> bool:
+    """Whether a module that is there holds others."""
+    spec = find_spec(name)
+    return spec is not None and spec.submodule_search_locations is not None
+
+
+def source(name: str) -> str:
+    """The source of a module, wherever it lies: on a node it comes out of the archive that Ansible has sent.
+
+    Raises ImportError where it is nowhere.
+    """
+    spec = find_spec(name)
+    text = spec.loader.get_source(name) if spec and spec.loader and hasattr(spec.loader, "get_source") else None
+    if text is None:
+        raise ImportError(f"no source of {name}")
+    return str(text)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done for a command to be there, or to be gone."""
+
+    library: Path
+    wanted: dict[Path, tuple[str, int]]
+    """Text and mode of every file; none where the command shall be gone."""
+    before: dict[Path, str]
+    """A checksum of every file that is there."""
+
+    @property
+    def after(self) -> dict[Path, str]:
+        return {path: _digest(*self.wanted[path]) for path in self.wanted}
+
+    @property
+    def changed(self) -> list[Path]:
+        after = self.after
+        return [path for path in self.wanted if self.before.get(path) != after[path]]
+
+    @property
+    def stale(self) -> list[Path]:
+        return [path for path in self.before if path not in self.wanted]
+
+    @property
+    def files(self) -> list[str]:
+        """The files that are written or removed."""
+        return sorted(str(path) for path in [*self.changed, *self.stale])
+
+    @property
+    def diff(self) -> dict[str, str]:
+        """Names and checksums, for hundreds of lines of code tell an operator nothing."""
+        return {"before": _summary(self.before), "after": _summary(self.after)}
+
+    def apply(self) -> None:
+        """Do it. Raises OSError."""
+        for path in self.changed:
+            files.write(path, *self.wanted[path])
+            if path.suffix == ".py":
+                # Services that may write nothing but their state could not keep the byte code, and would compile all of
+                # this at each start.
+                py_compile.compile(str(path), quiet=2)
+        for path in self.stale:
+            path.unlink()
+        for path in self.stale:
+            self._remove_abandoned(path.parent)
+        if not self.wanted and self.library.is_dir():
+            shutil.rmtree(self.library)
+
+    def _remove_abandoned(self, directory: Path) -> None:
+        """Remove a directory of the library, and those above, where no wanted file lies: byte code alone is left."""
+        while directory.is_relative_to(self.library) and not any(path.is_relative_to(directory) for path in self.wanted):
+            shutil.rmtree(directory, ignore_errors=True)
+            directory = directory.parent
+
+
+def plan(start: str, library: Path, command: Path, present: bool = True, also: Iterable[str] = ()) -> Plan:
+    """What is to be done for `command` to call main() of the module `start`, and for the modules `also` to be there.
+
+    Raises ImportError, OSError.
+    """
+    before = {
+        path: _digest(path.read_text(encoding="utf-8", errors="replace"), path.stat().st_mode & 0o7777)
+        for path in _present_files(library, command)
+    }
+    return Plan(library, _wanted_files(start, also, library, command) if present else {}, before)
+
+
+def _wanted_files(start: str, also: Iterable[str], library: Path, command: Path) -> dict[Path, tuple[str, int]]:
+    wanted = {library / "__init__.py": ("", 0o644)}
+    for name, text in sources(start, *also).items():
+        place = name.removeprefix(BASE).replace(".", "/")
+        wanted[library / (f"{place}/__init__.py" if is_package(name) else f"{place}.py")] = (text, 0o644)
+    launcher = LAUNCHER.format(directory=str(library.parent), package=library.name, entry=start.removeprefix(BASE))
+    # Last: the command appears when everything it needs is there.
+    wanted[command] = (launcher, 0o755)
+    return wanted
+
+
+def _present_files(library: Path, command: Path) -> list[Path]:
+    """The files on the node. Byte code is left out: Python makes it and checks it against its source."""
+    found = [path for path in library.rglob("*") if not path.is_dir() and "__pycache__" not in path.parts]
+    return [*found, command] if command.exists() else found
+
+
+def _summary(listed: dict[Path, str]) -> str:
+    return "".join(f"{digest[:12]} {path}\n" for path, digest in sorted(listed.items()))
+
+
+def _digest(text: str, mode: int) -> str:
+    """A checksum of text and mode."""
+    return hashlib.sha256(f"{mode:o} {text}".encode()).hexdigest()

@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""systemd: what it says about units, and what a service tells it. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import subprocess
+from collections.abc import Iterable, Mapping
+
+RUNNING = frozenset({"active", "activating", "reloading", "refreshing"})
+"""States of a unit that runs, or that systemd brings up without being asked again.
+
+`activating` includes the pause before an automatic restart.
+"""
+
+CALL_TIMEOUT = 120
+"""Seconds for one systemctl call that does not wait for an engine."""
+
+STOP_TIMEOUT = 2 * 60 * 60
+"""Seconds for a stop: longer than any drain time, for systemd bounds it by the unit's own TimeoutStopSec."""
+
+
+class SystemdError(Exception):
+    """systemctl failed or is not there; the message holds its own words."""
+
+
+def systemctl(*arguments: str) -> str:
+    """Run systemctl and return its output. Raises SystemdError."""
+    blocking = bool({"stop", "restart", "start"} & set(arguments)) and "--no-block" not in arguments
+    command = ["systemctl", *arguments]
+    try:
+        result = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=STOP_TIMEOUT if blocking else CALL_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SystemdError(f"{' '.join(command)}: {error}") from error
+    if result.returncode != 0:
+        message = (result.stderr or result.stdout).strip() or f"exit code {result.returncode}"
+        raise SystemdError(f"{' '.join(command)}: {message}")
+    return result.stdout
+
+
+def show(units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Properties of units, by unit; a unit that does not exist has LoadState=not-found. Times are @seconds.
+
+    Raises SystemdError.
+    """
+    names = list(units)
+    if not names:
+        return {}
+    text = systemctl("show", "--timestamp=unix", f"--property={','.join(properties)}", "--", *names)
+    return dict(zip(names, parse_show(text), strict=True))
+
+
+def parse_show(text: str) -> list[dict[str, str]]:
+    """The blocks of `systemctl show`, one for each unit in the order asked for, parted by empty lines."""
+    blocks = [block for block in text.split("\n\n") if block.strip()]
+    return [dict(line.partition("=")[::2] for line in block.strip().splitlines()) for block in blocks]
+
+
+def active_state(unit: str) -> str:
+    """`active`, `activating`, `inactive`, `failed` …; `inactive` for a unit that does not exist."""
+    return show([unit], ["ActiveState"])[unit]["ActiveState"]
+
+
+def stop_and_disable(unit: str, *, installed: bool) -> None:
+    """Stop a unit and take it out of what is started at boot. Raises SystemdError."""
+    if installed:
+        systemctl("stop", unit)
+        systemctl("disable", unit)
+    elif active_state(unit) in RUNNING:
+        systemctl("stop", unit)
+    if active_state(unit) == "failed":
+        systemctl("reset-failed", unit)
+
+
+class Notifier:
+    """Tells systemd how a service of Type=notify is getting on (sd_notify(3)); does nothing outside of systemd."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        address = (os.environ if environment is None else environment).get("NOTIFY_SOCKET", "")
+        # A leading @ stands for an address in the abstract namespace.
+        self._address = "\0" + address[1:] if address.startswith("@") else address
+
+    def send(self, **variables: str | int) -> None:
+        """Send variables, such as STATUS="loading" or READY=1.
+
+        systemd being away for a moment (daemon-reexec) is no reason to end a service: errors are dropped.
+        """
+        if not self._address:
+            return
+        # A line break would end the variable.
+        message = "\n".join(f"{key}={' '.join(str(value).split())}" for key, value in variables.items())
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+            channel.settimeout(1)
+            channel.sendto(message.encode(), self._address)

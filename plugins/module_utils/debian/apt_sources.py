@@ -1,0 +1,307 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""APT's sources, proxies and authorities: what is declared, as files. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ..core.problems import InputError, Problem
+
+HEADER = "Managed by Ansible, module baremetal.inference.apt_sources: changes made here are lost."
+
+CODENAME = "$(CODENAME)"
+"""What a suite may say for the release's name, in the spelling of apt's own $(ARCH)."""
+
+PROXY_FILE = "apt.conf.d/52-inference-proxy"
+CA_FILE = "inference-ca.pem"
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
+"""A source's name, which becomes a file's. apt leaves out files with other characters. Source: sources.list(5)."""
+
+WORD = re.compile(r"[^\s#\"';]+")
+"""A value in a list of deb822, where white space separates."""
+
+ARMOUR = "-----BEGIN PGP PUBLIC KEY BLOCK-----"
+CERTIFICATE = "-----BEGIN CERTIFICATE-----"
+
+SCHEMES = ("http", "https", "file", "copy", "mirror", "mirror+http", "mirror+https", "mirror+file")
+"""What apt fetches by without another package. Source: sources.list(5)."""
+
+PROXY_SCHEMES = ("http", "https", "socks5h")
+"""Source: apt-transport-http(1)."""
+
+PROXY_URL = re.compile(r"[^\s\"'{};\\]+")
+"""A proxy's address can stand between the quotes of apt.conf."""
+
+HOST = re.compile(r"[A-Za-z0-9.-]+|[0-9A-Fa-f:]+")
+
+
+@dataclass(frozen=True)
+class File:
+    """What a file shall be."""
+
+    text: str
+    mode: int = 0o644
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of sources in deb822."""
+
+    name: str
+    uris: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    types: tuple[str, ...] = ("deb",)
+    architectures: tuple[str, ...] = ()
+    key: str = ""
+    present: bool = True
+
+    @property
+    def file(self) -> str:
+        """Where it stands, below /etc/apt."""
+        return f"sources.list.d/{self.name}.sources"
+
+    @property
+    def keyring(self) -> str:
+        """Where a key that was given as text stands, below /etc/apt."""
+        return f"keyrings/inference-{self.name}.asc"
+
+    @property
+    def key_is_text(self) -> bool:
+        return ARMOUR in self.key
+
+    def text(self, etc: str, codename: str) -> str:
+        """The file, for an /etc/apt that lies in `etc`."""
+        key = f"{etc}/{self.keyring}" if self.key_is_text else self.key
+        fields = {
+            "Types": self.types,
+            "URIs": self.uris,
+            "Suites": [suite.replace(CODENAME, codename) for suite in self.suites],
+            "Components": self.components,
+            "Architectures": self.architectures,
+            "Signed-By": [key] if key else [],
+        }
+        lines = [f"{field}: {' '.join(values)}" for field, values in fields.items() if values]
+        return "\n".join([f"# {HEADER}", *lines, ""])
+
+
+def read_sources(entries: Iterable[Mapping[str, object]]) -> list[Source]:
+    """The declared sources. Raises InputError with every mistake."""
+    sources = [_source(entry) for entry in entries]
+    names = [source.name for source in sources]
+    problems = [problem for source in sources for problem in _problems(source)]
+    problems += [
+        Problem(f"source {name}", "is used twice", "name", name) for name in sorted(set(names)) if names.count(name) > 1
+    ]
+    if problems:
+        raise InputError(problems)
+    return sources
+
+
+def _source(entry: Mapping[str, object]) -> Source:
+    def words(key: str) -> tuple[str, ...]:
+        value = entry.get(key) or ()
+        return tuple(str(item) for item in ([value] if isinstance(value, str) else value))  # type: ignore[attr-defined]
+
+    return Source(
+        name=str(entry.get("name") or ""),
+        uris=words("uris"),
+        suites=words("suites"),
+        components=words("components"),
+        types=words("types") or ("deb",),
+        architectures=words("architectures"),
+        key=str(entry.get("key") or "").strip(),
+        present=entry.get("state", "present") != "absent",
+    )
+
+
+def _problems(source: Source) -> list[Problem]:
+    where = f"source {source.name or '?'}"
+    found: list[Problem] = []
+    if not NAME.fullmatch(source.name):
+        found.append(Problem(where, "must be made of a-z, 0-9, _ and -", "name", source.name))
+    if not source.present:
+        return found
+    for key in ("uris", "suites", "components", "architectures"):
+        values: tuple[str, ...] = getattr(source, key)
+        found += [
+            Problem(where, "must be one word; write a list for more than one", key, value)
+            for value in values
+            if not WORD.fullmatch(value)
+        ]
+        if not values and key in ("uris", "suites"):
+            found.append(Problem(where, "is missing: apt needs at least one", key))
+    found += [
+        Problem(where, "must be deb or deb-src", "types", value)
+        for value in source.types
+        if value not in ("deb", "deb-src")
+    ]
+    found += [problem for uri in source.uris for problem in _uri_problems(where, uri)]
+    # A suite that ends in a slash is the path of a flat repository, which has no components.
+    for suite in source.suites:
+        flat = suite.endswith("/")
+        if flat and source.components:
+            found.append(Problem(where, "is a path (it ends in /): then there are no components", "suites", suite))
+        if not flat and not source.components:
+            found.append(Problem(where, f"is missing: the suite {suite} has some, as main", "components"))
+    if source.key and not source.key_is_text and not re.fullmatch(r"/\S+", source.key):
+        shown = source.key if len(source.key) < 80 else source.key[:80] + "…"
+        found.append(
+            Problem(where, f"must be an absolute path on the node, or text that begins with {ARMOUR}", "key", shown)
+        )
+    return found
+
+
+def _uri_problems(where: str, uri: str) -> list[Problem]:
+    parts = urlsplit(uri)
+    if parts.scheme not in SCHEMES:
+        return [Problem(where, f"must begin with one of {', '.join(SCHEMES)} and a colon", "uris", uri)]
+    if "@" in parts.netloc:
+        return [
+            Problem(
+                where,
+                "must not hold a login, since everybody may read the file: put it into /etc/apt/auth.conf.d",
+                "uris",
+                redact(uri, [uri]),
+            )
+        ]
+    if not parts.netloc and parts.scheme not in ("file", "copy", "mirror+file"):
+        return [Problem(where, "names no host", "uris", uri)]
+    return []
+
+
+@dataclass(frozen=True)
+class Transport:
+    """How apt reaches its sources."""
+
+    http_proxy: str = ""
+    https_proxy: str = ""
+    no_proxy: tuple[str, ...] = ()
+    ca: str = ""
+
+    @property
+    def proxies(self) -> dict[str, str]:
+        """By scheme, where there is one."""
+        both = {"http": self.http_proxy, "https": self.https_proxy}
+        return {scheme: url for scheme, url in both.items() if url}
+
+    @property
+    def secret(self) -> bool:
+        """Whether a proxy's address holds a login."""
+        return any("@" in urlsplit(url).netloc for url in self.proxies.values())
+
+    def problems(self) -> list[Problem]:
+        """Every mistake."""
+        found: list[Problem] = []
+        for scheme, url in self.proxies.items():
+            try:
+                parts = urlsplit(url)
+                usable = parts.scheme in PROXY_SCHEMES and bool(parts.hostname) and (parts.port or 1) > 0
+            except ValueError:
+                usable = False
+            if not usable or not PROXY_URL.fullmatch(url):
+                shape = f"must be SCHEME://[USER:PASSWORD@]HOST:PORT, with a scheme of {', '.join(PROXY_SCHEMES)}"
+                found.append(Problem(f"{scheme}_proxy", f"{shape}; other characters as %XX"))
+        found += [
+            Problem(f"no_proxy {host!r}", "apt knows names of hosts and addresses here, no wildcards and no networks")
+            for host in self.no_proxy
+            if not HOST.fullmatch(host) or host.startswith(".")
+        ]
+        if self.ca:
+            try:
+                ssl.create_default_context(cadata=self.ca)
+            except (ssl.SSLError, ValueError, TypeError) as error:
+                found.append(Problem("ca", f"is no bundle of certificates in PEM: {error}"))
+        return found
+
+    def text(self, etc: str) -> str:
+        """The file for apt.conf.d of an /etc/apt that lies in `etc`; empty where nothing is declared."""
+        lines = [f'Acquire::{scheme}::Proxy "{url}";' for scheme, url in self.proxies.items()]
+        lines += [f'Acquire::{scheme}::Proxy::{host} "DIRECT";' for scheme in self.proxies for host in self.no_proxy]
+        if self.ca:
+            lines.append(f'Acquire::https::CAInfo "{etc}/{CA_FILE}";')
+        return "\n".join([f"// {HEADER}", *lines, ""]) if lines else ""
+
+
+def declared_files(sources: Iterable[Source], transport: Transport, etc: str, codename: str) -> dict[str, File]:
+    """Every file that the declaration makes, by its path below an /etc/apt that lies in `etc`."""
+    files: dict[str, File] = {}
+    for source in sources:
+        if not source.present:
+            continue
+        files[source.file] = File(source.text(etc, codename))
+        if source.key_is_text:
+            files[source.keyring] = File(source.key + "\n")
+    options = transport.text(etc)
+    if options:
+        # Who may not read a file of apt.conf.d gets a warning from every command: closed only where it must be.
+        files[PROXY_FILE] = File(options, 0o600 if transport.secret else 0o644)
+    if transport.ca:
+        files[CA_FILE] = File(transport.ca.strip() + "\n")
+    return files
+
+
+def redact(text: str, urls: Iterable[str]) -> str:
+    """The text without the logins that the addresses hold."""
+    for url in urls:
+        login = urlsplit(url).netloc.rpartition("@")[0]
+        if login:
+            text = text.replace(f"{login}@", "********@")
+            password = login.partition(":")[2]
+            text = text.replace(password, "********") if password else text
+    return text
+
+
+def active(text: str) -> bool:
+    """Whether a file of sources declares any: not every line is empty or a comment."""
+    return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
+
+
+def complaints(words: str, output: str = "") -> list[str]:
+    """What apt complained of, once each and without its last line that only counts.
+
+    Once one source is not signed, apt no longer says in `words` which others failed; its progress in `output` does.
+    """
+    lines = [line.strip() for line in words.splitlines() if re.match(r"[EW]: ", line)]
+    told = [line for line in lines if not line.startswith("E: Some index files failed to download")]
+    for uri, suite, item, reason in re.findall(r"^Err:\d+ (\S+) (\S+) (.+)\n +(.+)$", output, re.M):
+        if not any(f"{uri} {suite} " in line or f"{uri}/dists/{suite}/" in line for line in told):
+            told.append(f"E: Failed to fetch {uri} {suite} {item}: {reason}")
+    return list(dict.fromkeys(told))
+
+
+def fatal(complaint: str) -> bool:
+    """Whether a complaint means that a source is unusable. A component that is not there is only a warning to apt."""
+    return complaint.startswith("E: ") or "Skipping acquire of configured file" in complaint
+
+
+def duplicates(output: str) -> list[tuple[str, str]]:
+    """The pairs of places that declare the same packages, from apt's warnings."""
+    pattern = re.compile(r"^W: Target .* is configured multiple times in (\S+?)(?::\d+)? and (\S+?)(?::\d+)?$", re.M)
+    return list(dict.fromkeys(pattern.findall(output)))
+
+
+def attribute(complaint: str, sources: Iterable[Source], codename: str) -> str:
+    """A complaint with the names of the sources that it is about, as far as it tells."""
+
+    def mentions(source: Source) -> bool:
+        # apt writes file:///srv as file:/srv.
+        uris = (re.sub(r"^(file|copy)://(?=/)", r"\1:", uri).rstrip("/") for uri in source.uris)
+        places = (source.file, source.keyring, *uris)
+        return any(place in complaint for place in places)
+
+    def mentions_suite(source: Source) -> bool:
+        suites = [suite.replace(CODENAME, codename).strip("/") for suite in source.suites]
+        return any(re.search(rf"[ /]{re.escape(suite)}[ /]", complaint) for suite in suites if suite)
+
+    about = [source for source in sources if source.present and mentions(source)]
+    about = [source for source in about if mentions_suite(source)] or about
+    names = ", ".join(source.name for source in about)
+    return f"source {names}: {complaint}" if names else complaint

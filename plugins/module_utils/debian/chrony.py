@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The texts of chrony's files, and what chronyc says. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..core.problems import Problem
+
+QUIET = "#inference# "
+"""Stands before a line of chrony.conf that is out of force while sources are declared."""
+
+SOURCE = re.compile(r"\s*(?:(?:server|pool|peer)\s|sourcedir\s+/run/chrony-dhcp\b)", re.IGNORECASE)
+"""What gives chronyd a time source in Debian's chrony.conf; /run/chrony-dhcp is what a DHCP server offers."""
+
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
+
+STATES = {
+    "*": "chosen",
+    "+": "good",
+    "-": "good, not combined",
+    "?": "not usable yet",
+    "x": "disagrees with the others",
+    "~": "too variable",
+}
+"""The second column of `chronyc -c sources`. Source: chronyc(1)."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A time source as chronyd sees it. `offset` is in seconds."""
+
+    name: str
+    state: str
+    reached: bool
+    offset: float
+
+    def __str__(self) -> str:
+        if not self.reached:
+            return f"{self.name}: no answer"
+        return f"{self.name}: {STATES.get(self.state, self.state)}, offset {self.offset:+.6f} s"
+
+
+def parse_sources(output: str) -> list[Source]:
+    """The sources of `chronyc -c -N sources -a`."""
+    found = []
+    for line in output.splitlines():
+        fields = line.split(",")
+        # mode, state, name, stratum, poll, reach (octal), last answer, adjusted offset, measured offset, error
+        if len(fields) >= 10 and fields[0] in "^=#":
+            found.append(Source(fields[2], fields[1], fields[5] != "0", float(fields[7])))
+    return found
+
+
+def mistakes(servers: Iterable[str], pools: Iterable[str], config: Iterable[str]) -> list[Problem]:
+    """What is wrong before chronyd itself is asked."""
+    problems = []
+    for key, items in (("servers", servers), ("pools", pools)):
+        for index, item in enumerate(items):
+            words = item.split()
+            if not words or not HOST.fullmatch(words[0]) or "\n" in item:
+                what = "must be a host name or an address, and then chrony's options for it if need be"
+                problems.append(Problem(f"clock.{key}[{index}]", f"{item!r} {what}"))
+    for index, item in enumerate(config):
+        if "\n" in item or not item.strip():
+            problems.append(Problem(f"clock.config[{index}]", f"{item!r} must be one directive of chrony.conf"))
+        elif SOURCE.match(item):
+            problems.append(Problem(f"clock.config[{index}]", f"{item!r}: sources belong into servers and pools"))
+    return problems
+
+
+def source_lines(servers: Iterable[str], pools: Iterable[str]) -> list[str]:
+    """The directives. Without options of its own, a source is asked four times at once when chronyd starts."""
+    both = [*(("server", item) for item in servers), *(("pool", item) for item in pools)]
+    return [
+        " ".join([kind, *words] + (["iburst"] if len(words) == 1 else []))
+        for kind, item in both
+        if (words := item.split())
+    ]
+
+
+def declared_names(servers: Iterable[str], pools: Iterable[str]) -> list[str]:
+    """The hosts that sources are declared for."""
+    return [item.split()[0] for item in (*servers, *pools)]
+
+
+def main_text(text: str, declared: bool) -> str:
+    """chrony.conf with its own sources out of force where others are declared, and back in force where not."""
+    lines = [line.removeprefix(QUIET) for line in text.splitlines()]
+    if declared:
+        lines = [QUIET + line if SOURCE.match(line) else line for line in lines]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,456 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The node's firewall as text: what an operator declares, checked and written as nftables rules.
+
+Private to the collection.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.problems import InputError, Problem, nearest
+
+TABLE = "inference"
+"""The name of our table, of family inet. No other table is ever touched: Docker's chains live beside it."""
+
+HEADER = "Managed by the role baremetal.inference.common"
+"""How one of our files is known again."""
+
+DIRECTORY = "/etc/nftables.d"
+
+INCLUDE = f'include "{DIRECTORY}/*.nft"'
+
+EMPTY = f"table inet {TABLE}\ndelete table inet {TABLE}\n"
+"""What makes the table go, whether it is there or not, in the same transaction as what follows."""
+
+PREFIX = "common_firewall_"
+"""Where the operator has written what is wrong: the role's variables."""
+
+SECONDS = (15, 600)
+"""How long rules may be on trial. Two tries of SSH take ten; a node must not be shut longer than its operator waits."""
+
+KEYS = ("name", "port", "protocol", "sources")
+
+PROTOCOLS = ("tcp", "udp", "vrrp")
+
+WITHOUT_PORTS = {"vrrp": 112}
+"""Those that have none, by their number (RFC 9568, 5.1.1.4): nft knows names only where there is /etc/protocols."""
+
+RULE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,63}")
+"""It becomes a comment of the rule, in quotes, of at most 128 bytes. Source: nft(8)."""
+
+PART_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+
+INTERFACE = re.compile(r"[A-Za-z0-9_.:@-]{1,15}|[A-Za-z0-9_.:@-]{1,14}\*")
+"""15 characters. Source: IFNAMSIZ of linux/if.h. A last * is nft's wildcard."""
+
+DOCKER_BRIDGE = re.compile(r"br-[0-9a-f]{12}")
+"""How Docker names the bridge of a network of its own: by the first half of the network's id."""
+
+HOST_NAME_HINT = (
+    "is neither an address nor a network. Names are refused, since a firewall must not hang on DNS. For hosts of the"
+    " inventory: \"{{ groups['gateway'] | baremetal.inference.host_addresses(hostvars) }}\""
+)
+
+
+class FirewallError(Exception):
+    """Something that the node, or the operator, has to put right; the text is for the operator."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Networks that a rule is for; none of both families means anywhere."""
+
+    v4: tuple[str, ...] = ()
+    v6: tuple[str, ...] = ()
+
+    def matches(self) -> list[str]:
+        """The beginning of each rule that these sources need, with a blank behind it."""
+        if not self.v4 and not self.v6:
+            return [""]
+        families = (("ip", "ipv4", "0.0.0.0/0", self.v4), ("ip6", "ipv6", "::/0", self.v6))
+        return [
+            f"meta nfproto {protocol} " if everything in networks else f"{family} saddr {{ {', '.join(networks)} }} "
+            for family, protocol, everything, networks in families
+            if networks
+        ]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An entry of the list that opens ports. Ports are pairs of first and last."""
+
+    name: str
+    protocol: str
+    ports: tuple[tuple[int, int], ...]
+    sources: Sources
+
+
+@dataclass(frozen=True)
+class Base:
+    """What holds for every part: who may come by SSH, which interfaces are trusted, what is logged."""
+
+    ssh_ports: tuple[int, ...]
+    ssh_sources: Sources = Sources()
+    trusted: tuple[str, ...] = ()
+    log: bool = True
+    foreign_bridges: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Socket:
+    """A TCP socket of the kernel's table."""
+
+    local: str
+    port: int
+    peer: str
+    peer_port: int
+    listening: bool
+    established: bool
+    inode: str
+
+
+# --- what the operator declares
+
+
+def _flat(value: Any) -> list[Any]:
+    """A list with the lists in it taken apart, or a single value as a list."""
+    if not isinstance(value, (list, tuple)):
+        return [value]
+    return [inner for item in value for inner in _flat(item)]
+
+
+def _sources(value: Any, where: str, key: str, found: list[Problem]) -> Sources:
+    """Addresses and networks, each family sorted and without what another one contains."""
+    v4: list[ipaddress.IPv4Network] = []
+    v6: list[ipaddress.IPv6Network] = []
+    for item in [] if value is None else _flat(value):
+        text = str(item)
+        try:
+            network = ipaddress.ip_network(text)
+        except ValueError:
+            try:
+                interface = ipaddress.ip_interface(text)
+            except ValueError:
+                found.append(Problem(where, HOST_NAME_HINT, key, item))
+            else:
+                message = f"has bits behind its mask: write {interface.network} or {interface.ip}"
+                found.append(Problem(where, message, key, item))
+            continue
+        if isinstance(network, ipaddress.IPv4Network):
+            v4.append(network)
+        elif "%" in text:
+            found.append(
+                Problem(where, "cannot be matched together with an interface: leave out the % part", key, item)
+            )
+        else:
+            v6.append(network)
+    return Sources(_collapsed(v4), _collapsed(v6))
+
+
+def _collapsed(networks: Iterable[Any]) -> tuple[str, ...]:
+    """Networks as nft writes them: a single address without its mask. nft refuses a set whose networks overlap."""
+    merged = ipaddress.collapse_addresses(networks)
+    return tuple(str(item.network_address if item.num_addresses == 1 else item) for item in merged)
+
+
+def _port(item: Any) -> tuple[int, int] | None:
+    """A port or a range of ports, or None where it is neither."""
+    if isinstance(item, bool) or not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?", str(item)):
+        return None
+    first, _dash, last = str(item).partition("-")
+    low, high = int(first), int(last or first)
+    return (low, high) if 1 <= low <= high <= 65535 else None
+
+
+def _ports(value: Any, where: str, found: list[Problem]) -> tuple[tuple[int, int], ...]:
+    """Ranges of ports, sorted and joined where they touch."""
+    ranges = []
+    items = _flat(value)
+    if not items:
+        found.append(Problem(where, "names no port", "port", value))
+    for item in items:
+        pair = _port(item)
+        if pair is None:
+            message = "must be a port from 1 to 65535, a range as '5005-5010', or a list of both"
+            found.append(Problem(where, message, "port", item))
+        else:
+            ranges.append(pair)
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def _rule(number: int, entry: Any, found: list[Problem]) -> Rule | None:
+    where = f"{PREFIX}allow, entry {number}"
+    if not isinstance(entry, Mapping):
+        found.append(Problem(where, f"must be a mapping with {', '.join(KEYS)}, found {entry!r}"))
+        return None
+    name = entry.get("name")
+    if not isinstance(name, str) or not RULE_NAME.fullmatch(name):
+        found.append(Problem(where, "must be 1 to 64 letters, digits, blanks and . _ / -", "name", str(name)))
+    else:
+        where = f"{where} ({name})"
+    found += [Problem(where, f"is not known: {nearest(str(key), KEYS)}", str(key)) for key in entry if key not in KEYS]
+    protocol = entry.get("protocol") or "tcp"
+    if protocol not in PROTOCOLS:
+        found.append(Problem(where, f"must be one of {', '.join(PROTOCOLS)}", "protocol", protocol))
+    ports: tuple[tuple[int, int], ...] = ()
+    if protocol in WITHOUT_PORTS:
+        if entry.get("port") is not None:
+            found.append(Problem(where, f"has no place in a rule for {protocol}", "port", entry["port"]))
+    elif entry.get("port") is None:
+        found.append(Problem(where, "is missing: the port that clients connect to", "port"))
+    else:
+        ports = _ports(entry["port"], where, found)
+    if "sources" in entry and not _flat(entry["sources"] or []):
+        # The hosts of a group that has none, perhaps: that must not open the port to the world.
+        found.append(Problem(where, "is empty: leave it out to let in everybody", "sources", entry["sources"]))
+    return Rule(str(name), str(protocol), ports, _sources(entry.get("sources"), where, "sources", found))
+
+
+def parse(declared: Mapping[str, Any]) -> tuple[list[Rule], Base]:
+    """The rules and the base of ``declared``: name, allow, ssh_sources, ssh_ports, trusted_interfaces, log.
+
+    Raises InputError with every mistake.
+    """
+    found: list[Problem] = []
+    part = declared["name"]
+    if not PART_NAME.fullmatch(part):
+        found.append(
+            Problem(f"{PREFIX}name", "must be 1 to 64 of a-z, 0-9, _ and -, for it names a file; found " + repr(part))
+        )
+    rules = [_rule(number, entry, found) for number, entry in enumerate(declared["allow"], 1)]
+    names = [rule.name for rule in rules if rule]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        found.append(Problem(f"{PREFIX}allow", "is used more than once", "name", name))
+    sources = _sources(declared["ssh_sources"], f"{PREFIX}ssh_sources", "entry", found)
+    if declared["ssh_sources"] and not _flat(declared["ssh_sources"]):
+        message = "holds lists that are empty, as of a group without hosts: leave it out to let in everybody"
+        found.append(Problem(f"{PREFIX}ssh_sources", message))
+    if not SECONDS[0] <= declared["seconds"] <= SECONDS[1]:
+        message = f"is {declared['seconds']}, must be from 15 to 600: in half of it a new SSH session has to begin"
+        found.append(Problem(f"{PREFIX}confirm_seconds", message))
+    ssh_ports = _ports(declared["ssh_ports"], f"{PREFIX}ssh_ports", found) if declared["ssh_ports"] else ()
+    for interface in declared["trusted_interfaces"]:
+        if not INTERFACE.fullmatch(str(interface)):
+            message = "must be an interface's name, at most 15 characters; a * may end it"
+            found.append(Problem(f"{PREFIX}trusted_interfaces", message, "entry", interface))
+    if found:
+        raise InputError(found)
+    singles = tuple(port for low, high in ssh_ports for port in range(low, high + 1))
+    trusted = tuple(sorted({str(interface) for interface in declared["trusted_interfaces"]}))
+    return [rule for rule in rules if rule], Base(singles, sources, trusted, bool(declared["log"]))
+
+
+# --- the rules
+
+
+def _indented(lines: Iterable[str]) -> str:
+    return "".join(f"\t\t{line}\n" for line in lines)
+
+
+def _chain(name: str, lines: Iterable[str]) -> str:
+    return f"\tchain {name} {{\n{_indented(lines)}\t}}\n"
+
+
+def _matches(rule: Rule) -> list[str]:
+    """Protocol and port of each line that a rule needs."""
+    if rule.protocol in WITHOUT_PORTS:
+        return [f"meta l4proto {WITHOUT_PORTS[rule.protocol]}"]
+    return [
+        f"meta l4proto {rule.protocol} ct original proto-dst {low if low == high else f'{low}-{high}'}"
+        for low, high in rule.ports
+    ]
+
+
+def part_text(name: str, rules: Sequence[Rule]) -> str | None:
+    """The file of a part: lines inside the chain ``services``. None where it opens nothing.
+
+    The port is the one that the client has asked for, so that a line is right for a service of the node and for a
+    container's published port alike. One line per range: nft 1.0.6 lists a set of these ports in a way that it cannot
+    read itself, and a roll-back reads such a list.
+    """
+    if not rules:
+        return None
+    lines = [
+        f'{source}{match} accept comment "{rule.name}"'
+        for rule in rules
+        for source in rule.sources.matches()
+        for match in _matches(rule)
+    ]
+    return f"# {HEADER}, part {name}: your changes would be lost.\n" + "".join(f"{line}\n" for line in lines)
+
+
+def main_text(base: Base) -> str:
+    """/etc/nftables.conf."""
+    inside = ["docker0", "br-*", *base.trusted]
+    refusal = ["drop"]
+    if base.log:
+        refusal = [
+            "meta pkttype { broadcast, multicast } drop",
+            'limit rate 5/second burst 20 packets log prefix "inference-firewall: "',
+            "drop",
+        ]
+    return (
+        f"#!/usr/sbin/nft -f\n"
+        f"# {HEADER}: your changes would be lost.\n"
+        f"# Rules of your own belong into {DIRECTORY}/NAME.nft, as lines inside the chain `services`. They are asked\n"
+        f"# for new connections to this node and to published container ports: match `ct original proto-dst`.\n"
+        f"{EMPTY}\n"
+        f"table inet {TABLE} {{\n"
+        + _chain("services", [INCLUDE])
+        + _chain("refused", refusal)
+        + _chain("input", ["type filter hook input priority filter; policy drop;", *_input_lines(base)])
+        + "\t# What comes from outside: published ports as the services say, and no other way into a container.\n"
+        + _chain(
+            "published",
+            [
+                "ct status dnat jump services",
+                "ct status dnat goto refused",
+                *(f'oifname "{name}" accept' for name in base.foreign_bridges),
+                'oifname "docker0" goto refused',
+                'oifname "br-*" goto refused',
+            ],
+        )
+        + "\t# Docker's own chains come after this one, and judge what it lets through.\n"
+        + _chain(
+            "forward",
+            [
+                "type filter hook forward priority filter - 10; policy accept;",
+                "ct state established,related accept",
+                *(f'iifname "{name}" goto published' for name in base.foreign_bridges),
+                *(f'iifname "{name}" accept' for name in inside),
+                "goto published",
+            ],
+        )
+        + "}\n"
+    )
+
+
+def _input_lines(base: Base) -> list[str]:
+    ssh = ", ".join(str(port) for port in sorted(base.ssh_ports))
+    return [
+        "ct state established,related accept",
+        'iifname "lo" accept',
+        "# Before what is invalid: a session may be older than the kernel's memory of connections.",
+        *(f"{source}tcp dport {{ {ssh} }} accept" for source in base.ssh_sources.matches()),
+        "ct state invalid drop",
+        *(f'iifname "{name}" accept' for name in base.trusted),
+        "icmp type { destination-unreachable, echo-request, time-exceeded, parameter-problem } accept",
+        "# Without these IPv6 does not work at all. Source: RFC 4890, section 4.4",
+        "icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem, echo-request,"
+        " mld-listener-query, mld-listener-report, mld-listener-done, nd-router-advert, nd-neighbor-solicit,"
+        " nd-neighbor-advert, mld2-listener-report } accept",
+        "meta l4proto igmp accept",
+        "# The node as a client of DHCP.",
+        "udp sport 67 udp dport 68 accept",
+        "ip6 saddr fe80::/10 udp sport 547 udp dport 546 accept",
+        "jump services",
+        "jump refused",
+    ]
+
+
+def complete(main: str, parts: Mapping[str, str]) -> str:
+    """The main file with its includes in place: the text that the kernel is given. ``parts`` by file name."""
+    return main.replace(INCLUDE, "\n".join(parts[name] for name in sorted(parts)))
+
+
+def with_flows(text: str, flows: Sequence[Socket]) -> str:
+    """A complete text that also lets connections go on that are open now, whether the kernel remembers them or not."""
+    lines = []
+    for flow in flows:
+        family = "ip6" if ":" in flow.local else "ip"
+        lines.append(
+            f"{family} saddr {flow.peer} {family} daddr {flow.local}"
+            f" tcp sport {flow.peer_port} tcp dport {flow.port} accept"
+        )
+    head = "\t\ttype filter hook input priority filter; policy drop;\n"
+    return text.replace(head, head + _indented(lines), 1)
+
+
+def wrapped(part: str) -> str:
+    """A part alone, for nft to judge."""
+    return f"{EMPTY}table inet {TABLE} {{\n" + _chain("services", [part]) + "}\n"
+
+
+def listed(listing: str | None) -> str:
+    """The text that makes the table what it was when it was listed; None means that there was none."""
+    return EMPTY + (listing or "")
+
+
+def is_ours(text: str) -> bool:
+    """Whether we have written a file."""
+    return HEADER in text
+
+
+def has_rules(text: str) -> bool:
+    """Whether a configuration does anything at all."""
+    return any(line.strip() and not line.strip().startswith("#") for line in text.splitlines())
+
+
+# --- what the node tells
+
+
+def _address(word: str) -> str:
+    """An address of /proc/net/tcp or tcp6: 32-bit words, each in the machine's own byte order. Source: proc(5)."""
+    words = (int(word[start : start + 8], 16) for start in range(0, len(word), 8))
+    raw = b"".join(value.to_bytes(4, sys.byteorder) for value in words)
+    if len(raw) == 4:
+        return socket.inet_ntop(socket.AF_INET, raw)
+    address = ipaddress.IPv6Address(raw)
+    return str(address.ipv4_mapped or address)
+
+
+def sockets(table: str) -> Iterator[Socket]:
+    """The sockets in a text of /proc/net/tcp or tcp6. States: 01 established, 0A listening. Source: proc(5)."""
+    for line in table.splitlines()[1:]:
+        words = line.split()
+        (local, port), (peer, peer_port) = (word.split(":") for word in words[1:3])
+        state = words[3]
+        ends = (_address(local), int(port, 16), _address(peer), int(peer_port, 16))
+        yield Socket(*ends, listening=state == "0A", established=state == "01", inode=words[9])
+
+
+def units(output: str) -> dict[str, dict[str, str]]:
+    """The properties of each unit, by its Id, of ``systemctl show`` with several units. Repeated ones are joined."""
+    found: dict[str, dict[str, str]] = {}
+    for block in output.split("\n\n"):
+        properties: dict[str, str] = {}
+        for line in block.splitlines():
+            key, separator, value = line.partition("=")
+            if separator:
+                properties[key] = f"{properties[key]}\n{value}" if key in properties else value
+        if "Id" in properties:
+            found[properties["Id"]] = properties
+    return found
+
+
+def socket_ports(listen: str) -> list[int]:
+    """The ports of a socket unit's property Listen."""
+    return [int(port) for port in re.findall(r":([0-9]+) \(Stream\)", listen)]
+
+
+def conflicts(found: Mapping[str, Mapping[str, str]], ufw_conf: str) -> list[str]:
+    """Other firewalls that are in charge of the node, among the units of ``systemctl show``.
+
+    ufw's unit is on even where ufw is off; /etc/ufw/ufw.conf has the truth. Source: ufw(8)
+    """
+    busy = []
+    for name, properties in found.items():
+        on = properties.get("ActiveState") == "active" or properties.get("UnitFileState") == "enabled"
+        if on and (name != "ufw.service" or re.search(r"^ENABLED=[\"']?yes", ufw_conf, re.MULTILINE)):
+            busy.append(name.removesuffix(".service"))
+    return sorted(busy)

@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a second engine fits beside the one that serves, and on which GPUs. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.paths import Paths
+from ..hardware import host_memory
+from ..models.fit import devices, flags
+from ..models.fit.memory import CPU_CACHE
+from . import environment, plans
+from .gpu_assignment import Wish, assign, read_node
+from .release import Release
+from .state import releases
+
+MIB_PER_GIB = 1024
+
+SERVER_MIB = 1024
+"""Of a CPU engine's processes beside its workers. Measured with vLLM 0.32: 2.9 GB with a tiny model and 1 GiB of cache,
+where the estimate of the worker is 2 GiB."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The GPUs that a second engine would get; or why it does not fit."""
+
+    gpus: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def place(paths: Paths, name: str, origin: int, target: int) -> Place:
+    """Where the target can run while the origin does, and then a second one of itself. Raises ReleaseError, OSError."""
+    hardware = plans.Hardware(paths.root)
+    wanted = releases.load(paths, name, target)
+    if wanted.accelerator == "cpu":
+        problem = _in_memory(
+            need(paths, releases.load(paths, name, origin), hardware),
+            need(paths, wanted, hardware),
+            host_memory.available(paths.root),
+        )
+        return Place(problem=problem)
+    free = free_gpus(_taken(paths), len(wanted.gpus), hardware.gpus)
+    # They may be smaller ones.
+    if free and _plan(paths, wanted, free, hardware)["ok"] is not False:
+        return Place(free)
+    problem = _on_the_same(wanted, need(paths, wanted, hardware), hardware.gpus)
+    return Place(problem=problem) if problem else Place(tuple(wanted.gpus))
+
+
+def need(paths: Paths, release: Release, hardware: plans.Hardware) -> int | None:
+    """MiB that an engine takes of each of its GPUs, or of the host's memory; None where nobody can tell."""
+    found = _plan(paths, release, release.gpus, hardware)["estimate"]
+    parts = [found[key] for key in ("weights_gib", "overhead_gib", "kv_cache_gib")]
+    if None in parts:
+        return None
+    mib = round(sum(parts) * MIB_PER_GIB)
+    if release.accelerator == "cpu":
+        # The estimate is of one process.
+        return SERVER_MIB + mib * flags.read(entry_of(release.engine_argv))[0].world_size
+    return mib
+
+
+def _plan(paths: Paths, release: Release, gpus: Sequence[str], hardware: plans.Hardware) -> dict[str, Any]:
+    """Whether a release would fit on these GPUs, if they were empty."""
+    variables = environment.read_file(paths.release(release.instance, release.number) / releases.ENV_FILE)
+    engine = plans.Engine(
+        model=release.model,
+        argv=release.engine_argv,
+        flags=entry_of(release.engine_argv),
+        path=Path(release.model_path),
+        accelerator=release.accelerator,
+        gpus=gpus,
+        cpu_cache=variables.get(CPU_CACHE, ""),
+    )
+    return plans.plan(engine, hardware)
+
+
+def entry_of(argv: Sequence[str]) -> dict[str, Any]:
+    """The flags of a command line, as a registry entry has them."""
+    entry: dict[str, Any] = {}
+    for position, word in enumerate(argv):
+        if not word.startswith("--"):
+            continue
+        name, equals, value = word.removeprefix("--").partition("=")
+        following = argv[position + 1] if position + 1 < len(argv) else "--"
+        if not equals and following.startswith("--"):
+            entry[name.removeprefix("no-")] = not name.startswith("no-")
+        else:
+            entry[name] = value if equals else following
+    return entry
+
+
+def _in_memory(origin: int | None, target: int | None, available: int | None) -> str:
+    """Why a second CPU engine does not fit; sizes in MiB."""
+    if origin is None or target is None or available is None:
+        return "nobody knows how much memory both would take"
+    # First beside the one that serves, and when that one has ended, beside another one of its own kind.
+    short = max(target - available, 2 * target - origin - available)
+    if short > 0:
+        return f"the node has {_gib(available)} of memory left, {_gib(short)} too little for a second engine"
+    return ""
+
+
+def free_gpus(taken: Sequence[str], count: int, gpus: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """As many GPUs as are asked for, that no instance has and nothing else uses; empty where there are too few."""
+    used = [str(gpu["index"]) for gpu in gpus if gpu.get("index") is not None and gpu.get("processes")]
+    others = Wish("others", "others", tuple(sorted({*taken, *used})))
+    given, _problems = assign([others, Wish("bridge", "bridge", count)], read_node(gpus))
+    return given[1] if len(given[1]) == count else ()
+
+
+def _taken(paths: Paths) -> list[str]:
+    """The GPUs of all releases that run here, or shall."""
+    found: list[str] = []
+    for name in releases.names(paths):
+        numbers = {releases.active_number(paths, name), releases.desired_number(paths, name)}
+        for number in filter(None, numbers):
+            found += releases.load(paths, name, number).gpus
+    return found
+
+
+def _on_the_same(wanted: Release, needed: int | None, gpus: Sequence[Mapping[str, Any]]) -> str:
+    """Why a second engine does not fit on the GPUs of the first, where there are no others."""
+    where = f"no {len(wanted.gpus)} GPUs of this node are free for it"
+    found = flags.read(entry_of(wanted.engine_argv))[0]
+    if found.kv_cache_memory_bytes is None:
+        return f"{where}, and to share one, its model needs kv-cache-memory-bytes"
+    if needed is None:
+        return f"{where}, and nobody knows how much memory both would take on one"
+    for name in wanted.gpus:
+        gpu = next((gpu for gpu in gpus if name in (str(gpu.get("index")), gpu.get("uuid"))), None)
+        total = devices.from_facts([gpu])[0].memory_mib if gpu else None
+        free = gpu.get("memory_free_mib") if gpu else None
+        if total is None or free is None:
+            return f"{where}, and the memory of GPU {name} is not known"
+        # The engine asks for as much before it starts, whatever it takes then (request_memory in vLLM 0.32.0,
+        # vllm/v1/worker/utils.py).
+        share = max(needed, round(total * found.gpu_memory_utilization))
+        short = max(share - free, 2 * share - total)
+        if short > 0:
+            return f"{where}, and GPU {name} has {_gib(short)} of memory too little for two engines"
+    return ""
+
+
+def _gib(mib: int) -> str:
+    return f"{mib / MIB_PER_GIB:.1f} GiB"

@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Bridges: engines that serve in the place of an instance while an update swaps it. Private to the collection.
+
+To everything on the node a bridge is an instance as any other, with releases, a unit, drains and probes of its own.
+Only the inventory does not know it, and no update leaves it behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ..core import files
+from ..core.paths import Paths
+from . import activation, bridge_place, listeners, removal
+from .instances import bridge_name, bridged_instance
+from .release import Rendered, bridge_of
+from .state import drains, lock, releases
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A bridge: whose, with which of its releases, and where."""
+
+    name: str
+    release: int
+    port: int
+    gpus: tuple[str, ...] = ()
+
+
+def instances(paths: Paths) -> list[str]:
+    """The instances on this node, without those that only stand in for one."""
+    return [name for name in releases.names(paths) if not bridged_instance(name)]
+
+
+def left(paths: Paths, name: str) -> bool:
+    """Whether there is a bridge of an instance, or what remains of one."""
+    bridge = bridge_name(name)
+    return any(path.exists() for path in (paths.releases(bridge), paths.unit(bridge), paths.drain(bridge)))
+
+
+def declared_port(paths: Paths, name: str) -> int | None:
+    """Where the bridge of an instance may listen. Raises OSError, and ValueError where the desired state is damaged."""
+    value = files.read_json(paths.instance(name))
+    port = value.get("bridge_port") if isinstance(value, dict) else None
+    return port if isinstance(port, int) else None
+
+
+def place(paths: Paths, name: str, origin: int, target: int, port: int) -> bridge_place.Place:
+    """Where the bridge of an instance would run, and why it could not. Raises ReleaseError, OSError."""
+    bridge = bridge_name(name)
+    number = releases.active_number(paths, bridge)
+    wanted = releases.load(paths, name, target)
+    if number is not None:
+        # What an update has left has its place, and is replaced there.
+        gpus = tuple(releases.load(paths, bridge, number).gpus)
+        return (
+            bridge_place.Place(gpus)
+            if len(gpus) == len(wanted.gpus)
+            else bridge_place.place(paths, name, origin, target)
+        )
+    owners = listeners.ownership(port, wanted.address, init_pid=None)
+    if owners.strangers or owners.unknown:
+        return bridge_place.Place(problem=f"its bridge_port {port} is taken by another process")
+    return bridge_place.place(paths, name, origin, target)
+
+
+def unattended(paths: Paths, now: datetime) -> list[str]:
+    """The bridges that no update is at: one was cut off, or could not remove them. Raises nothing."""
+    if lock.held(paths, now):
+        return []
+    return [name for name in releases.names(paths) if bridged_instance(name)]
+
+
+def start(paths: Paths, wish: Wish, now: datetime, *, check: bool) -> tuple[bool, int]:
+    """Start a bridge, drained. Returns whether anything changed, and the number of its own release.
+
+    Raises ReleaseError, SystemdError and OSError.
+    """
+    bridge, original = bridge_name(wish.name), releases.text_of(paths, wish.name, wish.release)
+
+    def rendered(number: int) -> Rendered:
+        return bridge_of(original.release, original.environment, wish.port, wish.gpus, number)
+
+    if not check:
+        # Before the agent sees it: nobody has tried it.
+        reason = f"it was started with release {wish.release} of {wish.name}, and has to prove itself"
+        drain = drains.Drain(drains.UPDATE, reason, drains.format_time(now))
+        drains.drain(paths, [bridge], drain, force=True)
+    staged, written = releases.stage(paths, bridge, rendered(0).release.id, rendered, lambda _words: None, check=check)
+    number = staged.release.number
+    if not written and activation.runs(paths, bridge, number):
+        return False, number
+    if not check:
+        activation.run(paths, bridge, number)
+    return True, number
+
+
+def remove(paths: Paths, name: str, *, check: bool) -> bool:
+    """Stop the bridge of an instance, and remove all of it but its logs. Returns whether there was one.
+
+    Raises SystemdError and OSError.
+    """
+    if not left(paths, name):
+        return False
+    if check:
+        return True
+    return removal.remove(paths, bridge_name(name), check=False)

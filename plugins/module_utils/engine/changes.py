@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What would change of an instance, compared with what runs. Private to the collection."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..core import systemd
+from ..core.paths import Paths, unit_name
+from .state import history, pins, releases
+
+NOTHING, START, UPDATE = "none", "start", "update"
+"""Nothing; site.yml starts it, for it does not run; another release serves, which update-model.yml replaces."""
+
+_NUMBER = re.compile(r"release[ =]\d+")
+"""A release's own number, which always differs."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The two files that make a release: unit and environment."""
+
+    unit: str = ""
+    environment: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """`active` is the release whose unit is installed, `desired` the one to come, None before the first."""
+
+    action: str
+    active: int | None
+    desired: int | None
+    served: bool = False
+    """Whether `desired` has served here before."""
+    differences: tuple[str, ...] = ()
+    """Lines of the unit that go (-) and come (+), and names of environment variables whose value differs."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {**asdict(self), "differences": list(self.differences)}
+
+
+def kept(paths: Paths, name: str, number: int) -> Texts:
+    """The files of a release on this node. One that cannot be read is empty: only people are told by them."""
+    return Texts(
+        _text(paths, name, number, unit_name(name)),
+        _text(paths, name, number, releases.ENV_FILE),
+    )
+
+
+def _text(paths: Paths, name: str, number: int, file: str) -> str:
+    try:
+        return (paths.release(name, number) / file).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
+
+
+def compare(paths: Paths, name: str, desired: int | None, wanted: Texts) -> Change:
+    """What becomes of an instance that shall run the release `desired`. Raises SystemdError."""
+    pin = pins.in_force(paths, name, desired)
+    if pin:
+        desired, wanted = pin.release, kept(paths, name, pin.release)
+    active = releases.active_number(paths, name)
+    running = active is not None and systemd.active_state(unit_name(name)) in systemd.RUNNING
+    served = desired is not None and history.last(paths, name, desired) is not None
+    if active is None or active == desired:
+        return Change(NOTHING if running else START, active, desired, served)
+    lines = differences(kept(paths, name, active), wanted)
+    return Change(UPDATE if running else START, active, desired, served, tuple(lines))
+
+
+def differences(old: Texts, new: Texts) -> list[str]:
+    """The differing lines of two units, and the environment variables whose value differs."""
+    lines = [
+        line.rstrip(" \\")
+        for line in difflib.ndiff(old.unit.splitlines(), new.unit.splitlines())
+        if line[:1] in "+-" and not _NUMBER.search(line)
+    ]
+    before, after = _variables(old.environment), _variables(new.environment)
+    keys = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+    return lines + [f"environment: {key}" for key in keys]
+
+
+def _variables(text: str) -> dict[str, str]:
+    return dict(line.partition("=")[::2] for line in text.splitlines())

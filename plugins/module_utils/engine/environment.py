@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The environment file of an instance, and keeping its secrets out of what people see. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from ..core import files
+from ..core.paths import Paths
+
+API_KEY = "VLLM_API_KEY"
+"""The engine's own name for the key that its clients must send."""
+
+_PUBLIC = frozenset({"HOME", "USER", "VLLM_CACHE_ROOT"})
+"""Variables of every environment file whose values are long but known to everybody."""
+
+_SECRET_LENGTH = 8
+"""A shorter value is no secret worth its name; masking it would black out numbers and plain words."""
+
+_TOKENS = re.compile(
+    r"(?i)(\bbearer\s+|--api-key\s+|\bapi[_-]?key['\"]?\s*[:=]\s*\[?['\"]?)[^\s'\",\]]+|\bhf_[a-z0-9]{16,}"
+)
+
+
+def read(paths: Paths, name: str) -> dict[str, str]:
+    """The environment of the installed release; empty where there is none. Raises OSError."""
+    return read_file(paths.env(name))
+
+
+def read_file(path: Path) -> dict[str, str]:
+    """The environment in a file; empty where there is none. One that is damaged is read as far as it is text: it must
+    not keep a node from repairing it. Raises OSError."""
+    text = files.text(path) or ""
+    return dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
+
+
+def secrets(environment: dict[str, str]) -> list[str]:
+    """The values that may be secret: all that are long and not known to everybody."""
+    return [
+        value
+        for key, value in environment.items()
+        if key not in _PUBLIC and (key == API_KEY or (len(value) >= _SECRET_LENGTH and not value.isdigit()))
+    ]
+
+
+def mask(text: str, values: Iterable[str]) -> str:
+    """Replace secret values, and what looks like a token, by asterisks."""
+    for value in sorted(filter(None, values), key=len, reverse=True):
+        text = text.replace(value, "***")
+    return _TOKENS.sub(lambda match: f"{match.group(1) or ''}***", text)

@@ -1,0 +1,183 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which GPUs each instance gets, checked against those that the node has. Private to the collection.
+
+The result are the names of CDI devices: the index or the UUID of a GPU, and of a MIG slice GPU:SLICE or its UUID. Both
+stand in every specification that nvidia-ctk writes (its default device-name-strategy is index and uuid). What is listed
+keeps the name it was given, so that an instance stays the same release whether the driver answers or not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from ..core.problems import Problem
+
+INDEX = re.compile(r"(?P<gpu>[0-9]+)(?::[0-9]+)?")
+"""A GPU, or a slice of one, by index."""
+
+MIG_UUID = "mig-"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What one instance asks for: GPUs by name, or how many."""
+
+    where: str
+    instance: str
+    gpus: tuple[str, ...] | int
+
+
+@dataclass(frozen=True)
+class Device:
+    """What a container can be given: a GPU, or a slice of one that is in MIG mode."""
+
+    name: str
+    """By index: 0, or 0:1 for a slice."""
+    uuid: str | None
+    gpu: str
+    """The name of the whole GPU, which is `name` where this is one."""
+    problem: str = ""
+    """Why it cannot be given to anybody."""
+
+    @property
+    def whole(self) -> bool:
+        return self.name == self.gpu
+
+    def overlaps(self, other: Device) -> bool:
+        """Whether they are the same, or one is a slice of the other."""
+        return self.name == other.name or self.name == other.gpu or self.gpu == other.name
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.uuid})" if self.uuid else self.name
+
+
+@dataclass(frozen=True)
+class Node:
+    """The GPUs of a node, as far as they are known."""
+
+    devices: tuple[Device, ...] = ()
+    """None before the driver works."""
+    count: int | None = None
+    """GPUs on the PCI bus; None where nobody has looked."""
+
+    def find(self, name: str) -> tuple[Device | None, str]:
+        """The device of an index or UUID, and what CDI calls it; without the driver, what the name alone tells."""
+        if not self.devices:
+            index = INDEX.fullmatch(name)
+            return Device(name, None, index["gpu"] if index else name, self._beyond(index)), name
+        for device in self.devices:
+            if name == device.name:
+                return device, device.name
+            if device.uuid and name.lower() == device.uuid.lower():
+                return device, device.uuid
+        return None, name
+
+    def _beyond(self, index: re.Match[str] | None) -> str:
+        if index is None or self.count is None or int(index["gpu"]) < self.count:
+            return ""
+        return f"is no GPU of this node: the PCI bus has {f'{self.count}, counted from 0' if self.count else 'none'}"
+
+
+def read_node(gpus: Sequence[Mapping[str, Any]] | None) -> Node:
+    """The node of the fact `gpus`, as the module gpu_facts returns it; None where it was not asked."""
+    if gpus is None:
+        return Node()
+    devices: list[Device] = []
+    for gpu in gpus:
+        if gpu.get("index") is None or not gpu.get("reported"):
+            continue
+        name = str(gpu["index"])
+        slices = [
+            Device(f"{name}:{part['index']}", part.get("uuid"), name)
+            for part in gpu.get("mig_devices") or []
+            if part.get("index") is not None
+        ]
+        devices += [Device(name, gpu.get("uuid"), name, _problem(gpu, slices)), *slices]
+    return Node(tuple(devices), len(gpus))
+
+
+def _problem(gpu: Mapping[str, Any], slices: Sequence[Device]) -> str:
+    """Why a GPU cannot be given away as a whole."""
+    if gpu.get("lost"):
+        return "has fallen off the bus: power the machine off and on, and see `dmesg`"
+    if gpu.get("mig_mode") == "enabled":
+        has = f"name a slice of it, {_listed(slices)}" if slices else "it has no slices yet: make some"
+        return f"is in MIG mode: {has}, or switch MIG off"
+    return ""
+
+
+def assign(wishes: Sequence[Wish], node: Node) -> tuple[list[tuple[str, ...]], list[Problem]]:
+    """The CDI names of the devices that each wish gets, and every mistake in the wishes.
+
+    Listed GPUs first, then counted ones from the lowest free index on, in the order of the wishes.
+    """
+    taken: list[tuple[Device, str, str]] = []
+    problems: list[Problem] = []
+    given: list[tuple[str, ...]] = []
+    for wish in wishes:
+        names: list[str] = []
+        for text in wish.gpus if isinstance(wish.gpus, tuple) else ():
+            device, name = node.find(text)
+            message = _refusal(device, text, node, taken)
+            if message:
+                problems.append(Problem(wish.where, message, "gpus", text))
+            if device is not None:
+                taken.append((device, wish.instance, text))
+                names.append(name)
+        given.append(tuple(names))
+    for position, wish in enumerate(wishes):
+        if isinstance(wish.gpus, tuple):
+            continue
+        free = _free(node, [device for device, _instance, _text in taken], wish.gpus)
+        if len(free) < wish.gpus:
+            problems.append(Problem(wish.where, _too_many(node, len(free), taken), "gpus", wish.gpus))
+        taken += [(device, wish.instance, device.name) for device in free]
+        given[position] = tuple(device.name for device in free)
+    return given, problems
+
+
+def _refusal(device: Device | None, text: str, node: Node, taken: Sequence[tuple[Device, str, str]]) -> str:
+    """Why a device that is listed cannot be given, empty where it can."""
+    if device is None:
+        return f"is no GPU of this node that works: it has {_listed(node.devices)}"
+    if device.problem:
+        return device.problem
+    other, instance, alias = next((entry for entry in taken if entry[0].overlaps(device)), (None, "", ""))
+    if other is None:
+        return ""
+    if other.name == device.name:
+        return f"is given to {instance} already{'' if alias == text else f', as {alias}'}: a GPU serves one instance"
+    relation = "has the slice" if device.whole else "is a slice of"
+    return f"{relation} {alias}, which is given to {instance} already: a GPU serves one instance"
+
+
+def _free(node: Node, taken: Sequence[Device], wanted: int) -> list[Device]:
+    """As many whole GPUs as are wanted, fewer where there are not so many."""
+    if node.devices:
+        candidates = [device for device in node.devices if device.whole and not device.problem]
+        return [device for device in candidates if not any(device.overlaps(other) for other in taken)][:wanted]
+    # A UUID may be that of any index: it counts, and which one it is shows once the driver is there.
+    gpus = {device.gpu for device in taken if not device.gpu.lower().startswith(MIG_UUID)}
+    most = wanted if node.count is None else min(wanted, max(node.count - len(gpus), 0))
+    free = (str(index) for index in range(len(gpus) + most) if str(index) not in gpus)
+    return [Device(name, None, name) for name in islice(free, most)]
+
+
+def _too_many(node: Node, free: int, taken: Sequence[tuple[Device, str, str]]) -> str:
+    holders: dict[str, list[str]] = {}
+    for _device, instance, text in taken:
+        holders.setdefault(instance, []).append(text)
+    held = "; ".join(f"{instance} has {', '.join(texts)}" for instance, texts in holders.items())
+    unusable = "; ".join(f"{device.name} {device.problem}" for device in node.devices if device.problem)
+    why = "; ".join(filter(None, (held, unusable)))
+    return f"is more than the {free} that are free of this node's {node.count} GPUs{f' ({why})' if why else ''}"
+
+
+def _listed(devices: Sequence[Device]) -> str:
+    return ", ".join(map(str, devices)) or "none"

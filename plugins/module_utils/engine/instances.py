@@ -1,0 +1,281 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The instances that serve from the registry. Private to the collection. Pure, as the registry's entries are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..core.problems import InputError, Problem, nearest
+from ..models.prompts import refusals
+from ..models.registry.entries import Entry, Registry
+from ..models.registry.variants import lineage
+from .gpu_assignment import Node, Wish, assign, read_node
+
+NAME = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")
+"""An instance's name becomes a unit, a container and a file: 40 characters keep all three within their limits."""
+
+RESERVED_PORTS: Mapping[int, str] = {
+    5004: "the node's agent",
+    8000: "the gateway",
+    8404: "the gateway's metrics",
+    9090: "Prometheus",
+    9093: "Alertmanager",
+    9100: "node_exporter",
+    9400: "dcgm-exporter",
+}
+"""Ports that other parts of the collection listen on."""
+
+PARALLEL_SIZES = (
+    *("tensor-parallel-size", "pipeline-parallel-size", "prefill-context-parallel-size", "data-parallel-size"),
+)
+"""Flags whose product is the number of GPUs that an engine computes on (vllm/config/parallel.py)."""
+
+ACCELERATORS = ("nvidia", "cpu")
+STATES = ("present", "absent")
+
+MAX_GPUS = 64
+"""More than any machine has, MIG instances counted: 8 GPUs of 7 each are 56."""
+
+INSTANCE_KEYS = frozenset({"name", "model", "port", "bridge_port", "gpus", "accelerator", "state"})
+
+_BRIDGE = "_bridge"
+"""What a bridge's name ends with. No instance has an underscore in its name, so that none is taken for a bridge."""
+
+
+_UNIQUE: Mapping[str, str] = {"name": "name", "port": "port", "bridge_port": "port"}
+"""Keys whose values no two instances may share, by what they are: a bridge's port is a port as any other."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """One engine as the site declares it."""
+
+    name: str
+    model: str
+    port: int
+    gpus: tuple[str, ...] = ()
+    accelerator: str = "nvidia"
+    state: str = "present"
+    bridge_port: int | None = None
+    """Where a second engine may listen that serves while an update swaps this one; None: there shall be none."""
+
+
+def bridge_name(instance: str) -> str:
+    """The bridge of an instance: a second engine that serves in its place while an update swaps it."""
+    return f"{instance}{_BRIDGE}"
+
+
+def bridged_instance(name: str) -> str:
+    """The instance that a bridge stands in for; empty where this is no bridge."""
+    return name.removesuffix(_BRIDGE) if name.endswith(_BRIDGE) else ""
+
+
+def present_instances(instances: Sequence[Any]) -> list[Any]:
+    """The instances that shall be there; one that is no dictionary is passed on, for load_instances to report."""
+    return [item for item in instances if not isinstance(item, Mapping) or item.get("state") != "absent"]
+
+
+def want_gpus(instances: Sequence[Any]) -> bool:
+    """Whether any instance that shall be there runs on GPUs."""
+    present = [item for item in present_instances(instances) if isinstance(item, Mapping)]
+    return any(item.get("accelerator") != "cpu" for item in present)
+
+
+def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
+    """The instances; those that are named with another model.
+
+    All of them, for GPUs that are only counted are those that the others leave.
+    """
+    return [
+        {**item, "model": models[item["name"]]} if isinstance(item, Mapping) and item.get("name") in models else item
+        for item in instances
+    ]
+
+
+def models_once(given: object, rest: str = "") -> dict[str, str]:
+    """The models of `-e set=…`, by instance.
+
+    Ansible cuts such a text at its first blank; the rest of it is `rest`. Raises ValueError.
+    """
+    text = f"{given} {rest}".strip()
+    found = given
+    if isinstance(given, str):
+        with suppress(ValueError):
+            found = json.loads(text)
+    if not isinstance(found, Mapping) or not all(isinstance(model, str) for model in found.values()):
+        raise ValueError(
+            f"set: found {text}, must be a model for each of some instances, and alone in its -e:"
+            """ -e 'set={"main": "qwen3-8b"}', or -e '{"set": {"main": "qwen3-8b"}}'"""
+        )
+    return dict(found)
+
+
+def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
+    """The registry's entries whose weights at least one present instance needs: of a variant, that is its base."""
+    asked = [item.get("model") for item in present_instances(instances) if isinstance(item, Mapping)]
+    ancestry = [lineage(models, name) for name in asked if isinstance(name, str)]
+    # An entry with a base is the last one only where its base is a mistake, which reading the registry reports.
+    wanted = {names[-1] for names in ancestry if names and "base" not in models[names[-1]]}
+    return {name: entry for name, entry in models.items() if name in wanted}
+
+
+def served_entries(instances: Sequence[Any], entries: Mapping[str, Entry]) -> list[Entry]:
+    """The entries that present instances serve, each once."""
+    asked = [item.get("model") for item in present_instances(instances) if isinstance(item, Mapping)]
+    return [entry for name, entry in entries.items() if name in asked]
+
+
+def needed_entries(models: Mapping[str, Any], instances: Sequence[Instance]) -> dict[str, Any]:
+    """The registry's entries of the present instances, with all their bases."""
+    wanted = {name for item in instances if item.state == "present" for name in lineage(models, item.model)}
+    return {name: models[name] for name in sorted(wanted)}
+
+
+def load_instances(
+    instances: Sequence[Any], registry: Registry, gpus: Sequence[Mapping[str, Any]] | None = None
+) -> list[Instance]:
+    """The declared instances with their GPUs assigned, of those in the fact `gpus` where it is given.
+
+    Raises InputError with every mistake in registry and instances.
+    """
+    problems = list(registry.problems)
+    seen: dict[str, dict[Any, str]] = {"name": {}, "port": {}}
+    drafts: list[tuple[str, Mapping[str, Any]]] = []
+    for position, raw in enumerate(instances):
+        where = f"instances[{position}]"
+        if not isinstance(raw, Mapping):
+            problems.append(Problem(where, f"must be a dictionary, found {type(raw).__name__}"))
+            continue
+        where = f"{where} ({raw.get('name', 'without a name')})"
+        problems += _check_instance(where, raw, registry)
+        for key, kind in _UNIQUE.items():
+            value, users = raw.get(key), seen[kind]
+            if not isinstance(value, (str, int)):
+                continue
+            if value in users:
+                problems.append(Problem(where, f"is used twice: {users[value]} has it already", key, value))
+            users.setdefault(value, where)
+        drafts.append((where, raw))
+    for entry in served_entries(instances, registry.entries):
+        problems += refusals.check_entry(entry)
+    if problems:
+        raise InputError(problems)
+    return _with_gpus(drafts, registry.entries, read_node(gpus))
+
+
+def sound_instances(
+    instances: Sequence[Any],
+    models: Mapping[str, Any],
+    registry: Registry,
+    gpus: Sequence[Mapping[str, Any]] | None = None,
+) -> tuple[list[Instance], list[Problem]]:
+    """The present instances that can be planned, and every mistake in registry and instances.
+
+    Where there are mistakes, those without any are loaded each by itself: GPUs that are only counted may then be the
+    same for several of them. `models` is what the registry was read from.
+    """
+    try:
+        loaded, problems = load_instances(instances, registry, gpus), []
+    except InputError as error:
+        wrong = {problem.where for problem in registry.problems}
+        entries = {
+            name: entry
+            for name, entry in registry.entries.items()
+            if not wrong & {f"models.{each}" for each in lineage(models, name)}
+        }
+        sound = replace(registry, names=frozenset(entries), entries=entries, problems=[])
+        loaded, problems = [], error.problems
+        for raw in instances:
+            with suppress(InputError):
+                loaded += load_instances([raw], sound, gpus)
+    return [instance for instance in loaded if instance.state == "present"], problems
+
+
+def _check_instance(where: str, raw: Mapping[str, Any], registry: Registry) -> list[Problem]:
+    problems = [
+        Problem(where, f"is not a key of an instance: {nearest(str(key), INSTANCE_KEYS)}", str(key))
+        for key in sorted(set(map(str, raw)) - INSTANCE_KEYS)
+    ]
+    name, model, port = raw.get("name"), raw.get("model"), raw.get("port")
+    if not isinstance(name, str) or not NAME.match(name):
+        problems.append(Problem(where, "must be 1 to 40 lower-case letters, digits and inner dashes", "name", name))
+    elif name in registry.names and name != model:
+        message = "is the name of another model in the registry: clients that ask for that model would get this one"
+        problems.append(Problem(where, message, "name", name))
+    if raw.get("state") != "absent" and (not isinstance(model, str) or model not in registry.names):
+        message = f"is not in the registry: {nearest(str(model), registry.names)}"
+        problems.append(Problem(where, message, "model", model))
+    problems += _check_port(where, "port", port)
+    if raw.get("bridge_port") is not None:
+        problems += _check_port(where, "bridge_port", raw["bridge_port"])
+    for key, allowed in (("accelerator", ACCELERATORS), ("state", STATES)):
+        if raw.get(key, allowed[0]) not in allowed:
+            problems.append(Problem(where, f"must be one of {', '.join(allowed)}", key, raw[key]))
+    gpus = raw.get("gpus", 1)
+    counted = isinstance(gpus, int) and not isinstance(gpus, bool) and 0 <= gpus <= MAX_GPUS
+    listed = isinstance(gpus, list) and all(isinstance(gpu, (int, str)) and not isinstance(gpu, bool) for gpu in gpus)
+    if not counted and not listed:
+        problems.append(
+            Problem(where, f"must be a count, or a list of indexes and UUIDs; {MAX_GPUS} at most", "gpus", gpus)
+        )
+    return problems
+
+
+def _check_port(where: str, key: str, port: Any) -> list[Problem]:
+    if isinstance(port, bool) or not isinstance(port, int) or not 1024 <= port <= 65535:
+        return [Problem(where, "must be a number from 1024 to 65535 (the first engine has 5005)", key, port)]
+    if port in RESERVED_PORTS:
+        return [Problem(where, f"belongs to {RESERVED_PORTS[port]}: take another one", key, port)]
+    return []
+
+
+def _with_gpus(
+    drafts: Sequence[tuple[str, Mapping[str, Any]]], entries: Mapping[str, Entry], node: Node
+) -> list[Instance]:
+    """Instances with the GPUs they get. Raises InputError."""
+    problems: list[Problem] = []
+    wishes: list[Wish] = []
+    for where, raw in drafts:
+        gpus: Any = 0
+        if raw.get("accelerator", ACCELERATORS[0]) == "nvidia" and raw.get("state") != "absent":
+            needed = _world_size(entries[raw["model"]])
+            gpus = raw.get("gpus", needed)
+            if needed > MAX_GPUS:
+                message = f"asks for {needed} GPUs, more than a machine has: lower {', '.join(PARALLEL_SIZES)}"
+                problems.append(Problem(where, message, "model", raw["model"]))
+                gpus = 0
+            elif (len(gpus) if isinstance(gpus, list) else gpus) < needed:
+                message = f"is too few: {' x '.join(PARALLEL_SIZES)} of {raw['model']} needs {needed}"
+                problems.append(Problem(where, message, "gpus", gpus))
+        wishes.append(Wish(where, raw["name"], tuple(map(str, gpus)) if isinstance(gpus, list) else gpus))
+    assigned, mistakes = assign(wishes, node)
+    if problems or mistakes:
+        raise InputError([*problems, *mistakes])
+    return [
+        Instance(
+            name=raw["name"],
+            model=raw.get("model") or "",
+            port=raw["port"],
+            gpus=gpus,
+            accelerator=raw.get("accelerator", ACCELERATORS[0]),
+            state=raw.get("state", STATES[0]),
+            bridge_port=raw.get("bridge_port"),
+        )
+        for (_where, raw), gpus in zip(drafts, assigned, strict=True)
+    ]
+
+
+def _world_size(entry: Entry) -> int:
+    """GPUs that the engine spreads over; a size that is no number is left to the engine to refuse."""
+    size = 1
+    for flag in PARALLEL_SIZES:
+        value = str(entry.flags.get(flag, 1))
+        size *= int(value) if value.isdecimal() else 1
+    return size

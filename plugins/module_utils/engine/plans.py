@@ -1,0 +1,112 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an engine of this node would run, whether it fits, and what would change. Private to the collection.
+
+The module engine_estimate and `inferctl plan` both make their plans here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core import commands
+from ..hardware import host_memory
+from ..hardware.gpu import facts as gpu_facts
+from ..models.config.facts import ModelFacts, gather
+from ..models.fit import devices
+from ..models.fit.devices import Device
+from ..models.fit.memory import CPU_CACHE
+from ..models.fit.misfit import Misfit
+from ..models.fit.plan import plan as fit_plan
+from .changes import Change
+
+NVIDIA_SMI_TIMEOUT = 30.0
+"""Seconds that nvidia-smi may take: the default of the module gpu_facts."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One engine, as it would run."""
+
+    model: str
+    """The registry's name."""
+    argv: Sequence[str]
+    """The exact command, inside its container."""
+    flags: Mapping[str, Any]
+    """Those of the registry's entry."""
+    instance: str | None = None
+    revision: str | None = None
+    path: Path | None = None
+    """The model's directory on this node; None where it is not there yet."""
+    accelerator: str = "nvidia"
+    gpus: Sequence[str] | None = None
+    """By index or UUID; None for all of the node's."""
+    cpu_cache: str = ""
+    """The value of VLLM_CPU_KVCACHE_SPACE."""
+    change: Change | None = None
+    problems: Sequence[Misfit] = ()
+    """What is known to be wrong with it already."""
+
+
+class Hardware:
+    """What engines of this node compute on; `named` stands for GPUs that are not there."""
+
+    def __init__(self, root: Path, named: Sequence[Device] | None = None) -> None:
+        self.named = named
+        self._root = root
+        self._gpus: list[dict[str, Any]] | None = None
+
+    @property
+    def gpus(self) -> list[dict[str, Any]]:
+        """The fact `gpus` of the module gpu_facts. nvidia-smi is asked once, and only where somebody wants to know."""
+        if self._gpus is None:
+            self._gpus = gpu_facts.gather(
+                self._root,
+                lambda command: commands.run(command, NVIDIA_SMI_TIMEOUT),
+                gpu_facts.NVIDIA_SMI.replace("_", "-"),
+                [gpu_facts.NVIDIA_SMI],
+                NVIDIA_SMI_TIMEOUT,
+            )["gpus"]
+        return self._gpus
+
+    def devices(self, engine: Engine) -> Sequence[Device]:
+        """What an engine computes on. Raises ValueError for a GPU that the node does not have."""
+        if self.named is not None:
+            return self.named
+        if engine.accelerator == "cpu":
+            return devices.processors(host_memory.smallest_numa_node(self._root))
+        return devices.from_facts(self.gpus, engine.gpus)
+
+
+def plan(engine: Engine, hardware: Hardware, facts: ModelFacts | None = None) -> dict[str, Any]:
+    """The plan of an engine, in plain values. `facts` stand for those of the files on this node."""
+    problems = list(engine.problems)
+    computes_on: Sequence[Device] = ()
+    try:
+        computes_on = hardware.devices(engine)
+    except ValueError as error:
+        problems.append(Misfit("gpus", "gpus", list(engine.gpus or ()), str(error)))
+    if facts is None and engine.path is not None:
+        facts = gather(engine.path)
+    # Of the environment nothing else matters here, and some of it is secret.
+    environment = {CPU_CACHE: engine.cpu_cache} if engine.cpu_cache else {}
+    found = fit_plan(engine.model, engine.argv, facts, engine.flags, computes_on, environment)
+    return {
+        **found,
+        "ok": False if problems else found["ok"],
+        "instance": engine.instance,
+        "revision": engine.revision,
+        "gpus": None if engine.gpus is None or hardware.named is not None else list(engine.gpus),
+        "change": None if engine.change is None else engine.change.to_dict(),
+        "problems": [*(one.to_dict() for one in problems), *found["problems"]],
+    }
+
+
+def verdict(plans: Sequence[Mapping[str, Any]]) -> bool | None:
+    """Whether all of them fit; None where nothing speaks against it, and not everything is known."""
+    verdicts = {one["ok"] for one in plans}
+    return False if False in verdicts else None if None in verdicts else True

@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What must hold before an engine's container is created. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ..core.docker_api import Docker, DockerError, DockerUnavailable
+from .listeners import PROC, Ownership, Process, ownership
+from .release import Release
+
+DOCKER_TIMEOUT = 90.0
+"""Seconds to wait for dockerd; below PREPARE_TIMEOUT of the unit, so that it is this message that is seen."""
+
+REPORT_INTERVAL = 10.0
+"""Seconds between two lines that say what is awaited."""
+
+
+class NotPrepared(Exception):
+    """Everything that stands in the way of a start, one problem each."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+
+def prepare(
+    release: Release,
+    docker: Docker,
+    say: Callable[[str], None],
+    *,
+    timeout: float = DOCKER_TIMEOUT,
+    proc: Path = PROC,
+) -> None:
+    """Wait for dockerd, remove a leftover container, and check model, image and port. Raises NotPrepared."""
+    wait_for_docker(docker, say, timeout)
+    problems: list[str] = []
+    try:
+        if docker.inspect(release.container) is not None:
+            say(f"removing the container {release.container} that an earlier run left behind")
+            docker.remove(release.container)
+        problems += missing(release, docker)
+    except (DockerUnavailable, DockerError) as error:
+        raise NotPrepared([f"{error}: journalctl -u docker tells more"]) from error
+    problems += _port_problems(release, docker, proc)
+    if problems:
+        raise NotPrepared(problems)
+
+
+def wait_for_docker(docker: Docker, say: Callable[[str], None], timeout: float) -> None:
+    """Return once dockerd answers. Raises NotPrepared after `timeout` seconds."""
+    began = time.monotonic()
+    next_report = began
+    while True:
+        try:
+            docker.ping()
+            return
+        except (DockerUnavailable, DockerError) as error:
+            spent = time.monotonic() - began
+            if spent >= timeout:
+                raise NotPrepared([f"{error} after {timeout:.0f} s: systemctl status docker"]) from error
+            if time.monotonic() >= next_report:
+                say(f"waiting for dockerd ({spent:.0f} of {timeout:.0f} s): {error}")
+                next_report += REPORT_INTERVAL
+        time.sleep(min(1.0, timeout))
+
+
+def missing(release: Release, docker: Docker) -> list[str]:
+    """What of a release is not on this node. Raises DockerUnavailable and DockerError."""
+    problems = []
+    if docker.inspect_image(release.image) is None:
+        problems.append(f"the image {release.image} is not on this node: run site.yml, or docker pull {release.image}")
+    return problems + _model_problems(release)
+
+
+def _model_problems(release: Release) -> list[str]:
+    path = Path(release.model_path)
+    if not path.is_dir():
+        return [f"the model {release.model} is not at {path}: is the disk mounted? site.yml puts models there"]
+    if not os.access(path / "config.json", os.R_OK):
+        return [f"{path} holds no readable config.json: site.yml repairs the model {release.model}"]
+    return []
+
+
+def _port_problems(release: Release, docker: Docker, proc: Path) -> list[str]:
+    found = ownership(release.port, release.address, None, proc)
+    if found.unknown:
+        # Most likely a process that was about to end; what stays is a real obstacle.
+        time.sleep(0.5)
+        found = ownership(release.port, release.address, None, proc)
+    advice = f"stop it, or give the instance {release.instance} another port"
+    problems = [f"port {release.port} is taken by {_named(process, docker)}: {advice}" for process in _distinct(found)]
+    if found.unknown and not problems:
+        problems.append(f"port {release.port} is taken by a process that cannot be found in /proc: {advice}")
+    return problems
+
+
+def _distinct(found: Ownership) -> list[Process]:
+    """One process of each container: the workers of one server share its socket."""
+    return list({process.container_id or process.pid: process for process in reversed(found.strangers)}.values())
+
+
+def _named(process: Process, docker: Docker) -> str:
+    """The process with the name of its container, where this node's engine knows it."""
+    container = None
+    if process.container_id:
+        try:
+            container = docker.inspect(process.container_id)
+        except (DockerUnavailable, DockerError):
+            # Only a convenience: pid and command are known.
+            container = None
+    return f"{process} in container {container['Name'].lstrip('/')}" if container else str(process)

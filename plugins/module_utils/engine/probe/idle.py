@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether anybody waits for an engine. Private to the collection."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from ...core.paths import Paths
+from ..release import Release
+from ..state import drains
+from . import metrics
+from .scrape import scrape
+
+
+def in_flight(paths: Paths, release: Release) -> int | None:
+    """Requests at the engine that runs the release; None where it does not tell. Raises OSError."""
+    try:
+        return metrics.in_flight(scrape(paths, release.instance, release))
+    except ConnectionRefusedError:
+        # It loads, or has died: nobody is served.
+        return 0
+
+
+def is_idle(paths: Paths, release: Release, now: datetime) -> bool:
+    """Whether gateways keep away from it, and it has nothing at work; not where that cannot be told."""
+    if drains.read(paths, release.instance, now) is None:
+        return False
+    try:
+        return in_flight(paths, release) == 0
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One probe of an engine that should serve: what it answered, and what it did meanwhile. Private to the collection.
+
+`/health`, `/v1/models` and `/metrics` answer 200 while the worker hangs: only a completion tells that an engine is
+alive, and only its counters tell one that hangs from one that has more work than it can do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import time
+from dataclasses import dataclass
+from enum import Enum
+
+from . import metrics
+from .http import ask
+from .probe import COMPLETIONS, Target, WrongAnswer, completion, decode, judge_completion
+
+LIMIT = 10.0
+"""Seconds for the completion."""
+
+SCRAPE_AFTER = 2.0
+"""Seconds without an answer until the counters are read. An engine that is well is never asked for them."""
+
+SCRAPE_LIMIT = 10.0
+"""Seconds. Under 100 parallel requests /metrics took up to 2.3 s (vLLM 0.32 on a CPU)."""
+
+_BUSY = frozenset({http.HTTPStatus.TOO_MANY_REQUESTS, http.HTTPStatus.SERVICE_UNAVAILABLE})
+"""An engine whose queue is full refuses by these (--max-num-queued-reqs): it is alive."""
+
+_KEY_REFUSED = frozenset({http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN})
+
+
+class Seen(Enum):
+    """What came of the completion."""
+
+    TOKEN = "token"
+    FULL = "full"
+    WRONG = "wrong"
+    ERROR = "error"
+    """An HTTP status that is none of an engine that works."""
+    REFUSED = "refused"
+    """Nobody listens on the port."""
+    NOTHING = "nothing"
+    """No answer within the limit."""
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What one probe saw; it judges nothing."""
+
+    seen: Seen
+    detail: str
+    latency_ms: int | None = None
+    """Milliseconds until the token."""
+    samples: tuple[metrics.Sample, ...] = ()
+    """The counters while the completion was awaited, oldest first."""
+    silent: bool = False
+    """Whether nothing at all was answered, /metrics neither: the API server itself stands still."""
+
+
+@dataclass(frozen=True)
+class _Scrape:
+    answered: bool
+    sample: metrics.Sample | None = None
+
+
+async def observe(target: Target, limit: float = LIMIT) -> Observation:
+    """Ask for one token; read the counters at both ends of the wait where it takes long.
+
+    Takes up to `limit` + SCRAPE_LIMIT seconds. Raises nothing but what cancels it.
+    """
+    began = time.monotonic()
+    waiting = asyncio.create_task(_complete(target, limit))
+    first: asyncio.Task[_Scrape] | None = None
+    try:
+        done, _pending = await asyncio.wait({waiting}, timeout=SCRAPE_AFTER)
+        if not done:
+            first = asyncio.create_task(_scrape(target))
+        observation = await waiting
+        if observation.seen is not Seen.NOTHING:
+            latency = round((time.monotonic() - began) * 1000)
+            return Observation(observation.seen, observation.detail, latency if _is_token(observation) else None)
+        return await _with_samples(target, observation, first)
+    finally:
+        for task in (waiting, first):
+            if task is not None:
+                task.cancel()
+
+
+def _is_token(observation: Observation) -> bool:
+    return observation.seen is Seen.TOKEN
+
+
+async def _with_samples(target: Target, observation: Observation, first: asyncio.Task[_Scrape] | None) -> Observation:
+    """Add the counters. One scrape that takes so long that the wait is over tells as much as two that fail."""
+    scrapes = []
+    waited_for = first is not None and not first.done()
+    if first is not None:
+        scrapes.append(await first)
+    if not waited_for:
+        scrapes.append(await _scrape(target))
+    return Observation(
+        Seen.NOTHING,
+        observation.detail,
+        samples=tuple(scrape.sample for scrape in scrapes if scrape.sample),
+        silent=not any(scrape.answered for scrape in scrapes),
+    )
+
+
+async def _complete(target: Target, limit: float) -> Observation:
+    model = target.served_names[-1]
+    try:
+        answer = await ask(target, "POST", COMPLETIONS, completion(model), limit)
+        judge_completion(decode(COMPLETIONS, answer.status, answer.body), target)
+    except WrongAnswer as error:
+        return Observation(_meaning(error.status), str(error))
+    except TimeoutError:
+        return Observation(Seen.NOTHING, f"no token within {limit:g} s")
+    except ConnectionRefusedError:
+        return Observation(Seen.REFUSED, f"nobody listens on {target}")
+    except http.client.IncompleteRead:
+        return Observation(Seen.UNCLEAR, f"{target} broke off its answer")
+    except http.client.HTTPException as error:
+        return Observation(Seen.WRONG, f"{target} does not speak HTTP: {str(error)[:100] or type(error).__name__}")
+    except OSError as error:
+        return Observation(Seen.UNCLEAR, f"no answer on {target}: {str(error) or type(error).__name__}")
+    return Observation(Seen.TOKEN, "answered a completion")
+
+
+def _meaning(status: int) -> Seen:
+    if status in _BUSY:
+        return Seen.FULL
+    if status in _KEY_REFUSED:
+        # Whose key is wrong cannot be told: perhaps only our file is newer than the engine.
+        return Seen.UNCLEAR
+    return Seen.WRONG if status == http.HTTPStatus.OK else Seen.ERROR
+
+
+async def _scrape(target: Target) -> _Scrape:
+    try:
+        answer = await ask(target, "GET", metrics.PATH, None, SCRAPE_LIMIT)
+    except http.client.HTTPException:
+        return _Scrape(answered=True)
+    except OSError:
+        return _Scrape(answered=False)
+    found = metrics.parse(answer.body.decode(errors="replace")) if answer.status == http.HTTPStatus.OK else None
+    return _Scrape(answered=True, sample=found)

@@ -1,0 +1,184 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting for engines by systemd's word, and what they said when they failed. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import subprocess
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...core import systemd
+from ...core.paths import Paths, journal_tag, unit_name
+from .. import environment
+from ..state import attempts
+
+POLL_INTERVAL = 0.3
+"""Seconds between two looks at systemd."""
+
+LAST_WORDS = 25
+"""Lines of the log that are shown."""
+
+EARLIER_ERRORS = 3
+"""Errors from before those lines: the cause often stands above a long traceback of its consequence."""
+
+_ERROR_LINES = 3
+"""Lines of such an error: its message may begin on the next one."""
+
+_JOURNAL_LINES = 600
+"""Journal entries that are searched; an engine writes about 150 until it fails."""
+
+_STARTING = "7d4958e842da4a758f6c1cdc7b36dcc5"
+"""SD_MESSAGE_UNIT_STARTING of systemd's sd-messages.h: a start begins here."""
+
+_ERROR = re.compile(r"^(?:\([^)]*\) )?(?:ERROR [^\]]*\] )?[A-Za-z_][\w.]*(?:Error|Exception)(?::|$)")
+"""The last line of a traceback, with or without the prefixes of vLLM's processes and of its logger."""
+
+_UNDERLINE = re.compile(r"^[\s^~]*$")
+"""Empty lines, and those in which Python points at a part of the line above."""
+
+_STARTS = frozenset({"start-pre", "start", "start-post"})
+"""Sub-states of a start that is under way."""
+
+PROPERTIES = (
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "Result",
+    "StatusText",
+    "NRestarts",
+    "Job",
+)
+"""What judge() wants to know of a unit."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How an instance stands: `ready`, `loading` or `failed`. `last_words` only where it failed."""
+
+    instance: str
+    state: str
+    status: str = ""
+    last_words: str = ""
+
+
+def wait_ready(paths: Paths, names: Iterable[str], timeout: float) -> list[Outcome]:
+    """Wait until every instance is ready or has failed, at most `timeout` seconds. Raises SystemdError."""
+    wanted = list(names)
+    deadline = time.monotonic() + timeout
+    while True:
+        outcomes = _judged(paths, wanted)
+        if all(outcome.state != "loading" for outcome, _retrying in outcomes) or time.monotonic() >= deadline:
+            return _with_words(paths, outcomes)
+        time.sleep(min(POLL_INTERVAL, max(0.0, deadline - time.monotonic())))
+
+
+def look(paths: Paths, names: list[str]) -> list[Outcome]:
+    """How the instances stand now. Raises SystemdError."""
+    return _with_words(paths, _judged(paths, names))
+
+
+def _judged(paths: Paths, names: list[str]) -> list[tuple[Outcome, bool]]:
+    """How the instances stand, without last words, and whether another start is under way. Raises SystemdError."""
+    shown = systemd.show(map(unit_name, names), PROPERTIES)
+    outcomes = []
+    for name in names:
+        properties = shown[unit_name(name)]
+        state, status = judge(properties, attempts.count(paths, name))
+        outcomes.append((Outcome(name, state, status), properties["SubState"] in _STARTS))
+    return outcomes
+
+
+def _with_words(paths: Paths, judged: list[tuple[Outcome, bool]]) -> list[Outcome]:
+    """The outcomes, with what those said that failed: a look into the journal, too much for every poll."""
+    return [
+        replace(outcome, last_words=last_words(paths, outcome.instance, retrying=retrying))
+        if outcome.state == "failed"
+        else outcome
+        for outcome, retrying in judged
+    ]
+
+
+def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:
+    """State and status of an instance from its unit's properties and the number of starts without success.
+
+    Under Restart=always a start that failed is tried again and again: what counts is that the one before failed.
+    """
+    active, sub = properties["ActiveState"], properties["SubState"]
+    text = properties.get("StatusText", "")
+    if properties.get("NRestarts", "0") == "0":
+        # The first start since somebody asked for one: an older count means nothing any more.
+        attempt = min(attempt, 1)
+    if active in ("active", "reloading", "refreshing"):
+        return "ready", text
+    if active == "activating" and sub == "auto-restart":
+        return ("failed", f"start {attempt} failed; systemd tries again") if attempt else ("loading", "restarting")
+    if active == "activating" and attempt > 1:
+        return "failed", f"{attempt - 1} starts failed; systemd tries again"
+    if active == "activating":
+        return "loading", text or "preparing"
+    if active == "deactivating":
+        return "loading", text or "stopping"
+    # A unit whose file was deleted goes on: this is for one that does not run.
+    if properties["LoadState"] == "not-found":
+        return "failed", "has no unit: run site.yml"
+    if properties.get("Job", "0") not in ("", "0"):
+        return "loading", "waiting for systemd to start it"
+    if active == "failed":
+        return "failed", f"systemd gave up: {properties.get('Result', 'failed')}"
+    result = properties.get("Result", "success")
+    return "failed", "is stopped" if result == "success" else f"is stopped; its last run failed: {result}"
+
+
+def last_words(paths: Paths, name: str, *, retrying: bool) -> str:
+    """What the engine and its unit said during the last start that failed, secrets masked.
+
+    With `retrying` another start is under way already, and the one before it is meant.
+    """
+    query = [f"SYSLOG_IDENTIFIER={journal_tag(name)}", "+", f"_SYSTEMD_UNIT={unit_name(name)}", "+"]
+    command = ["journalctl", "--quiet", "--output=json", f"--lines={_JOURNAL_LINES}", *query, f"UNIT={unit_name(name)}"]
+    try:
+        result = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"(the journal cannot be read: {error})"
+    if result.returncode != 0:
+        return f"(the journal cannot be read: {result.stderr.decode(errors='replace').strip()})"
+    words = select(parse_journal(result.stdout), retrying)
+    return environment.mask(words, environment.secrets(environment.read(paths, name))) or "(the journal is empty)"
+
+
+def parse_journal(raw: bytes) -> list[dict[str, Any]]:
+    """The entries of `journalctl --output=json`; a line that is none is left out."""
+    entries = []
+    for line in raw.splitlines():
+        with contextlib.suppress(ValueError):
+            entries.append(json.loads(line))
+    return entries
+
+
+def select(entries: list[dict[str, Any]], retrying: bool) -> str:
+    """The last lines of the start that failed, and errors from before those lines."""
+    starts = [index for index, entry in enumerate(entries) if entry.get("MESSAGE_ID") == _STARTING]
+    if retrying and starts:
+        entries = entries[: starts.pop()]
+    if starts:
+        entries = entries[starts[-1] :]
+    lines = [line for entry in entries for line in _message(entry).splitlines() if not _UNDERLINE.match(line)]
+    before, tail = lines[:-LAST_WORDS], lines[-LAST_WORDS:]
+    errors = [index for index, line in enumerate(before) if _ERROR.match(line)][-EARLIER_ERRORS:]
+    earlier = sorted({line for index in errors for line in range(index, index + _ERROR_LINES) if line < len(before)})
+    return "\n".join([*(before[line] for line in earlier), *(["[…]"] if earlier else []), *tail])
+
+
+def _message(entry: dict[str, Any]) -> str:
+    """The text of an entry; the journal writes one with control characters, such as colours, as a list of bytes."""
+    message = entry.get("MESSAGE") or ""
+    if isinstance(message, list):
+        message = bytes(byte for byte in message if isinstance(byte, int)).decode(errors="replace")
+    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", str(message)).rstrip()

@@ -1,0 +1,387 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one renderer of a release: unit, container command and environment. Private to the collection.
+
+The module engine_release and the node tool both call it, so that Ansible, recovery and rollback never disagree.
+It is pure: the same input gives the same bytes on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+
+from ..core.paths import Paths, container_name, journal_tag, unit_name
+from ..core.problems import InputError, Problem
+from ..core.unit_files import sandbox, systemd_quote
+from ..hardware import cdi
+from ..store.stored import StoredModel
+from .instances import Instance, bridge_name
+
+SCHEMA = 1
+
+LABEL = "inference.release"
+"""Container label that holds the release's number."""
+
+KILL_GRACE = 30
+"""Seconds between the end of the engine's drain time and SIGKILL.
+
+What still runs when the engine's own drain time is over hangs until it is killed (measured with vLLM 0.32).
+"""
+
+STOP_GRACE = 60
+"""Seconds that systemd gives the supervisor beyond the drain time: KILL_GRACE, and time to clean up."""
+
+PREPARE_TIMEOUT = 120
+"""Seconds for the steps before the engine is started; the supervisor extends the time-out from then on."""
+
+START_BURST = 5
+"""Failed starts in a row before systemd gives up."""
+
+RESTART_DELAY = 2
+"""Seconds between the death of an engine and its restart."""
+
+SANDBOX = sandbox(
+    "It speaks to Docker, to its engine and to systemd, and writes only its own state. To tell whose process listens "
+    "on the\nengine's port, it looks into /proc of another user; to let the engine drain, it sends it a signal: those "
+    "three\ncapabilities.",
+    "CAP_KILL CAP_SYS_PTRACE CAP_DAC_READ_SEARCH",
+    str(Paths().state),
+)
+"""Of the supervisor; the engine runs in its container, under Docker. Every byte belongs to the id of a release."""
+
+TARGET_UNIT = """\
+# Managed by the Ansible collection baremetal.inference.
+# All engines of this node. Wanted by multi-user.target but not ordered before it: a slow load holds nothing up.
+[Unit]
+Description=LLM inference engines
+DefaultDependencies=no
+Before=shutdown.target
+Conflicts=shutdown.target
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+GPU_REQUESTS = ("cdi", "runtime")
+"""How a container asks for its GPUs: of Docker itself, by CDI name, or of NVIDIA's runtime, where Docker has no CDI.
+
+That runtime reads the names from this variable, and resolves them as Docker would, in its mode cdi. Source: NVIDIA
+Container Toolkit, Support for Container Device Interface, "Running a Workload with CDI".
+"""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the role decides for every engine of a node. Times in seconds; sizes as Docker writes them."""
+
+    address: str = "127.0.0.1"
+    uid: int = 2000
+    gid: int = 2000
+    store_path: str = "/mnt/models"
+    fast_path: str = ""
+    """Where engines find the store's models, as copies or as links to the store; empty for the store itself."""
+    cache_path: str = "/mnt/nvme/workspace/vllm_cache"
+    start_timeout: int = 1800
+    drain_timeout: int = 120
+    shm_size: str = "16g"
+    memory: str = ""
+    pids_limit: int = 16384
+    ulimits: Mapping[str, str] = field(default_factory=dict)
+    cap_add: Sequence[str] = ()
+    gpu_request: str = GPU_REQUESTS[0]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Release:
+    """What an instance runs. Immutable; `number` counts the releases of one instance on one node.
+
+    A release outlives the version that wrote it: a field that is added to these needs a default.
+    """
+
+    instance: str
+    number: int
+    id: str
+    created: str
+    model: str
+    revision: str
+    model_path: str
+    image: str
+    address: str
+    port: int
+    served_names: list[str]
+    container: str
+    unit: str
+    engine_argv: list[str]
+    container_argv: list[str]
+    environment_keys: list[str]
+    start_timeout: int
+    drain_timeout: int
+    accelerator: str
+    gpus: list[str]
+
+    def to_json(self) -> str:
+        """The text of release.json."""
+        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """Read release.json as any version of this schema wrote it.
+
+        Keys that this version does not know are left out, and those that it has added since get their defaults.
+        Raises ValueError where it is no release of this schema.
+        """
+        data = json.loads(text)
+        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
+            raise ValueError(f"is not a release of schema {SCHEMA}")
+        known = {item.name: item.default is MISSING and item.default_factory is MISSING for item in fields(cls)}
+        missing = {name for name, required in known.items() if required and name not in data}
+        if missing:
+            raise ValueError(f"lacks {', '.join(sorted(missing))}")
+        return cls(**{key: value for key, value in data.items() if key in known})
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A release with its two files. `environment` holds secrets: it goes into a file of mode 0600 and nowhere else."""
+
+    release: Release
+    unit: str
+    environment: str
+
+
+def render(
+    instance: Instance,
+    arguments: Sequence[str],
+    stored: StoredModel,
+    image: str,
+    settings: Settings,
+    *,
+    number: int = 0,
+    created: str = "",
+) -> Rendered:
+    """Render a release. `arguments` are the engine's, made from the flags of the instance's registry entry.
+
+    The id is a hash over everything but number and time: two releases of one id run the same thing.
+    Raises InputError where a value cannot be put into an environment file.
+    """
+    stored = replace(stored, path=engine_path(stored.path, settings))
+    environment = _environment(instance, settings)
+    served_names = list(dict.fromkeys([instance.name, instance.model]))
+    engine_argv = _engine_argv(instance, arguments, stored, served_names, settings)
+
+    def numbered(value: int) -> tuple[list[str], str]:
+        container_argv = _container_argv(instance, stored, image, engine_argv, settings, value)
+        return container_argv, _unit(instance, container_argv, settings, value)
+
+    unnumbered = "\0".join([numbered(0)[1], environment, stored.revision])
+    container_argv, unit = numbered(number)
+    release = Release(
+        instance=instance.name,
+        number=number,
+        id=hashlib.sha256(unnumbered.encode()).hexdigest(),
+        created=created,
+        model=instance.model,
+        revision=stored.revision,
+        model_path=stored.path,
+        image=image,
+        address=settings.address,
+        port=instance.port,
+        served_names=served_names,
+        container=container_name(instance.name),
+        unit=unit_name(instance.name),
+        engine_argv=engine_argv,
+        container_argv=container_argv,
+        environment_keys=[line.partition("=")[0] for line in environment.splitlines()],
+        start_timeout=settings.start_timeout,
+        drain_timeout=settings.drain_timeout,
+        accelerator=instance.accelerator,
+        gpus=list(instance.gpus),
+    )
+    return Rendered(release, unit, environment)
+
+
+def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str], number: int = 0) -> Rendered:
+    """What serves in the place of a release while its instance is swapped: the same, on a port and GPUs of its own.
+
+    Made from the release itself, for an inventory that has changed since, or is broken, must not matter. It shares the
+    compile cache: what it compiles, the instance finds there.
+    """
+    name = bridge_name(release.instance)
+    engine_argv = list(release.engine_argv)
+    engine_argv[engine_argv.index("--port") + 1] = str(port)
+    own = {
+        "--name=": container_name(name),
+        f"--label={LABEL}=": str(number),
+        "--env-file=": str(Paths().env(name)),
+        "--log-opt=tag=": journal_tag(name),
+    }
+    request = "runtime" if "--runtime=nvidia" in release.container_argv else "cdi"
+    devices = gpu_argv(release.gpus, request)
+    options = []
+    for argument in release.container_argv[: -len(release.engine_argv)]:
+        if argument in devices:
+            # Where the first stood; the others go.
+            options += gpu_argv(gpus, request) if argument == devices[0] else []
+            continue
+        key = next((key for key in own if argument.startswith(key)), "")
+        options.append(f"{key}{own[key]}" if key else argument)
+    container_argv = [*options, *engine_argv]
+    settings = Settings(start_timeout=release.start_timeout, drain_timeout=release.drain_timeout)
+    unit = _unit(Instance(name, release.model, port), container_argv, settings, number)
+    made = replace(
+        release,
+        instance=name,
+        number=number,
+        id=hashlib.sha256("\0".join([release.id, str(port), *gpus]).encode()).hexdigest(),
+        port=port,
+        container=container_name(name),
+        unit=unit_name(name),
+        engine_argv=engine_argv,
+        container_argv=container_argv,
+        gpus=list(gpus),
+    )
+    return Rendered(made, unit, environment)
+
+
+def engine_path(path: str, settings: Settings) -> str:
+    """Where an engine finds a directory of the store.
+
+    On the fast path whether there is a copy or not, for then there is a link: a copy that comes or goes is no reason
+    for another release.
+    """
+    if settings.fast_path and path.startswith(f"{settings.store_path}/"):
+        return f"{settings.fast_path}{path.removeprefix(settings.store_path)}"
+    return path
+
+
+def _engine_argv(
+    instance: Instance, arguments: Sequence[str], stored: StoredModel, served_names: list[str], settings: Settings
+) -> list[str]:
+    return [
+        "serve",
+        stored.path,
+        "--served-model-name",
+        *served_names,
+        "--host",
+        settings.address,
+        "--port",
+        str(instance.port),
+        "--shutdown-timeout",
+        str(settings.drain_timeout),
+        *arguments,
+    ]
+
+
+def _environment(instance: Instance, settings: Settings) -> str:
+    """The env file's text, as `docker --env-file` reads it: KEY=VALUE lines, values taken literally."""
+    cache = f"{settings.cache_path}/{instance.name}"
+    variables = {
+        "HF_HUB_OFFLINE": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        # Set on purpose although it is the default: only an explicit value gives the engine this grace on SIGTERM.
+        "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS": "5",
+        "VLLM_ENGINE_READY_TIMEOUT_S": str(settings.start_timeout),
+        "VLLM_CACHE_ROOT": cache,
+        # The engine runs under an id that the image's passwd may not know.
+        "HOME": cache,
+        "USER": "inference",
+        **settings.environment,
+    }
+    problems = [
+        # The value may be a secret: the message never shows it.
+        Problem("vllm_environment", "must be a name and a value of one line", key)
+        for key, value in variables.items()
+        if not key or "=" in key or any(character in f"{key}{value}" for character in "\n\r\0")
+    ]
+    if problems:
+        raise InputError(problems)
+    return "".join(f"{key}={value}\n" for key, value in sorted(variables.items()))
+
+
+def _container_argv(
+    instance: Instance,
+    stored: StoredModel,
+    image: str,
+    engine_argv: Sequence[str],
+    settings: Settings,
+    number: int,
+) -> list[str]:
+    """The arguments of `docker` that create the container."""
+    cache = f"{settings.cache_path}/{instance.name}"
+    roots = [settings.store_path, *([settings.fast_path] if settings.fast_path else [])]
+    argv = [
+        "create",
+        f"--name={container_name(instance.name)}",
+        f"--label={LABEL}={number}",
+        "--init",
+        "--network=host",
+        f"--user={settings.uid}:{settings.gid}",
+        "--cap-drop=ALL",
+        *(f"--cap-add={capability}" for capability in settings.cap_add),
+        "--security-opt=no-new-privileges",
+        f"--shm-size={settings.shm_size}",
+        *([f"--memory={settings.memory}"] if settings.memory else []),
+        f"--pids-limit={settings.pids_limit}",
+        *(f"--ulimit={name}={value}" for name, value in sorted(settings.ulimits.items())),
+        *gpu_argv(instance.gpus, settings.gpu_request),
+        f"--env-file={Paths().env(instance.name)}",
+        # Their roots, at the same paths: links from one model to another's files resolve inside.
+        *(f"--mount=type=bind,source={root},target={root},readonly" for root in roots),
+    ]
+    if not any(stored.path.startswith(f"{root}/") for root in roots):
+        argv.append(f"--mount=type=bind,source={stored.path},target={stored.path},readonly")
+    return [
+        *argv,
+        f"--mount=type=bind,source={cache},target={cache}",
+        "--log-driver=journald",
+        f"--log-opt=tag={journal_tag(instance.name)}",
+        "--entrypoint=vllm",
+        image,
+        *engine_argv,
+    ]
+
+
+def gpu_argv(gpus: Sequence[str], request: str) -> list[str]:
+    """The arguments of `docker` that ask for GPUs."""
+    devices = [f"{cdi.KIND}={gpu}" for gpu in gpus]
+    if request == "cdi" or not devices:
+        return [f"--device={device}" for device in devices]
+    return ["--runtime=nvidia", f"--env=NVIDIA_VISIBLE_DEVICES={','.join(devices)}"]
+
+
+def _unit(instance: Instance, container_argv: Sequence[str], settings: Settings, number: int) -> str:
+    name = instance.name
+    command = Paths().command
+    create = " \\\n    ".join(systemd_quote(argument) for argument in container_argv)
+    # A start may take as long as the supervisor allows: five of the slowest must fit into the window.
+    window = START_BURST * (PREPARE_TIMEOUT + settings.start_timeout + RESTART_DELAY)
+    return f"""\
+# Managed by the Ansible collection baremetal.inference: release {number} of instance {name}.
+[Unit]
+Description=vLLM instance {name} ({instance.model})
+Wants=docker.service network-online.target
+After=docker.service network-online.target
+StartLimitBurst={START_BURST}
+StartLimitIntervalSec={window}
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStartPre={command} prepare {name} --release {number}
+ExecStartPre=/usr/bin/docker {create}
+ExecStart={command} supervise {name} --release {number}
+ExecStopPost=-{command} clear {name}
+Restart=always
+RestartSec={RESTART_DELAY}
+TimeoutStartSec={PREPARE_TIMEOUT}
+TimeoutStopSec={settings.drain_timeout + STOP_GRACE}
+{SANDBOX}
+[Install]
+WantedBy=inference.target
+"""

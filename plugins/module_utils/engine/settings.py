@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Checks of what the role says about every container, before Docker gets to see it. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from ..core.problems import Problem, nearest
+from .release import GPU_REQUESTS, Settings
+
+SECRET_LENGTH = 8
+"""Ansible masks a secret wherever it occurs in a result: a shorter one would mask names and numbers as well."""
+
+ULIMITS = frozenset(
+    {
+        *("core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue", "nice", "nofile", "nproc", "rss", "rtprio"),
+        *("rttime", "sigpending", "stack"),
+    }
+)
+"""Names that Docker knows (go-units, ulimit.go)."""
+
+_SIZE = re.compile(r"^\d+[bkmg]?$", re.IGNORECASE)
+_ULIMIT = re.compile(r"^(?:-1|\d+)(?::(?:-1|\d+))?$")
+_CAPABILITY = re.compile(r"^(?:CAP_)?[A-Z]+(?:_[A-Z]+)*$")
+_VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+# A comma would end the value within --mount; systemd and Docker both take the rest as it is.
+_PATH = re.compile(r"^/[^,\n]*[^/,\n]$")
+
+_TYPES = {"start_timeout": "int", "drain_timeout": "int", "pids_limit": "int", "ulimits": "dict", "cap_add": "list"}
+
+_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    item.name: {"type": _TYPES.get(item.name, "str"), **({"elements": "str"} if item.name == "cap_add" else {})}
+    for item in fields(Settings)
+    if item.name not in ("uid", "gid", "environment")
+}
+"""What the role decides, without what a node tells and what may be secret."""
+
+ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
+    "instances": {"type": "list", "elements": "dict", "required": True},
+    "models": {"type": "dict", "required": True},
+    "image": {"type": "str", "required": True},
+    "engine_version": {"type": "str", "default": ""},
+    "user": {"type": "str", "required": True},
+    "environment": {"type": "dict", "default": {}},
+    "secret_environment": {"type": "dict", "default": {}, "no_log": True},
+    "settings": {"type": "dict", "default": {}, "options": _OPTIONS},
+}
+"""What modules take that render what the engines of a node run; doc_fragments/engine.py says the same for people."""
+
+
+def read_settings(given: Mapping[str, Any], uid: int, gid: int, *environments: Mapping[str, Any]) -> Settings:
+    """The settings of every container; what is None has the default, and later environments win."""
+    values = {key: value for key, value in given.items() if value is not None}
+    if "ulimits" in values:
+        values["ulimits"] = {name: str(value) for name, value in values["ulimits"].items()}
+    environment = {str(key): str(value) for variables in environments for key, value in variables.items()}
+    return Settings(**values, uid=uid, gid=gid, environment=environment)
+
+
+def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
+    """All mistakes in the settings, under the names that the role gives them."""
+    problems: list[Problem] = []
+
+    def refuse(key: str, message: str) -> None:
+        problems.append(Problem("role vllm", message, f"vllm_{key}", settings.get(key)))
+
+    for key in ("store_path", "cache_path"):
+        if not _PATH.match(str(settings.get(key) or "")):
+            refuse(key, "must be an absolute path without comma and without a slash at its end")
+    fast = str(settings.get("fast_path") or "")
+    if fast and not _PATH.match(fast):
+        refuse("fast_path", "must be an absolute path without comma and without a slash at its end, or empty")
+    for key in ("start_timeout", "drain_timeout"):
+        if not isinstance(settings.get(key), int) or settings[key] < 1:
+            refuse(key, "must be a number of seconds, 1 or more")
+    if not isinstance(settings.get("pids_limit"), int) or settings["pids_limit"] < 64:
+        refuse("pids_limit", "must be 64 or more: an engine of one process has about 100 threads")
+    if not _SIZE.match(str(settings.get("shm_size") or "")):
+        refuse("shm_size", "must be a size as Docker writes it, such as 16g")
+    if settings.get("memory") and not _SIZE.match(str(settings["memory"])):
+        refuse("memory", "must be a size as Docker writes it, such as 200g, or empty")
+    for name, value in (settings.get("ulimits") or {}).items():
+        if name not in ULIMITS:
+            refuse("ulimits", f"{name!r} is no limit: {nearest(str(name), ULIMITS)}")
+        elif not _ULIMIT.match(str(value)):
+            refuse("ulimits", f"{name}: must be a number, -1 for none, or SOFT:HARD, found {value!r}")
+    if settings.get("gpu_request", GPU_REQUESTS[0]) not in GPU_REQUESTS:
+        refuse("gpu_request", f"must be one of {', '.join(GPU_REQUESTS)}")
+    for capability in settings.get("cap_add") or []:
+        if not _CAPABILITY.match(str(capability)):
+            refuse("cap_add", f"{capability!r} is no capability: write it like IPC_LOCK")
+    return problems
+
+
+def check_environment(environment: Mapping[str, Any], secrets: Mapping[str, Any]) -> list[Problem]:
+    """All mistakes in the environment. The values may be secrets: no message shows one."""
+    problems = []
+    for variable, values in (("vllm_environment", environment), ("vllm_secret_environment", secrets)):
+        for key, value in values.items():
+            if not _VARIABLE.match(str(key)):
+                problems.append(Problem(variable, f"{key!r} is no name of an environment variable"))
+            if any(character in str(value) for character in "\n\r\0"):
+                problems.append(Problem(variable, "must have a value of one line", str(key)))
+    problems += [
+        Problem("vllm_secret_environment or vllm_api_key", f"must have {SECRET_LENGTH} characters or more", str(key))
+        for key, value in secrets.items()
+        if len(str(value)) < SECRET_LENGTH
+    ]
+    return problems

@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The releases that an instance has served with, in order. Private to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ...core import files
+from ...core.paths import Paths
+from . import pins, releases, swaps
+
+SCHEMA = 1
+
+KEPT = 50
+"""Entries that are kept: what is older tells nobody anything."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A release that has proved itself. `since` is ISO 8601 in UTC; what was not measured is None."""
+
+    release: int
+    since: str
+    load_seconds: float | None = None
+    tokens_per_second: float | None = None
+    """Of one request alone, by the deep probe of the update that brought it."""
+
+
+def read(paths: Paths, name: str) -> list[Served]:
+    """Oldest first; empty where nothing is known."""
+    try:
+        value = files.read_json(paths.history(name))
+        entries = value["served"] if value["schema"] == SCHEMA else []
+        return [Served(**entry) for entry in entries]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+
+
+def add(paths: Paths, name: str, entry: Served) -> bool:
+    """Note that a release serves from now on; the same one again only adds what was not known of it.
+
+    Returns whether anything changed. Raises OSError.
+    """
+    entries = read(paths, name)
+    if entries and entries[-1].release == entry.release:
+        last = entries.pop()
+        entry = Served(
+            entry.release,
+            last.since,
+            entry.load_seconds if entry.load_seconds is not None else last.load_seconds,
+            entry.tokens_per_second if entry.tokens_per_second is not None else last.tokens_per_second,
+        )
+    served: list[dict[str, Any]] = [asdict(item) for item in [*entries, entry][-KEPT:]]
+    return files.write_json(paths.history(name), {"schema": SCHEMA, "served": served})
+
+
+def previous(paths: Paths, name: str, running: int | None) -> int | None:
+    """The release that served before this one, and is still kept: what a rollback goes back to."""
+    kept = set(releases.numbers(paths, name))
+    for entry in reversed(read(paths, name)):
+        if entry.release != running and entry.release in kept:
+            return entry.release
+    return None
+
+
+def back_target(paths: Paths, name: str, active: int | None, desired: int | None) -> int | None:
+    """The release that a rollback leads to, the same one however often it is asked.
+
+    What a rollback has brought, or was about to, stays; a node that an update has not reached stays where it is.
+    """
+    swap = swaps.read(paths, name)
+    if swap:
+        return swap.target if swap.back else swap.origin
+    pin = pins.in_force(paths, name, desired)
+    if pin and pin.back:
+        return pin.release
+    if not pin and desired is not None and active != desired:
+        return active
+    return previous(paths, name, active)
+
+
+def superseded(paths: Paths, keep: int) -> list[tuple[str, int]]:
+    """The releases of all instances that nobody goes back to any more, by instance and number; none where `keep` is 0.
+
+    Of each instance stay: the active, the current and the desired one, those of a pin and of a swap, the last `keep`
+    that served, and the newest `keep`. Raises OSError, and ValueError where a desired state is damaged.
+    """
+    return [(name, number) for name in releases.names(paths) for number in _superseded(paths, name, keep)]
+
+
+def _superseded(paths: Paths, name: str, keep: int) -> list[int]:
+    kept = releases.numbers(paths, name)
+    if keep < 1:
+        return []
+    pin, swap = pins.read(paths, name), swaps.read(paths, name)
+    used = {releases.active_number(paths, name), releases.current_number(paths, name)}
+    used |= {releases.desired_number(paths, name)}
+    used |= {pin.release, pin.instead_of} if pin else set()
+    used |= {swap.origin, swap.target} if swap else set()
+    served = dict.fromkeys(entry.release for entry in reversed(read(paths, name)) if entry.release in kept)
+    used |= {*list(served)[:keep], *kept[-keep:]}
+    return [number for number in kept if number not in used]
+
+
+def last(paths: Paths, name: str, number: int) -> Served | None:
+    """What is known of a release from when it served last."""
+    return next((entry for entry in reversed(read(paths, name)) if entry.release == number), None)

@@ -1,0 +1,158 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The node's lock: one run at a time changes what serves. Private to the collection.
+
+A run that is cut off leaves its lock behind, and with it word of what it was at. The holder says each time until when
+it will be back; after that the lock is stale.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+
+from ...core import files
+from ...core.paths import Paths
+from .drains import format_time, parse_time
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Lock:
+    """Who holds the lock. Times are ISO 8601 in UTC."""
+
+    run_id: str
+    user: str
+    host: str
+    """The controller's."""
+    playbook: str
+    since: str
+    until: str
+    """When the holder will have come back, if it lives."""
+    process: str = ""
+    """Which process of the controller's it is, in the words of playbook_process; empty where that is not known."""
+
+    def stale(self, now: datetime) -> bool:
+        return parse_time(self.until) < now
+
+    def __str__(self) -> str:
+        return (
+            f"run {self.run_id} of {self.playbook} by {self.user} on {self.host}, since {self.since}, last sign of life"
+            f" valid until {self.until}"
+        )
+
+
+class Locked(Exception):
+    """Another run holds the lock; the message says what to do."""
+
+    def __init__(self, words: str, holder: Lock) -> None:
+        super().__init__(words)
+        self.holder = holder
+
+
+def read(paths: Paths) -> Lock | None:
+    """Who holds the lock, stale or not; None where it is free. Raises ValueError where the file is damaged, OSError."""
+    value = files.read_json(paths.lock)
+    if value is None:
+        return None
+    if not isinstance(value, dict) or value.pop("schema", None) != SCHEMA:
+        raise ValueError(f"{paths.lock} is no lock of schema {SCHEMA}: remove it once no playbook runs on this node")
+    try:
+        lock = Lock(**value)
+        parse_time(lock.until)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{paths.lock} is damaged ({error}): remove it once no playbook runs on this node") from error
+    return lock
+
+
+def held(paths: Paths, now: datetime) -> Lock | None:
+    """The lock if it is in force: recovery keeps away then. A damaged one is not, for it would be for ever."""
+    try:
+        lock = read(paths)
+    except (OSError, ValueError):
+        return None
+    return None if lock is None or lock.stale(now) else lock
+
+
+def refuse_while_held(paths: Paths, now: datetime) -> None:
+    """For a run that takes no lock. Raises Locked, ValueError where the file is damaged, OSError."""
+    found = read(paths)
+    if found and not found.stale(now):
+        raise Locked(f"this node is locked by {found}. {_patience(found)}.", found)
+
+
+def take(
+    paths: Paths, wanted: Lock, now: datetime, take_over: str = "", *, check: bool = False
+) -> tuple[bool, Lock | None]:
+    """Take the lock, or keep it; returns whether it changed hands, and the lock of a run that was cut off, if any.
+
+    A stale one is adopted by the same playbook; with its run's id as `take_over`, so is any. Raises Locked, ValueError
+    where the file is damaged, OSError.
+    """
+    with _guard(paths, check):
+        return _take(paths, wanted, now, take_over, check)
+
+
+def _take(paths: Paths, wanted: Lock, now: datetime, take_over: str, check: bool) -> tuple[bool, Lock | None]:
+    found = read(paths)
+    adopted = None
+    if found and found.run_id == wanted.run_id:
+        wanted = replace(wanted, since=found.since)
+    elif found:
+        if found.run_id != take_over and not (found.stale(now) and found.playbook == wanted.playbook):
+            raise Locked(_refusal(found, wanted, now), found)
+        adopted = found
+    if not check:
+        files.write_json(paths.lock, {"schema": SCHEMA, **asdict(wanted)})
+    return found is None or adopted is not None, adopted
+
+
+def _refusal(found: Lock, wanted: Lock, now: datetime) -> str:
+    if not found.stale(now):
+        advice = _patience(found)
+    else:
+        advice = (
+            f"It gave no sign of life since. Run {found.playbook} again, which goes on from where it stopped; or, if"
+            f" you know better, {wanted.playbook} with -e take_lock={found.run_id}"
+        )
+    return f"this node is locked by {found}. {advice}."
+
+
+def _patience(found: Lock) -> str:
+    return (
+        f"Wait for it. If it was killed: run {found.playbook} again, which goes on from where it stopped, with"
+        f" -e take_lock={found.run_id}"
+    )
+
+
+def release(paths: Paths, run_id: str, *, check: bool = False) -> bool:
+    """Give the lock back, if this run has it. Returns whether it had. Raises ValueError and OSError."""
+    with _guard(paths, check):
+        found = read(paths)
+        if found is None or found.run_id != run_id:
+            return False
+        if not check:
+            files.write(paths.lock, None)
+        return True
+
+
+@contextmanager
+def _guard(paths: Paths, check: bool) -> Iterator[None]:
+    """Nobody else looks between a look and what follows from it. Raises OSError."""
+    if check:
+        yield
+        return
+    paths.state.mkdir(parents=True, exist_ok=True)
+    with paths.lock_guard.open("w", encoding="ascii") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def until(now: datetime, seconds: float) -> str:
+    """The end of a holder's promise."""
+    return format_time(now + timedelta(seconds=seconds))

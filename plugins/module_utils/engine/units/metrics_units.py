@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The units that gather metrics. Private to the collection; pure."""
+
+from __future__ import annotations
+
+from ...core.paths import METRICS_TEMPLATE, METRICS_TIMERS, Paths
+
+INTERVALS = dict(zip(METRICS_TIMERS, (60, 300), strict=True))
+"""Seconds between two rounds of each timer."""
+
+TIMEOUT = 150
+"""Seconds for a round: three collectors that hang take two minutes."""
+
+_HEADER = "# Managed by the Ansible collection baremetal.inference."
+
+
+def render() -> dict[str, str]:
+    """The text of each unit, by name."""
+    return {
+        METRICS_TEMPLATE: f"""\
+{_HEADER}
+[Unit]
+Description=Metrics of the inference node (%i)
+# Without a node_exporter nobody reads them.
+ConditionPathIsDirectory={Paths().textfiles}
+
+[Service]
+Type=oneshot
+ExecStart={Paths().command} metrics --publish %i
+# One collector that fails is told by its metrics.
+SuccessExitStatus=1
+TimeoutStartSec={TIMEOUT}
+LogLevelMax=notice
+# Engines come first.
+Nice=15
+CPUWeight=10
+IOSchedulingClass=idle
+OOMScoreAdjust=500
+# nvidia-smi may have to make the nodes of its devices: those are not kept from it.
+ProtectSystem=strict
+ReadWritePaths=-{Paths().textfiles}
+ProtectHome=read-only
+PrivateTmp=yes
+ProtectClock=yes
+ProtectHostname=yes
+NoNewPrivileges=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+""",
+        **{name: _timer(name) for name in METRICS_TIMERS},
+    }
+
+
+def _timer(name: str) -> str:
+    seconds = INTERVALS[name]
+    return f"""\
+{_HEADER}
+[Unit]
+Description=Metrics of the inference node, every {seconds} s
+
+[Timer]
+OnActiveSec=5
+OnUnitInactiveSec={seconds}
+AccuracySec=5
+# Nodes that boot together do not ask together.
+RandomizedDelaySec=5
+
+[Install]
+WantedBy=timers.target
+"""

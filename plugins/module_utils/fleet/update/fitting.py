@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which plans stand against a run, before it begins. Private to the collection. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...engine.changes import START
+from .plan import Choice
+
+
+def misfits(plans: Sequence[Mapping[str, Any]], choice: Choice, *, swaps: bool) -> list[Mapping[str, Any]]:
+    """Of a node's plans, as the module engine_estimate makes them, those of what a run would start in vain.
+
+    A run either starts what does not run, or `swaps` what has another release. What is not known stops nobody.
+    """
+    return [
+        one
+        for one in plans
+        if one["ok"] is False and choice.takes(one["instance"], one["model"]) and _comes(one["change"], swaps)
+    ]
+
+
+def _comes(change: Mapping[str, Any], swaps: bool) -> bool:
+    """Whether a release comes that has not proven itself: one that has served here is known to fit."""
+    if change["served"]:
+        return False
+    if swaps:
+        return change["active"] is None or change["active"] != change["desired"]
+    return bool(change["action"] == START)

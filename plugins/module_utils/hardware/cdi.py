@@ -1,0 +1,284 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CDI specifications: what they offer to containers, and whether that is still true. Private to the collection.
+
+The form is that of the Container Device Interface (cncf-tags/container-device-interface, SPEC.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ..core import sysfs
+
+try:
+    import yaml
+except ImportError:  # Debian's python3-yaml, which a node need not have: reading says so.
+    HAS_YAML = False
+else:
+    HAS_YAML = True
+
+DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
+"""Where Docker and NVIDIA's runtime look by default; of a device in both, the later one counts.
+
+Source: DefaultSpecDirs in pkg/cdi of the specification's library, and moby's daemon/config.
+"""
+
+ENDINGS = (".json", ".yaml")
+"""Other files are passed over; .yml is one of them. Source: scanSpecDirs in pkg/cdi."""
+
+KIND = "nvidia.com/gpu"
+
+OWN = "/var/run/cdi/nvidia.yaml"
+"""What the toolkit's nvidia-cdi-refresh.service keeps. Source: its unit, since 1.18."""
+
+BY_HAND = re.compile(r"nvidia.*\.(?:json|yaml)")
+"""What NVIDIA's and others' instructions call a specification that `nvidia-ctk cdi generate` is to write."""
+
+LIBRARY = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.(\d+\.\d+(?:\.\d+)?)")
+"""Two libraries of the driver that every specification of a whole driver has, with its version in their names."""
+
+NAMES_SHOWN = 3
+"""Of a long list, this many are told."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A device node that a specification gives to containers. Numbers are None where the host's own are taken."""
+
+    path: str
+    major: int | None = None
+    minor: int | None = None
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One file, with what is found out of it."""
+
+    path: str
+    kind: str = ""
+    version: str = ""
+    devices: tuple[str, ...] = ()
+    driver_versions: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """Paths of the host that a container would get or run."""
+    nodes: tuple[Node, ...] = ()
+    error: str = ""
+    """Why it cannot be read; everything else is then empty."""
+
+    @property
+    def directory(self) -> str:
+        return str(PurePosixPath(self.path).parent)
+
+
+@dataclass(frozen=True)
+class Reality:
+    """What a specification is held against."""
+
+    driver_version: str | None = None
+    """Of the loaded kernel module; None where none is loaded."""
+    offered: frozenset[str] = field(default_factory=frozenset)
+    """The UUIDs of what containers can be given: GPUs, and in MIG mode their slices. Empty where that is not known."""
+    present: frozenset[str] = field(default_factory=frozenset)
+    """Those of everything that is there."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A specification, and what is wrong with it."""
+
+    spec: Spec
+    missing: tuple[str, ...] = ()
+    """Files and device nodes that do not exist."""
+    renumbered: tuple[str, ...] = ()
+    """Device nodes that have other numbers now."""
+    stale: str = ""
+    """Why it must go, empty where it may stay."""
+
+
+def parse(text: str, path: str) -> Spec:
+    """Read a specification. Whatever the text is, nothing is raised: Spec.error says what is wrong with it."""
+    try:
+        data = _load(text, path)
+    except (ValueError, RecursionError) as error:
+        return Spec(path, error=f"cannot be read: {' '.join(str(error).split())}")
+    if not isinstance(data, Mapping) or not isinstance(data.get("kind"), str):
+        return Spec(path, error="is no CDI specification: it has no kind")
+    devices = _mappings(data.get("devices"))
+    edits = [_mapping(part.get("containerEdits")) for part in (data, *devices)]
+    nodes = [_node(node) for edit in edits for node in _mappings(edit.get("deviceNodes"))]
+    mounts = [str(mount.get("hostPath") or "") for edit in edits for mount in _mappings(edit.get("mounts"))]
+    hooks = [str(hook.get("path") or "") for edit in edits for hook in _mappings(edit.get("hooks"))]
+    files = tuple(sorted({file for file in (*mounts, *hooks) if file.startswith("/")}))
+    versions = {match[1] for file in files if (match := LIBRARY.fullmatch(PurePosixPath(file).name))}
+    return Spec(
+        path=path,
+        kind=data["kind"],
+        version=str(data.get("cdiVersion") or ""),
+        devices=tuple(dict.fromkeys(str(device["name"]) for device in devices if "name" in device)),
+        driver_versions=tuple(sorted(versions)),
+        files=files,
+        nodes=tuple(dict.fromkeys(node for node in nodes if node.path.startswith("/"))),
+    )
+
+
+def _load(text: str, path: str) -> Any:
+    """The data in a file. Raises ValueError."""
+    if path.endswith(".json"):
+        return json.loads(text)
+    if not HAS_YAML:
+        raise ValueError("python3-yaml is not installed on the node: install it (apt-get install python3-yaml)")
+    try:
+        # Every scalar stays a text: a slice's name 1:0 is a number to YAML. The loader of libyaml, where it is there,
+        # is ten times as fast, and a specification has some thousand lines.
+        return yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def _node(node: Mapping[str, Any]) -> Node:
+    major, minor = (sysfs.integer(str(node.get(key))) for key in ("major", "minor"))
+    return Node(str(node.get("hostPath") or node.get("path") or ""), major, minor)
+
+
+def read(root: Path, directories: Sequence[str] = DIRECTORIES) -> list[Spec]:
+    """All specifications below a root, of whatever kind, in the order in which they are looked up. Raises nothing."""
+    found = []
+    for directory in directories:
+        try:
+            names = sorted(os.listdir(root / directory.lstrip("/")))
+        except OSError:
+            continue
+        for name in names:
+            if name.endswith(ENDINGS):
+                found.append(_read(root, f"{directory}/{name}"))
+    return found
+
+
+def _read(root: Path, path: str) -> Spec:
+    try:
+        text = (root / path.lstrip("/")).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return Spec(path, error=f"cannot be read: {error}")
+    return parse(text, path)
+
+
+def conflicts(specs: Iterable[Spec]) -> dict[str, list[str]]:
+    """Devices that two files of one directory both claim, with those files: such a device is no one's.
+
+    Between directories there is no conflict: the later one counts. Source: resolveConflict in pkg/cdi/cache.go.
+    """
+    claims: dict[tuple[str, str], list[str]] = {}
+    for spec in specs:
+        for device in spec.devices:
+            claims.setdefault((spec.directory, f"{spec.kind}={device}"), []).append(spec.path)
+    found: dict[str, list[str]] = {}
+    for (_directory, device), paths in claims.items():
+        if len(paths) > 1:
+            found.setdefault(device, []).extend(paths)
+    return found
+
+
+def devices(specs: Iterable[Spec]) -> list[str]:
+    """The devices that a container can ask for, by their qualified names."""
+    specs = list(specs)
+    refused = conflicts(specs)
+    names = dict.fromkeys(f"{spec.kind}={device}" for spec in specs for device in spec.devices)
+    return [name for name in names if name not in refused]
+
+
+def judge(root: Path, specs: Sequence[Spec], reality: Reality) -> list[Finding]:
+    """What is wrong with each of the specifications."""
+    clashes = {path for device, paths in conflicts(specs).items() if device.startswith(f"{KIND}=") for path in paths}
+    return [_judge(root, spec, reality, spec.path in clashes) for spec in specs]
+
+
+def _judge(root: Path, spec: Spec, reality: Reality, clashes: bool) -> Finding:
+    missing = [path for path in _paths(spec) if not (root / path.lstrip("/")).exists()]
+    renumbered = [node.path for node in spec.nodes if _renumbered(root, node)]
+    finding = Finding(spec, tuple(missing), tuple(renumbered))
+    if spec.kind != KIND or spec.path == OWN:
+        return finding
+    why = difference(finding, reality)
+    if clashes:
+        why = f"offers a device of the same name as another file in {spec.directory}, so that neither can be had"
+    elif not why and BY_HAND.fullmatch(PurePosixPath(spec.path).name):
+        why = f"is kept by nobody and would outlive its driver: nvidia-cdi-refresh keeps {OWN}"
+    return Finding(spec, finding.missing, finding.renumbered, why)
+
+
+def difference(finding: Finding, reality: Reality) -> str:
+    """How a specification differs from the machine, empty where it does not."""
+    versions = finding.spec.driver_versions
+    if reality.driver_version and versions and versions != (reality.driver_version,):
+        return f"is for the driver {', '.join(versions)}, and {reality.driver_version} is loaded"
+    if finding.missing:
+        return f"names what does not exist: {_some(finding.missing)}"
+    if finding.renumbered:
+        return f"names devices by numbers that they no longer have: {_some(finding.renumbered)}"
+    return ""
+
+
+def refresh_reason(findings: Sequence[Finding], reality: Reality) -> str:
+    """Why nvidia-cdi-refresh has to write its specification anew, empty where it need not."""
+    own = next((finding for finding in findings if finding.spec.path == OWN), None)
+    if own is None:
+        return f"{OWN} is not there"
+    if own.spec.error or own.spec.kind != KIND:
+        return f"{OWN} {own.spec.error or f'is of the kind {own.spec.kind}'}"
+    named = {device for device in own.spec.devices if device.startswith(("GPU-", "MIG-"))}
+    why = difference(own, reality)
+    if not why and reality.offered and named:
+        lacking, gone = sorted(reality.offered - named), sorted(named - reality.present)
+        why = f"lacks {_some(lacking)}" if lacking else f"offers what is gone: {_some(gone)}" if gone else ""
+    return f"{OWN} {why}" if why else ""
+
+
+def reality(driver_version: str | None, gpus: Iterable[Mapping[str, Any]]) -> Reality:
+    """The machine of a loaded driver and of the fact `gpus` of the module gpu_facts."""
+    offered: set[Any] = set()
+    present: set[Any] = set()
+    for gpu in gpus:
+        slices = [part.get("uuid") for part in gpu.get("mig_devices") or []]
+        present |= {gpu.get("uuid"), *slices}
+        if gpu.get("reported"):
+            offered |= set(slices) if gpu.get("mig_mode") == "enabled" else {gpu.get("uuid")}
+    return Reality(driver_version, frozenset(offered - {None}), frozenset(present - {None}))
+
+
+def _paths(spec: Spec) -> Iterator[str]:
+    yield from spec.files
+    yield from (node.path for node in spec.nodes)
+
+
+def _renumbered(root: Path, node: Node) -> bool:
+    """Whether a device node has other numbers than the specification says; those of nvidia-uvm change between boots."""
+    if node.major is None or node.minor is None:
+        return False
+    try:
+        found = (root / node.path.lstrip("/")).stat()
+    except OSError:
+        return False
+    is_device = stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode)
+    return is_device and (os.major(found.st_rdev), os.minor(found.st_rdev)) != (node.major, node.minor)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which running containers have GPUs, and whether they can still open them. Private to the collection.
+
+systemd applies the device rules of a container's cgroup anew at each `systemctl daemon-reload`. Of the devices that a
+hook added behind runc's back, as `--gpus` does it, it knows nothing: the container keeps its device nodes and may not
+open them any more (NVIDIA/nvidia-container-toolkit issue 48). Those asked for by CDI are known to it, and stay.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..core.commands import Outcome
+from . import cdi
+
+Run = Callable[[list[str]], Outcome]
+"""Runs a command within the time limit."""
+
+CDI, RUNTIME, GPUS, DEVICES = "cdi", "runtime", "gpus", "devices"
+"""How a container asked: by CDI name, of NVIDIA's runtime, by `--gpus`, or by naming device nodes."""
+
+NO_GPUS = ("", "none", "void")
+"""Values of NVIDIA_VISIBLE_DEVICES that ask for none. Source: the toolkit's documentation of that variable."""
+
+NODE = re.compile(r"nvidia(?:[0-9]+|ctl|-uvm)")
+"""The device nodes without which CUDA does not work."""
+
+TRY = 'for node; do words=$( (: <"$node") 2>&1 ) && echo "+ $node" || echo "- $node ${words##*: }"; done'
+"""Opens each node, and says how that went. Only a process in the container's cgroup meets its device rules; the driver
+is not asked anything, so that this ends at once on a GPU that hangs."""
+
+
+@dataclass
+class Container:
+    """A running container that asked for GPUs."""
+
+    id: str
+    name: str
+    request: str
+    pid: int = 0
+    nodes: list[str] = field(default_factory=list)
+    """The device nodes that it has."""
+    lost: dict[str, str] = field(default_factory=dict)
+    """Those that it cannot open, with the reason."""
+    error: str = ""
+    """Why it could not be tried."""
+
+
+@dataclass
+class Found:
+    """All such containers, or why nobody could tell."""
+
+    containers: list[Container] = field(default_factory=list)
+    error: str = ""
+
+
+def look(run: Run, root: Path = Path("/"), docker: str = "docker") -> Found:
+    """Try the GPUs of all running containers. Raises nothing: what did not work is part of the result."""
+    listed = run([docker, "ps", "--quiet", "--no-trunc"])
+    if listed.code != 0:
+        return Found(error=_words(listed))
+    ids = re.findall(r"^[0-9a-f]{64}$", listed.stdout, re.MULTILINE)
+    if not ids:
+        return Found()
+    # It fails where a container has ended since, and tells of the others all the same.
+    inspected = run([docker, "inspect", "--type", "container", *ids])
+    try:
+        containers = parse(json.loads(inspected.stdout))
+    except ValueError:
+        return Found(error=_words(inspected))
+    for container in containers:
+        _try(container, run, root, docker)
+    return Found(containers)
+
+
+def parse(inspected: Any) -> list[Container]:
+    """The containers that asked for GPUs, of what `docker inspect` prints."""
+    found = []
+    for entry in inspected if isinstance(inspected, list) else []:
+        request = _request(_mapping(entry))
+        if request:
+            pid = _mapping(entry.get("State")).get("Pid")
+            name = str(entry.get("Name") or "").removeprefix("/")
+            found.append(Container(str(entry.get("Id") or ""), name, request, pid if isinstance(pid, int) else 0))
+    return found
+
+
+def _request(container: Mapping[str, Any]) -> str:
+    """How a container asked for GPUs, empty where it did not."""
+    host = _mapping(container.get("HostConfig"))
+    requests = [_mapping(request) for request in host.get("DeviceRequests") or []]
+    if any(str(name).startswith(f"{cdi.KIND}=") for request in requests for name in request.get("DeviceIDs") or []):
+        return CDI
+    if any("gpu" in (names or []) for request in requests for names in request.get("Capabilities") or []):
+        return GPUS
+    environment = dict(str(line).partition("=")[::2] for line in _mapping(container.get("Config")).get("Env") or [])
+    if host.get("Runtime") == "nvidia" and environment.get("NVIDIA_VISIBLE_DEVICES", "") not in NO_GPUS:
+        return RUNTIME
+    devices = [_mapping(device).get("PathOnHost") for device in host.get("Devices") or []]
+    return DEVICES if any(str(path).startswith("/dev/nvidia") for path in devices) else ""
+
+
+def _try(container: Container, run: Run, root: Path, docker: str) -> None:
+    container.nodes = device_nodes(root, container.pid)
+    if not container.nodes:
+        container.error = "it has no device node of an NVIDIA GPU"
+        return
+    tried = run([docker, "exec", container.id, "sh", "-c", TRY, "sh", *container.nodes])
+    answers = dict(_answers(tried.stdout))
+    container.lost = {node: reason for node, reason in answers.items() if reason and node in container.nodes}
+    if set(container.nodes) - set(answers):
+        container.error = f"it could not be tried: {_words(tried)}"
+
+
+def device_nodes(root: Path, pid: int) -> list[str]:
+    """The NVIDIA devices in the /dev that a process sees, without asking the container."""
+    try:
+        names = os.listdir(root / f"proc/{pid}/root/dev")
+    except OSError:
+        return []
+    return sorted(f"/dev/{name}" for name in names if NODE.fullmatch(name))
+
+
+def _answers(output: str) -> list[tuple[str, str]]:
+    """Each node that was tried, with the reason why it could not be opened, empty where it could."""
+    found = re.findall(r"^([+-]) (/dev/\S+) ?(.*)$", output, re.MULTILINE)
+    return [(node, (words or "cannot be opened") if sign == "-" else "") for sign, node, words in found]
+
+
+def _words(outcome: Outcome) -> str:
+    text = outcome.message or outcome.stderr.strip() or outcome.stdout.strip()
+    return text or f"exit code {outcome.code} without a word"
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,304 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Chooses branch and flavour of a driver, or says why what was asked for cannot be. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.problems import Problem, nearest
+from ..gpu.driver import OPEN, PROPRIETARY
+from . import runfile
+from .compatibility import IMPOSSIBLE, REQUIRED, Architecture, Compatibility, DebianDriver
+from .kernels import is_real_time
+from .packages import DEBIAN, NVIDIA, RUNFILE
+
+AUTO = "auto"
+
+SOURCES = (DEBIAN, NVIDIA, RUNFILE)
+FLAVORS = (AUTO, OPEN, PROPRIETARY)
+
+VERSION = re.compile(r"(?P<branch>\d{3})(?P<exact>\.\d+(?:\.\d+)?)?(?P<revision>-[A-Za-z0-9.+~]+)?")
+"""A branch, 580; a version, 580.105.08; or that of a package, 580.105.08-1."""
+
+CUDA = re.compile(r"\d{1,2}(?:\.\d+)?")
+
+LONG_TERM = "long-term support"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the operator asked for."""
+
+    source: str
+    version: str = ""
+    """A branch or a version; empty for what Debian has."""
+    flavor: str = AUTO
+    desktop: bool = False
+    """Also install what drives a display."""
+    peermem: bool = False
+    """Load nvidia-peermem, which GPUDirect RDMA needs where the NICs' driver is DOCA's."""
+    cuda: str = ""
+    """The CUDA version of what shall run, as 12.9; empty where unknown."""
+    sign: bool = False
+    """Sign the modules although Secure Boot is off."""
+    runfile: str = ""
+    """Where NVIDIA's installer lies: controller:/PATH, a path on the node, or an https URL."""
+    checksum: str = ""
+    """Of that file, as sha256:…"""
+
+
+@dataclass(frozen=True)
+class Node:
+    """What is known of the node."""
+
+    debian: int | None
+    """The major version, 12 or 13; None on another system."""
+    gpus: Sequence[Mapping[str, Any]] = ()
+    """As `gpu_facts` has them: `pci_bus_id`, `name`, `architecture`."""
+    nvswitch: bool = False
+    packages: Mapping[str, str] = field(default_factory=dict)
+    """The version of every installed package of the driver and of kernels, by name."""
+    kernels: Sequence[str] = ()
+    """The releases of the kernels that could be booted."""
+    secure_boot: bool | None = None
+    runfile: runfile.Installed | None = None
+    """The driver that NVIDIA's installer put there; None where there is none."""
+    month: str = ""
+    """Now, as 2026-11, to judge ends of life by; empty to judge none."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An architecture among the node's GPUs, and one of them to name in messages."""
+
+    architecture: Architecture
+    gpu: str
+
+    def __str__(self) -> str:
+        return self.gpu
+
+    def fits(self, branch: int) -> bool:
+        return (self.architecture.first_branch or branch) <= branch <= (self.architecture.last_branch or branch)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A driver that fits."""
+
+    branch: int
+    flavor: str
+    reason: str
+    """Why this flavour."""
+    series: str
+    """Part of the names of Debian's packages; empty for the main driver, and for other sources."""
+    blackwell: bool
+    """Whether there are GPUs of NVLink 5, whose fabric has a subnet manager."""
+
+
+class Chooser:
+    """One choice, with all that stands against it and all that is doubtful."""
+
+    def __init__(self, wish: Wish, node: Node, known: Compatibility) -> None:
+        self.wish = wish
+        self.node = node
+        self.known = known
+        self.problems: list[Problem] = []
+        self.warnings: list[str] = []
+
+    def choose(self) -> Choice | None:
+        """The driver; None where there are problems."""
+        self.check_words()
+        self.check_runfile()
+        self.check_kernels()
+        found = self.architectures()
+        if self.wish.source not in SOURCES:
+            return None
+        self.check_nvswitch()
+        branch, driver = self.branch(found)
+        if branch is None:
+            return None
+        self.check_generations(branch, found)
+        self.check_lifetime(branch)
+        flavor, reason = self.flavor(branch, driver, found)
+        if self.problems:
+            return None
+        blackwell = any(one.architecture.open_module == REQUIRED for one in found)
+        return Choice(branch, flavor, reason, driver.series if driver else "", blackwell)
+
+    def refuse(self, variable: str, message: str) -> None:
+        self.problems.append(Problem(f"nvidia_driver_{variable}", message))
+
+    def check_words(self) -> None:
+        if self.wish.source not in SOURCES:
+            self.refuse("source", f"{self.wish.source!r} is no source; {nearest(self.wish.source, SOURCES)}")
+        if self.wish.flavor not in FLAVORS:
+            self.refuse("flavor", f"{self.wish.flavor!r} is no flavour; {nearest(self.wish.flavor, FLAVORS)}")
+        if self.wish.cuda and not CUDA.fullmatch(self.wish.cuda):
+            self.refuse("cuda", f"{self.wish.cuda!r} is no version of CUDA: write it as 12.9")
+
+    def check_runfile(self) -> None:
+        """Whether it is said which installer, and whether its name says the same."""
+        if self.wish.source != RUNFILE:
+            return
+        origin = runfile.origin(self.wish.runfile)
+        if origin is None:
+            message = f"{self.wish.runfile!r} leads nowhere" if self.wish.runfile else "is required"
+            self.refuse("runfile", f"{message}: write controller:/PATH, a path on the node, or an https URL")
+        if not runfile.CHECKSUM.fullmatch(self.wish.checksum):
+            wrong = f"{self.wish.checksum!r} is no checksum" if self.wish.checksum else "is required"
+            self.refuse("runfile_checksum", f"{wrong}: write sha256: and what sha256sum prints of the file")
+        match = VERSION.fullmatch(self.wish.version)
+        if match and not runfile.EXACT.fullmatch(self.wish.version):
+            message = "is not exact: an installer has one version, such as 580.105.08"
+            self.refuse("version", f"{self.wish.version!r} {message}")
+        named = runfile.of_name(origin.name).version if origin else None
+        if match and named and named != self.wish.version:
+            self.refuse(
+                "runfile", f"{origin.name if origin else ''} has {named}, nvidia_driver_version is {self.wish.version}"
+            )
+
+    def check_kernels(self) -> None:
+        for release in filter(is_real_time, self.node.kernels):
+            message = "is a real-time kernel, for which NVIDIA's driver is not built: remove its package linux-image"
+            self.problems.append(Problem(f"kernel {release}", message))
+
+    def architectures(self) -> list[Found]:
+        """The known architectures among the node's GPUs."""
+        found: dict[str, Found] = {}
+        for gpu in self.node.gpus:
+            name = str(gpu.get("architecture"))
+            where = f"GPU {gpu.get('pci_bus_id') or '?'} ({gpu.get('name') or 'of unknown name'})"
+            if name in self.known.architectures:
+                found.setdefault(name, Found(self.known.architectures[name], f"{where}, {name}"))
+            elif self.wish.flavor == AUTO:
+                self.refuse("flavor", f"the architecture of {where} is not known: set open or proprietary for it")
+            else:
+                self.warnings.append(f"the architecture of {where} is not known, so nothing could be checked for it")
+        return list(found.values())
+
+    def branch(self, found: list[Found]) -> tuple[int | None, DebianDriver | None]:
+        """The branch that is meant, and Debian's driver of it; a refusal where there is none."""
+        match = VERSION.fullmatch(self.wish.version)
+        if self.wish.version and not match:
+            message = "is no version: write a branch, such as 580, or a version, such as 580.105.08"
+            self.refuse("version", f"{self.wish.version!r} {message}")
+            return None, None
+        branch = int(match["branch"]) if match else None
+        if self.wish.source == DEBIAN:
+            return self.debian_branch(branch, found)
+        first = self.known.rules.compute_packages_from
+        if branch is None:
+            exact = self.wish.source == RUNFILE or self.node.nvswitch
+            example = "an exact one, such as 580.105.08" if exact else "one, such as 580"
+            self.refuse("version", f"the source {self.wish.source} has many: set {example}")
+        elif self.wish.source == NVIDIA and branch < first:
+            message = f"NVIDIA's repository has packages for computing alone from branch {first} on, this is {branch}"
+            self.refuse("version", f"{message}: set 580, which supports every GPU since Maxwell")
+        return branch, None
+
+    def debian_branch(self, branch: int | None, found: list[Found]) -> tuple[int | None, DebianDriver | None]:
+        drivers = self.known.debian_drivers(self.node.debian) if self.node.debian else []
+        if not drivers:
+            releases = sorted({driver.release for driver in self.known.debian})
+            message = f"the driver of this system is not known, only that of Debian {', '.join(map(str, releases))}"
+            self.refuse("source", f"{message}: set nvidia")
+            return branch, None
+        chosen = next((driver for driver in drivers if branch in (None, driver.branch)), None)
+        if chosen is None:
+            has = " and ".join(str(driver.branch) for driver in drivers)
+            main = drivers[0].branch
+            other = f", or leave it empty for {main}" if all(one.fits(main) for one in found) else ""
+            message = f"Debian {self.node.debian} has no branch {branch}, only {has}"
+            self.refuse("version", f"{message}: set nvidia_driver_source to nvidia{other}")
+            return branch, None
+        return chosen.branch, chosen
+
+    def way_to(self, branch: int) -> str:
+        """What to set for a branch."""
+        if self.wish.source == RUNFILE:
+            return f"take an installer of branch {branch}"
+        in_debian = self.node.debian and branch in (one.branch for one in self.known.debian_drivers(self.node.debian))
+        source = NVIDIA if branch >= self.known.rules.compute_packages_from else DEBIAN if in_debian else None
+        if source is None:
+            return "no source has that for this Debian: take that GPU out of the node"
+        change = "" if source == self.wish.source else f"nvidia_driver_source to {source} and nvidia_driver_version to "
+        return f"set {change}{branch}"
+
+    def check_generations(self, branch: int, found: list[Found]) -> None:
+        recommended = max(one.branch for one in self.known.branches.values() if one.kind == LONG_TERM)
+        for one in found:
+            first, last = one.architecture.first_branch, one.architecture.last_branch
+            if first and branch < first:
+                message = f"{one} needs a driver of branch {first} at least, this is {branch}"
+                self.refuse("version", f"{message}: {self.way_to(max(first, recommended))}")
+            if last and branch > last:
+                message = f"{one} is supported up to branch {last}, this is {branch}"
+                self.refuse("version", f"{message}: {self.way_to(last)}")
+
+    def check_lifetime(self, branch: int) -> None:
+        """Whether the branch still gets updates, and runs the CUDA that is asked for."""
+        known = self.known.branches.get(branch)
+        if known is None:
+            self.warnings.append(
+                f"branch {branch} is not known here: its CUDA version and its end of life are not checked"
+            )
+            return
+        if known.end_of_life and known.end_of_life < self.node.month:
+            self.warnings.append(f"branch {branch} has had no updates from NVIDIA since {known.end_of_life}")
+        if CUDA.fullmatch(self.wish.cuda) and _major(self.wish.cuda) > _major(known.cuda):
+            enough = [one.branch for one in self.known.branches.values() if _major(one.cuda) >= _major(self.wish.cuda)]
+            way = self.way_to(min(enough)) if enough else "no branch that is known here does better"
+            message = f"what is built with CUDA {self.wish.cuda} does not run on branch {branch}, whose CUDA is"
+            self.refuse("version", f"{message} {known.cuda}: {way}")
+
+    def check_nvswitch(self) -> None:
+        if not self.node.nvswitch:
+            return
+        if self.wish.source != NVIDIA:
+            has = "Debian has no" if self.wish.source == DEBIAN else "the installer brings no"
+            message = f"the node has NVSwitches, and {has} fabric manager, without which CUDA gives error 802"
+            self.refuse("source", f"{message}: set nvidia, and an exact nvidia_driver_version")
+        elif self.wish.version and "." not in self.wish.version:
+            message = "the node has NVSwitches, and its fabric manager must have the very version of the driver"
+            self.refuse("version", f"{message}: set an exact one, such as 580.105.08, instead of {self.wish.version!r}")
+
+    def flavor(self, branch: int, driver: DebianDriver | None, found: list[Found]) -> tuple[str, str]:
+        """The flavour of the kernel module, and why; a refusal where GPUs, branch or source have no such one."""
+        rules = self.known.rules
+        no_open = [one for one in found if one.architecture.open_module == IMPOSSIBLE]
+        only_open = [one for one in found if one.architecture.open_module == REQUIRED]
+        if no_open and only_open:
+            message = f"{no_open[0]} has no open kernel module, {only_open[0]} no other one: no driver runs both"
+            self.refuse("flavor", f"{message}. Take one of them out of the node")
+            return self.wish.flavor, ""
+        if no_open:
+            chosen, reason, forced = PROPRIETARY, f"{no_open[0]} has no open kernel module", True
+        elif only_open:
+            chosen, reason, forced = OPEN, f"{only_open[0]} has no other kernel module than the open one", True
+        elif branch >= rules.open_only_from:
+            chosen, reason, forced = OPEN, f"there is no other one from branch {rules.open_only_from} on", True
+        elif branch >= rules.open_by_default_from:
+            chosen, reason, forced = OPEN, f"NVIDIA's default from branch {rules.open_by_default_from} on", False
+        else:
+            chosen, reason, forced = PROPRIETARY, f"NVIDIA's default before branch {rules.open_by_default_from}", False
+        if self.wish.flavor in (OPEN, PROPRIETARY) and self.wish.flavor != chosen:
+            if forced:
+                self.refuse("flavor", f"{self.wish.flavor} cannot work: {reason}. Set auto or {chosen}")
+            chosen, reason = self.wish.flavor, "nvidia_driver_flavor asks for it"
+        if driver and chosen not in driver.flavors:
+            has = " and ".join(driver.flavors)
+            message = (
+                f"{chosen} ({reason}) is not to be had: Debian {driver.release} has branch {driver.branch} as {has}"
+            )
+            self.refuse("flavor", f"{message} only. Set nvidia_driver_source to nvidia")
+        return chosen, reason
+
+
+def _major(version: str) -> int:
+    """The major version of CUDA."""
+    return int(version.partition(".")[0])

@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether CUDA works: asked of the driver itself, for nvidia-smi may be fine where CUDA is not. Private to the
+collection."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...core.commands import Outcome, run
+
+LIBRARY = "libcuda.so.1"
+
+SCRIPT = """\
+import ctypes, json, sys
+try:
+    cuda = ctypes.CDLL(sys.argv[1])
+    code = cuda.cuInit(0)
+    text, version, count = ctypes.c_char_p(), ctypes.c_int(), ctypes.c_int()
+    cuda.cuGetErrorName(code, ctypes.byref(text))
+    cuda.cuDriverGetVersion(ctypes.byref(version))
+    if code == 0:
+        code = cuda.cuDeviceGetCount(ctypes.byref(count))
+        cuda.cuGetErrorName(code, ctypes.byref(text))
+    answer = {
+        "code": code,
+        "name": text.value.decode() if text.value else None,
+        "devices": count.value if code == 0 else None,
+        "cuda": version.value or None,
+    }
+except (OSError, AttributeError) as error:
+    answer = {"error": str(error)}
+print(json.dumps(answer))
+"""
+"""Runs in a process of its own: cuInit may hang in the kernel, or end the process that calls it.
+
+Source: CUDA driver API, chapters Initialization, Version Management, Device Management, Error Handling.
+"""
+
+ADVICE = {
+    2: "the GPUs have no memory left: see nvidia-smi for who has it",
+    46: "a GPU is in exclusive mode and taken, or does not answer: see nvidia-smi -q -d COMPUTE",
+    100: "the driver sees no GPU, or CUDA_VISIBLE_DEVICES hides them: compare with lspci -d 10de:",
+    101: "a GPU is not one that CUDA can use, such as one in MIG mode without slices: see nvidia-smi -L",
+    802: "the NVLink fabric is not up: see systemctl status nvidia-fabricmanager, whose version must be the driver's",
+    803: "libraries and loaded kernel module are of different versions: reboot, or reload the module",
+    804: "the libraries are newer than the loaded kernel module, and the GPUs are not ones that allow it",
+    999: "nvidia-uvm is not loaded, or /dev/nvidia-uvm is not there: run nvidia-modprobe -c 0 -u, and see dmesg",
+}
+"""What to do, by code. Source: enum CUresult of cuda.h for the meaning."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What CUDA said. Unknown fields are None."""
+
+    ok: bool
+    code: int | None = None
+    """CUresult of cuInit, or of cuDeviceGetCount where that failed; 0 is success."""
+    name: str | None = None
+    """CUDA_SUCCESS, CUDA_ERROR_NO_DEVICE, …"""
+    devices: int | None = None
+    """How many GPUs, or MIG slices, CUDA can use."""
+    cuda_version: str | None = None
+    """The highest version of CUDA that the driver supports, as 13.0."""
+    message: str = ""
+    """What is wrong, and what to do; empty where nothing is."""
+
+
+def check(library: str, timeout: float, runner: Callable[..., Outcome] = run) -> Check:
+    """Initialise CUDA in a child process that gets `timeout` seconds. Raises nothing."""
+    # -I: what is imported depends on neither the caller's PYTHON variables nor the working directory.
+    outcome = runner([sys.executable, "-I", "-c", SCRIPT, library], timeout)
+    if outcome.failure:
+        return Check(False, message=f"CUDA did not answer: {outcome.message}. See dmesg for Xid and NVRM lines")
+    try:
+        answer = json.loads(outcome.stdout)
+    except ValueError:
+        said = outcome.stderr.strip().splitlines()
+        end = f"signal {-outcome.code}" if outcome.code and outcome.code < 0 else f"exit status {outcome.code}"
+        return Check(
+            False, message=f"CUDA ended the process that called it, with {end}{f': {said[-1]}' if said else ''}"
+        )
+    if "error" in answer:
+        return Check(False, message=f"{answer['error']}: install the driver's libraries (libcuda1)")
+    return _read(answer["code"], answer["name"], answer["devices"], answer["cuda"])
+
+
+def _read(code: int, name: str | None, devices: int | None, cuda: int | None) -> Check:
+    # 12020 is 12.2. Source: cuDriverGetVersion.
+    version = f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None
+    if code == 0:
+        return Check(True, code, name, devices, version)
+    advice = ADVICE.get(code, "see dmesg for Xid and NVRM lines")
+    return Check(False, code, name, None, version, f"CUDA says {name or 'error'} ({code}): {advice}")

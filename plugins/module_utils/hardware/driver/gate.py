@@ -1,0 +1,89 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether every kernel that could run next has the driver's module. Private to the collection.
+
+A kernel upgrade whose module could not be built is found out at the next boot, by an engine without GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...core.problems import Problem
+from .dkms import Module
+from .kernels import HEADERS, Kernel, is_real_time
+
+TREE = Path("/var/lib/dkms")
+
+READY = ("installed", "installed-weak")
+"""Built and put into the kernel's directory; weak: a module that was built for a compatible kernel."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The driver that the kernels shall have; empty fields take any."""
+
+    version: str = ""
+    """Without the revision of a package: 580.105.08."""
+    flavor: str = ""
+    """open or proprietary. NVIDIA's own packages build both under one name, so that theirs passes for either."""
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.flavor, "driver", self.version)))
+
+    def among(self, modules: Iterable[Module]) -> list[Module]:
+        """The driver's modules that are of this version and flavour."""
+        return [
+            module
+            for module in modules
+            if module.is_nvidia_driver
+            and self.version in ("", module.version)
+            and (not self.flavor or module.is_open in (None, self.flavor == "open"))
+        ]
+
+
+def problems(kernels: Sequence[Kernel], modules: Sequence[Module], wanted: Wanted) -> list[Problem]:
+    """What keeps the kernels from having the driver, at most one problem for each; empty where the gate is open."""
+    if not kernels:
+        message = "there is no vmlinuz-*: this machine boots from elsewhere. Name its kernels with the option kernels"
+        return [Problem("/boot", message)]
+    candidates = wanted.among(modules)
+    if candidates:
+        return [problem for problem in (_problem(kernel, candidates) for kernel in kernels) if problem]
+    others = dict.fromkeys(f"{module.name}/{module.version}" for module in modules if module.is_nvidia_driver)
+    known = f"it knows {', '.join(others)}" if others else "it knows no module nvidia"
+    return [Problem("DKMS", f"has no {wanted} to build ({known}): install the driver's -dkms package")]
+
+
+def ready(kernel: Kernel, candidates: Iterable[Module]) -> Module | None:
+    """The module that a kernel has of the driver; None where there is none to trust."""
+    return next((one for one in candidates if _is_installed(one, kernel) and one.doubt is None), None)
+
+
+def _is_installed(module: Module, kernel: Kernel) -> bool:
+    return module.kernel == kernel.release and module.state in READY
+
+
+def _problem(kernel: Kernel, candidates: list[Module]) -> Problem | None:
+    if ready(kernel, candidates):
+        return None
+    # The one that comes nearest: tried for this kernel, or at least with a source to try.
+    module = min(candidates, key=lambda one: (one.kernel != kernel.release, one.state == "broken"))
+    name = f"{module.name}/{module.version}"
+    build = f"dkms install {name} -k {kernel.release}"
+    log = TREE / module.name / module.version / "build/make.log"
+    if is_real_time(kernel.release):
+        message = "is a real-time kernel, for which the driver is not built: remove its package linux-image"
+    elif module.state == "broken":
+        message = f"the source of {name} is gone: reinstall the driver's -dkms package, then run {build}"
+    elif _is_installed(module, kernel):
+        message = f"{name} is installed, but DKMS warns: {module.doubt}. Run {build} --force"
+    elif not kernel.headers:
+        message = f"has no headers to build {name} with: run apt-get install {HEADERS}{kernel.release}, then {build}"
+    else:
+        state = "built, but not installed" if module.kernel == kernel.release else "not built"
+        message = f"{name} is {state}: run {build}. Where that fails, {log} says why"
+    return Problem(f"kernel {kernel.release}", message)

@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs NVIDIA's installer, and takes away what it has put on a machine. Private to the collection."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ...core.commands import Outcome
+from . import gate, loaded, runfile
+from .facts import Reader
+
+HELP_SECONDS = 60
+"""For the installer's list of options, which it prints without unpacking itself."""
+
+PERSISTENCED = "nvidia-persistenced.service"
+
+CHUNK = 1 << 20
+
+
+class InstallerError(Exception):
+    """NVIDIA's installer cannot be used, or failed; the text is for the operator."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a file is."""
+
+    sha256: str
+    version: str | None
+    machine: str | None
+    size: int
+    """Bytes."""
+
+
+def check(path: Path) -> Checked:
+    """Look at a file of the installer, all of it. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        header = stream.read(runfile.HEADER_BYTES)
+        digest.update(header)
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+        size = stream.tell()
+    told = runfile.of_header(header)
+    return Checked(digest.hexdigest(), told.version, told.machine, size)
+
+
+def problems(path: Path, found: Checked, checksum: str, version: str, machine: str = "") -> list[str]:
+    """What is wrong with a file, as against what was asked for; empty strings take anything."""
+    wrong = []
+    if checksum and checksum.lower() != f"sha256:{found.sha256}":
+        wrong.append(
+            f"{path} is not the file that was asked for: its checksum is sha256:{found.sha256}, not {checksum}"
+        )
+    if version and found.version not in (None, version):
+        wrong.append(f"{path} installs the driver {found.version}, not {version}")
+    if machine and found.machine not in (None, machine):
+        wrong.append(f"{path} is for {found.machine}, and this machine is {machine}")
+    return wrong
+
+
+@dataclass
+class Installer:
+    """The machine that the installer works on. Each of its programs gets `time_limit` seconds."""
+
+    reader: Reader
+    time_limit: float
+    started: float = field(default_factory=time.time)
+    """When this run began; an older log is of another one."""
+
+    def installed(self, running: str) -> runfile.Installed | None:
+        """What it has put there; None for nothing. `running` is the release of the running kernel."""
+        modules = self.reader.dkms_modules()
+        build = loaded.modinfo(self.reader.ask("modinfo", "-k", running, runfile.DKMS_NAME))
+        return self.reader.runfile_driver(modules, build)
+
+    def uninstall(self) -> None:
+        """Take away the driver, with all that DKMS has of it. Raises InstallerError."""
+        before = self.reader.runfile_driver(self.reader.dkms_modules(), None)
+        program = next((path for name in runfile.UNINSTALLERS if (path := self.reader.root / name).exists()), None)
+        if program is None:
+            return
+        # It holds the module; where it does not run, there is nothing to stop. What else does was asked before.
+        self.run(["systemctl", "stop", PERSISTENCED])
+        outcome = self.run([str(program), "--silent"])
+        if outcome.code != 0 or program.exists():
+            raise InstallerError(self.failure(f"{program} --silent did not take the driver away", outcome))
+        for module in {(one.name, one.version) for one in self.reader.dkms_modules()}:
+            if before and module == (runfile.DKMS_NAME, before.version):
+                outcome = self.run(["dkms", "remove", "/".join(module), "--all"])
+                if outcome.code != 0:
+                    raise InstallerError(self.failure(f"DKMS keeps the driver {before.version}", outcome))
+
+    def install(self, path: Path, arguments: Sequence[str], options: Sequence[str]) -> None:
+        """Run the installer, with those of the options that it knows. Raises InstallerError.
+
+        It unpacks itself beside its file, where there is room and nobody else may write.
+        """
+        told = self.reader.run(["sh", str(path), "--advanced-options"], HELP_SECONDS)
+        known = runfile.known_options(options, told.stdout)
+        outcome = self.run(["env", f"TMPDIR={path.parent}", "sh", str(path), *arguments, *known])
+        if outcome.code != 0:
+            raise InstallerError(self.failure(f"NVIDIA's installer {path.name} failed", outcome))
+
+    def build(self, version: str, kernels: Sequence[str] = ()) -> list[str]:
+        """Build the module for the kernels that have none: the installer does for the running one alone.
+
+        Returns the kernels that it was built for, and leaves those where that fails to the gate, which names them all.
+        """
+        modules = [one for one in self.reader.dkms_modules() if (one.name, one.version) == (runfile.DKMS_NAME, version)]
+        waiting = [
+            kernel.release
+            for kernel in self.reader.installed_kernels(kernels)
+            if kernel.headers and not gate.ready(kernel, modules)
+        ]
+        name = f"{runfile.DKMS_NAME}/{version}"
+        return [one for one in waiting if self.run(["dkms", "install", name, "-k", one]).code == 0]
+
+    def run(self, command: Sequence[str]) -> Outcome:
+        return self.reader.run(command, self.time_limit)
+
+    def failure(self, sentence: str, outcome: Outcome) -> str:
+        """A sentence about a failure, with what the installer's log and its last words say of it."""
+        words = outcome.message or f"exit status {outcome.code}"
+        said = "\n".join(f"{outcome.stdout}\n{outcome.stderr}".strip().splitlines()[-runfile.QUOTED_LINES :])
+        logs = [f"/{name} says:\n{text}" for name in runfile.LOGS if (text := runfile.complaint(self.log(name)))]
+        return "\n".join(filter(None, [f"{sentence} ({words}).", *(logs or [said])]))
+
+    def log(self, name: str) -> str:
+        """A log of this run; nothing where there is none."""
+        path = self.reader.root / name
+        # A file system may round its times down.
+        fresh = path.exists() and path.stat().st_mtime >= self.started - 1
+        return path.read_text(encoding="utf-8", errors="replace") if fresh else ""

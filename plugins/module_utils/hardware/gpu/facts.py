@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Joins what the bus, the driver, the tool and the kernel's log tell of a node's GPUs. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+from ...core.commands import Outcome
+from .. import kernel_log, pci
+from . import driver, nvlink, products, report, topology, xid
+from .errors import Failure, classify
+from .models import Gpu, Pcie
+
+Run = Callable[[list[str]], Outcome]
+"""Runs a command within the time limit."""
+
+NVIDIA_SMI, NVLINK, TOPOLOGY, XIDS = "nvidia_smi", "nvlink", "topology", "xids"
+PARTS = (NVIDIA_SMI, NVLINK, TOPOLOGY, XIDS)
+"""What can be left out. The bus and the driver's files cost a millisecond and are always read."""
+
+MANAGED_SWITCHES = ("Blackwell",)
+"""Whose NVSwitches are reached by InfiniBand: NVLink 5. Source: NVIDIA's fabric manager user guide, "GPU baseboard
+topologies"."""
+
+
+class Tool:
+    """nvidia-smi. Once it hung or could not be run it is not asked again, and what went wrong first is kept."""
+
+    def __init__(self, run: Run, program: str) -> None:
+        self._run = run
+        self._program = program
+        self._usable = True
+        self.failure: Failure | None = None
+
+    def ask(self, *arguments: str) -> Outcome | None:
+        """What it answers; None where there is no use in asking."""
+        if not self._usable:
+            return None
+        outcome = self._run([self._program, *arguments])
+        if outcome.failure:
+            self._usable = False
+            self.failed(Failure(outcome.failure, outcome.message))
+        return outcome
+
+    def failed(self, failure: Failure) -> None:
+        self.failure = self.failure or failure
+
+
+def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: float) -> dict[str, Any]:
+    """The facts gpus, nvswitches, nvswitch_managers and gpu_driver, and those of the parts, below a root.
+
+    Raises nothing for a tool, a driver or hardware that is broken: that is what the facts tell.
+    """
+    tool = Tool(run, program)
+    loaded = driver.read(root)
+    told = _report(tool) if NVIDIA_SMI in parts else report.Report()
+    gpus = _join(pci.nvidia_gpus(root), told.gpus)
+    for gpu in gpus:
+        driver.information(root, gpu)
+        gpu.excluded = gpu.driver in pci.GIVEN_AWAY or driver.excluded(root, gpu.pci_bus_id or "")
+        _complete(gpu)
+    if NVIDIA_SMI in parts:
+        _name_mig_devices(tool, gpus)
+        _name_lost(tool, gpus)
+    facts: dict[str, Any] = {}
+    if NVLINK in parts:
+        _add_nvlinks(tool, gpus)
+    if TOPOLOGY in parts:
+        facts["gpu_topology"] = _topology(tool, gpus)
+    if XIDS in parts:
+        log = kernel_log.read(root, timeout)
+        found = None if log is None else xid.find(log)
+        facts["gpu_xids"] = None if found is None else [asdict(one) for one in found[0]]
+        facts["gpu_kernel_errors"] = None if found is None else [asdict(one) for one in found[1]]
+    asked = {NVIDIA_SMI, NVLINK, TOPOLOGY} & set(parts)
+    may_be_managed = any(gpu.architecture in MANAGED_SWITCHES for gpu in gpus)
+    return {
+        "gpus": [asdict(gpu) for gpu in gpus],
+        "nvswitches": pci.nvswitches(root),
+        "nvswitch_managers": pci.nvswitch_managers(root) if may_be_managed else [],
+        "gpu_driver": {
+            "ok": tool.failure is None if asked else None,
+            "error": asdict(tool.failure) if tool.failure else None,
+            # NVML's driver version is that of the loaded module.
+            "version": told.driver_version or loaded.module_version,
+            "cuda_version": told.cuda_version,
+            "module_version": loaded.module_version,
+            "module_flavor": loaded.module_flavor,
+            "package": asdict(loaded.package) if loaded.package else None,
+            "library_version": loaded.library_version,
+            "matches_package": loaded.matches_package,
+        },
+        **facts,
+    }
+
+
+def _report(tool: Tool) -> report.Report:
+    outcome = tool.ask("-q", "-x")
+    if outcome is None:
+        return report.Report()
+    told = report.parse(outcome.stdout)
+    # A failure is told on standard output, and sometimes after a report that is good.
+    if failure := classify(f"{told.remarks}\n{outcome.stderr}".strip(), outcome.code or 0):
+        tool.failed(failure)
+    elif told.damage:
+        tool.failed(Failure("malformed_output", f"The report of nvidia-smi cannot be read to its end: {told.damage}"))
+    elif not told.gpus:
+        tool.failed(Failure("no_devices", "nvidia-smi lists no GPU"))
+    return told
+
+
+def _join(on_bus: list[pci.Device], told: list[Gpu]) -> list[Gpu]:
+    """The GPUs of the bus and of the tool, matched by address; by index, and those that have none after them."""
+    gpus = {gpu.pci_bus_id: gpu for gpu in told if gpu.pci_bus_id}
+    for device in on_bus:
+        gpu = gpus.setdefault(device.address, Gpu(pci_bus_id=device.address))
+        gpu.pci_device_id = _id(device.vendor, device.device) or gpu.pci_device_id
+        gpu.pci_subsystem_id = _id(device.subsystem_vendor, device.subsystem_device) or gpu.pci_subsystem_id
+        gpu.numa_node = device.numa_node
+        gpu.driver = device.driver
+        gpu.lost = gpu.lost or device.lost
+        for one in fields(Pcie):
+            if (value := getattr(device.link, one.name)) is not None:
+                setattr(gpu.pcie, one.name, value)
+    nameless = [gpu for gpu in told if not gpu.pci_bus_id]
+    return sorted(
+        [*gpus.values(), *nameless],
+        key=lambda gpu: (gpu.index is None, gpu.index or 0, pci.sort_key(gpu.pci_bus_id or "")),
+    )
+
+
+def _id(vendor: int | None, device: int | None) -> str | None:
+    return None if vendor is None or device is None else f"{vendor:04x}:{device:04x}"
+
+
+def _complete(gpu: Gpu) -> None:
+    """Add what the tables know of a product, and nobody told."""
+    device = int(gpu.pci_device_id.partition(":")[2], 16) if gpu.pci_device_id else None
+    product = products.by_name(gpu.name) or products.by_device(device)
+    generation = products.generation(device, gpu.name, gpu.architecture)
+    if generation:
+        gpu.architecture = gpu.architecture or generation.architecture
+        gpu.compute_capability = generation.compute_capability
+    if product:
+        gpu.product = product.product
+        # Its memory is for the tool to tell: a virtual machine may have a part of it. Who plans with the product's
+        # finds that in the table.
+        gpu.name = gpu.name or product.name
+
+
+def _name_mig_devices(tool: Tool, gpus: list[Gpu]) -> None:
+    """Add profiles and UUIDs, which the report does not have."""
+    if not any(gpu.mig_devices for gpu in gpus):
+        return
+    outcome = tool.ask("-L")
+    named = nvlink.mig_devices(outcome.stdout) if outcome else {}
+    for gpu in gpus:
+        for device in gpu.mig_devices:
+            if device.index is not None:
+                device.profile, device.uuid = named.get((gpu.uuid or "", device.index), (None, device.uuid))
+
+
+def _name_lost(tool: Tool, gpus: list[Gpu]) -> None:
+    """Make a GPU that is off the bus, or not there for the driver, the failure that it is."""
+    if tool.failure and tool.failure.kind == "gpu_lost":
+        for gpu in gpus:
+            gpu.lost = gpu.lost or gpu.pci_bus_id == tool.failure.pci_bus_id
+    for gpu in gpus:
+        if gpu.lost:
+            tool.failed(Failure("gpu_lost", f"GPU {gpu.pci_bus_id} has fallen off the bus", gpu.pci_bus_id))
+    for gpu in gpus:
+        if gpu.driver == "nvidia" and not gpu.reported and not gpu.excluded:
+            message = f"GPU {gpu.pci_bus_id} is on the bus and bound to the driver, but nvidia-smi does not list it"
+            tool.failed(Failure("gpu_missing", message, gpu.pci_bus_id))
+
+
+def _add_nvlinks(tool: Tool, gpus: list[Gpu]) -> None:
+    outcome = tool.ask("nvlink", "-s")
+    links = nvlink.links(outcome.stdout) if outcome else {}
+    for gpu in gpus:
+        gpu.nvlink = links.get(gpu.uuid or "")
+
+
+def _topology(tool: Tool, gpus: list[Gpu]) -> dict[str, Any] | None:
+    outcome = tool.ask("topo", "-m")
+    matrix = topology.parse(outcome.stdout) if outcome else None
+    if matrix is None:
+        return None
+    addresses = {gpu.index: gpu.pci_bus_id for gpu in gpus if gpu.index is not None}
+    for gpu in matrix.gpus:
+        gpu.pci_bus_id = addresses.get(gpu.index)
+    return asdict(matrix)

@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""PCI devices as the kernel's sysfs shows them, with or without a driver. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core import sysfs
+
+DEVICES = "sys/bus/pci/devices"
+
+ADDRESS = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-7]))?", re.IGNORECASE)
+
+NVIDIA = 0x10DE
+GPU_CLASSES = (0x0300, 0x0302)
+"""VGA and 3D controllers. A GPU's audio and USB functions, and NVSwitch, have others. Source: pci.ids, class 03."""
+NVSWITCH_CLASSES = (0x0680,)
+"""An NVSwitch is an "other bridge", up to NVLink 4; later ones are no PCI devices of the host. Source: pci.ids, class
+06."""
+
+MELLANOX = 0x15B3
+INFINIBAND_CLASSES = (0x0207,)
+SWITCH_MANAGEMENT = b"SW_MNG"
+"""What the vital product data of a ConnectX says that is not there for traffic, but to manage NVSwitches of NVLink 5
+(field SMDL). Source: NVIDIA's fabric manager, nvidia-fabricmanager-start.sh."""
+VPD_BYTES = 1024
+"""Of which a ConnectX has written some hundreds; each four of them take the hardware up to a millisecond."""
+
+GIVEN_AWAY = ("vfio-pci", "pci-stub", "uio_pci_generic", "igb_uio")
+"""Drivers that hand a device to a virtual machine or a program: it is not this system's to use."""
+
+GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
+"""PCIe generation by GT/s of one lane. Source: pcie_link_speed of drivers/pci/probe.c."""
+
+WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+"""Lanes that a link may have; a device that is gone reads as 63. Source: PCI_EXP_LNKSTA_NLW of linux/pci_regs.h."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """A PCIe link: generation and lanes now, and the most that the device can. None where unknown."""
+
+    gen: int | None
+    width: int | None
+    gen_max: int | None
+    width_max: int | None
+
+
+@dataclass(frozen=True)
+class Device:
+    """A PCI function. Numbers are None where the kernel does not tell them."""
+
+    address: str
+    vendor: int | None
+    device: int | None
+    subsystem_vendor: int | None
+    subsystem_device: int | None
+    class_code: int | None
+    """Class and subclass, without the programming interface: 0x0302 for a 3D controller."""
+    driver: str | None
+    """The kernel driver that is bound, None for none."""
+    numa_node: int | None
+    """None where the machine has one node only, or its firmware does not tell."""
+    link: Link
+    lost: bool
+    """Fallen off the bus: its registers read as ones, which lspci shows as (rev ff)."""
+    upstream: tuple[str, ...]
+    """Root complex and bridges above it, from the top: ("pci0000:15", "0000:15:01.0"). Devices that have more of
+    these in common are nearer to one another. Empty where sysfs is a copy without links."""
+
+
+def normalise(text: str) -> str | None:
+    """An address as sysfs writes it, 0000:1b:00.0, of any usual spelling: domains of eight digits, upper case, none
+    at all, or no function, which means the first. None for what is no address.
+    """
+    match = ADDRESS.fullmatch(text.strip())
+    if match is None:
+        return None
+    domain, bus, slot, function = (int(part or "0", 16) for part in match.groups())
+    return f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}" if slot < 32 else None
+
+
+def devices(root: Path) -> list[Device]:
+    """Every PCI function below `root`/sys, by address. Empty where there is no PCI."""
+    return [device(root, address) for address in _addresses(root)]
+
+
+def nvidia_gpus(root: Path) -> list[Device]:
+    """The GPUs of NVIDIA alone: a server has hundreds of other functions, whose registers take time to read."""
+    return [device(root, address) for address in _of(NVIDIA, root, GPU_CLASSES)]
+
+
+def nvswitches(root: Path) -> list[str]:
+    """The addresses of the NVSwitches, which join GPUs and need a fabric manager."""
+    return _of(NVIDIA, root, NVSWITCH_CLASSES)
+
+
+def nvswitch_managers(root: Path) -> list[str]:
+    """The addresses of the InfiniBand functions by which a host reaches NVSwitches that are not on its bus.
+
+    Reads what a NIC's hardware gives slowly: for hosts that may have some.
+    """
+    return [
+        address
+        for address in _of(MELLANOX, root, INFINIBAND_CLASSES)
+        if SWITCH_MANAGEMENT in (sysfs.read_bytes(root / DEVICES / address / "vpd", limit=VPD_BYTES) or b"")
+    ]
+
+
+def _of(vendor: int, root: Path, classes: Sequence[int]) -> list[str]:
+    return [
+        address
+        for address in _addresses(root)
+        if sysfs.read_int(root / DEVICES / address / "vendor", 16) == vendor
+        and (sysfs.read_int(root / DEVICES / address / "class", 16) or 0) >> 8 in classes
+    ]
+
+
+def sort_key(address: str) -> list[int]:
+    """Sorts normalised addresses as the bus does, domains of five digits last."""
+    return [int(part, 16) for part in re.split("[:.]", address) if part]
+
+
+def device(root: Path, address: str) -> Device:
+    """The function at a normalised address; of one that is not there, everything is None."""
+    path = root / DEVICES / address
+    whole_class = sysfs.read_int(path / "class", 16)
+    numa_node = sysfs.read_int(path / "numa_node")
+    registers = sysfs.read_bytes(path / "config", limit=4)
+    return Device(
+        address=address,
+        vendor=sysfs.read_int(path / "vendor", 16),
+        device=sysfs.read_int(path / "device", 16),
+        subsystem_vendor=sysfs.read_int(path / "subsystem_vendor", 16),
+        subsystem_device=sysfs.read_int(path / "subsystem_device", 16),
+        class_code=None if whole_class is None else whole_class >> 8,
+        driver=sysfs.link_name(path / "driver"),
+        numa_node=None if numa_node is None or numa_node < 0 else numa_node,
+        link=Link(
+            gen=_generation(path / "current_link_speed"),
+            width=_width(path / "current_link_width"),
+            gen_max=_generation(path / "max_link_speed"),
+            width_max=_width(path / "max_link_width"),
+        ),
+        lost=registers == b"\xff" * 4 or sysfs.read_int(path / "revision", 16) == 0xFF,
+        upstream=_upstream(path),
+    )
+
+
+def _addresses(root: Path) -> list[str]:
+    try:
+        names = [entry.name for entry in (root / DEVICES).iterdir()]
+    except OSError:
+        return []
+    return sorted(filter(None, map(normalise, names)), key=sort_key)
+
+
+def _generation(path: Path) -> int | None:
+    """The generation of a speed such as "16.0 GT/s PCIe"; None for "Unknown"."""
+    match = re.match(r"([0-9]+(?:\.[0-9]+)?) GT/s", sysfs.read(path) or "")
+    return GENERATIONS.get(float(match[1])) if match else None
+
+
+def _width(path: Path) -> int | None:
+    width = sysfs.read_int(path)
+    return width if width in WIDTHS else None
+
+
+def _upstream(path: Path) -> tuple[str, ...]:
+    # /sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0
+    parts = path.resolve().parts
+    start = next((i for i, part in enumerate(parts) if re.fullmatch("pci[0-9a-f]{4,8}:[0-9a-f]{2}", part)), None)
+    return parts[start:-1] if start is not None else ()

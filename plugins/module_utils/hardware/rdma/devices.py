@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""RDMA devices and their ports, out of sysfs. Private to the collection."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...core import sysfs
+from .. import pci
+from . import counters, gids
+
+CLASS = "sys/class/infiniband"
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port. None where unknown, or not asked for."""
+
+    port: int
+    state: str | None = None
+    """DOWN, INIT, ARMED, ACTIVE, ACTIVE_DEFER."""
+    physical_state: str | None = None
+    """As sysfs names it: LinkUp, Disabled, Polling, …"""
+    link_layer: str | None = None
+    """InfiniBand or Ethernet."""
+    rate_gbps: float | None = None
+    """Gb/s over all lanes. A port that is down shows what it would have."""
+    rate_text: str | None = None
+    lid: int | None = None
+    """65535 for none assigned by a subnet manager; without meaning on Ethernet."""
+    sm_lid: int | None = None
+    """Of the subnet manager; 0 where there is none."""
+    netdev: str | None = None
+    netdev_mtu: int | None = None
+    """Bytes."""
+    netdev_addresses: list[str] | None = None
+    """With the length of the prefix: 192.0.2.7/24."""
+    mtu_active: int | None = None
+    """Bytes of payload in an RDMA packet."""
+    mtu_max: int | None = None
+    gids: list[gids.Gid] | None = None
+    recommended_gid_index: int | None = None
+    recommended_gid_reason: str | None = None
+    counters: dict[str, int | None] | None = None
+
+
+@dataclass(frozen=True)
+class Device:
+    """An RDMA device. None where unknown, or not asked for."""
+
+    name: str
+    node_type: str | None = None
+    """CA for InfiniBand and RoCE, RNIC for iWARP."""
+    driver: str | None = None
+    """The kernel driver that is bound to the PCI device; None for a software device."""
+    firmware: str | None = None
+    node_guid: str | None = None
+    pci_address: str | None = None
+    numa_node: int | None = None
+    nearest_gpus: list[str] | None = None
+    """PCI addresses."""
+    nearest_gpu_distance: str | None = None
+    ports: tuple[Port, ...] = ()
+
+
+def devices(root: Path, with_gids: bool = True, with_counters: bool = True) -> list[Device]:
+    """Every device below `root`/sys, by name. Empty where the kernel has no RDMA."""
+    try:
+        # A link to a device that is gone may stay behind.
+        found = [entry for entry in (root / CLASS).iterdir() if entry.is_dir()]
+    except OSError:
+        return []
+    return [_device(root, path, with_gids, with_counters) for path in sorted(found, key=lambda path: order(path.name))]
+
+
+def order(name: str) -> list[tuple[str, int]]:
+    """Sorts names by the numbers in them: mlx5_2 before mlx5_10."""
+    return [(text, int(number or 0)) for text, number in re.findall("([^0-9]*)([0-9]*)", name[:64])]
+
+
+def value(text: str | None) -> str | None:
+    """The meaning of an attribute such as "4: ACTIVE". None for "<unknown>" and the like."""
+    meaning = re.sub(r"^[0-9]+:\s*", "", text or "").strip()
+    return None if meaning.strip("<>").casefold() in ("", "unknown", "unspecified") else meaning
+
+
+def guid(text: str | None) -> str | None:
+    """A GUID as sysfs writes it; None for one of zeros, which a software device without a MAC address has."""
+    match = re.fullmatch("(?:[0-9a-f]{4}:){3}[0-9a-f]{4}", (text or "").lower())
+    return match[0] if match and match[0].strip("0:") else None
+
+
+def rate(text: str | None) -> float | None:
+    """Gb/s of a text such as "2.5 Gb/sec (1X SDR)"."""
+    match = re.match(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) Gb/s", text or "")
+    return float(match[1]) if match else None
+
+
+def _device(root: Path, path: Path, with_gids: bool, with_counters: bool) -> Device:
+    node_type = value(sysfs.read(path / "node_type"))
+    address = _pci_address(path / "device")
+    function = pci.device(root, address) if address else None
+    numbers = sysfs.numbers(path / "ports")
+    return Device(
+        name=path.name,
+        node_type=node_type,
+        driver=function.driver if function else None,
+        firmware=sysfs.read(path / "fw_ver") or None,
+        node_guid=guid(sysfs.read(path / "node_guid")),
+        pci_address=address,
+        numa_node=function.numa_node if function else None,
+        ports=tuple(_port(path / f"ports/{number}", number, node_type, with_gids, with_counters) for number in numbers),
+    )
+
+
+def _pci_address(device: Path) -> str | None:
+    """The PCI function that a device is of. None for one made by software, be it upon a network device."""
+    real = Path(os.path.realpath(device))
+    # A subfunction is below its function: /sys/devices/pci0000:15/0000:16:00.0/mlx5_core.sf.4
+    below = sysfs.link_name(real / "subsystem") == "auxiliary"
+    return pci.normalise(real.parent.name if below else real.name)
+
+
+def _port(path: Path, number: int, node_type: str | None, with_gids: bool, with_counters: bool) -> Port:
+    link_layer = value(sysfs.read(path / "link_layer"))
+    rate_text = sysfs.read(path / "rate") or None
+    return Port(
+        port=number,
+        state=value(sysfs.read(path / "state")),
+        physical_state=value(sysfs.read(path / "phys_state")),
+        link_layer=link_layer,
+        rate_gbps=rate(rate_text),
+        rate_text=rate_text,
+        lid=sysfs.read_int(path / "lid", 16),
+        sm_lid=sysfs.read_int(path / "sm_lid", 16),
+        netdev=gids.netdev(path, 0),
+        gids=gids.gids(path, link_layer, node_type) if with_gids else None,
+        counters=counters.counters(path) if with_counters else None,
+    )

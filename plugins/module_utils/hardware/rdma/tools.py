@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Asks the programs that know what sysfs lacks. Private to the collection.
+
+A program that is not there, fails or hangs costs what it alone knows, and its status says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ...core.commands import Outcome
+from . import iproute, verbs
+
+Run = Callable[[Sequence[str]], Outcome]
+
+NO_RDMA_SUBSYSTEM, NO_DEVICES, FAILED, MALFORMED = "no_rdma_subsystem", "no_devices", "failed", "malformed_output"
+
+MESSAGES = {"Failed to open NETLINK_RDMA socket": NO_RDMA_SUBSYSTEM, "No IB devices found": NO_DEVICES}
+"""Why a program failed, by its words. Sources: iproute2 rdma/utils.c; rdma-core libibverbs/examples/devinfo.c."""
+
+
+@dataclass(frozen=True)
+class Error:
+    """Why a program gave nothing, or not all."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """How asking a program went; `ok` is None where it was not asked."""
+
+    ok: bool | None = None
+    error: Error | None = None
+
+
+@dataclass(frozen=True)
+class Rdma:
+    """The answer of `rdma`."""
+
+    status: Status = Status()
+    links: list[iproute.Link] = field(default_factory=list)
+    devices: list[iproute.Device] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Mtus:
+    """The answer of `ibv_devinfo`, by device and port."""
+
+    status: Status = Status()
+    by_port: dict[tuple[str, int], verbs.Mtu] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """The answer of `ip`: addresses by network device, each with the length of its prefix."""
+
+    status: Status = Status()
+    by_netdev: dict[str, list[str]] = field(default_factory=dict)
+
+
+def rdma(program: str | None, run: Run) -> Rdma:
+    """Ask `rdma` for devices and ports; None is not asked, here and below."""
+    if program is None:
+        return Rdma()
+    links: list[iproute.Link] = []
+    outcome = run([program, "-j", "link"])
+    try:
+        links = iproute.links(outcome.stdout)
+        error = _error(outcome)
+        # Whatever kept it from answering would do so again.
+        if error:
+            return Rdma(Status(False, error), links)
+        outcome = run([program, "-j", "dev"])
+        devices = iproute.devices(outcome.stdout)
+    except ValueError as problem:
+        return Rdma(Status(False, _error(outcome) or Error(MALFORMED, f"{program}: {problem}")), links)
+    error = _error(outcome)
+    return Rdma(Status(error is None, error), links, devices)
+
+
+def mtus(program: str | None, run: Run) -> Mtus:
+    """Ask `ibv_devinfo` for the MTUs of all ports."""
+    if program is None:
+        return Mtus()
+    outcome = run([program])
+    error = _error(outcome)
+    return Mtus(Status(error is None, error), verbs.mtus(outcome.stdout))
+
+
+def addresses(program: str | None, run: Run) -> Addresses:
+    """Ask `ip` for the addresses of all network devices."""
+    if program is None:
+        return Addresses()
+    outcome = run([program, "-j", "address"])
+    error = _error(outcome)
+    if error:
+        return Addresses(Status(False, error))
+    try:
+        found = {
+            device["ifname"]: [f"{one['local']}/{one['prefixlen']}" for one in device["addr_info"] if "local" in one]
+            for device in json.loads(outcome.stdout)
+        }
+    except (ValueError, RecursionError, TypeError, KeyError) as problem:
+        return Addresses(Status(False, Error(MALFORMED, f"{program}: {problem!r}")))
+    return Addresses(Status(True), found)
+
+
+def _error(outcome: Outcome) -> Error | None:
+    """What went wrong with a run, None for nothing."""
+    if outcome.failure:
+        return Error(outcome.failure, outcome.message)
+    if outcome.code == 0:
+        return None
+    said = " ".join(f"{outcome.stderr} {outcome.stdout}".split())[:1000]
+    kind = next((kind for words, kind in MESSAGES.items() if words in said), FAILED)
+    return Error(kind, f"exit status {outcome.code}: {said or 'without a word'}")

@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of Docker's disk nobody needs any more. Private to the collection.
+
+Whatever names an image needs it: every kept release, for a rollback may lead there, and every container, also one that
+does not run. Images of repositories that no release of ours has are somebody else's, and stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..core import systemd
+from ..core.docker_api import Docker
+from ..core.paths import Paths, container_name, unit_name
+from ..engine.state import releases
+
+PREFIX = container_name("")
+
+
+@dataclass(frozen=True)
+class Item:
+    """What goes: `kind` is image, container or cache, `bytes` what nothing else shares with it."""
+
+    kind: str
+    name: str
+    bytes: int
+
+
+def repository(reference: str) -> str:
+    """The repository of a reference: without its digest and its tag."""
+    name = reference.partition("@")[0]
+    head, _slash, last = name.rpartition("/")
+    return f"{head}/{last.partition(':')[0]}" if head else last.partition(":")[0]
+
+
+def kept_images(paths: Paths, without: Collection[tuple[str, int]] = ()) -> set[str]:
+    """The images of all kept releases but for some, by instance and number.
+
+    Raises ReleaseError: where one cannot be read, nobody knows what it needs.
+    """
+    return {
+        releases.load(paths, name, number).image
+        for name in releases.names(paths)
+        for number in releases.numbers(paths, name)
+        if (name, number) not in without
+    }
+
+
+def containers(found: Iterable[Mapping[str, Any]], paths: Paths) -> list[Item]:
+    """The stopped containers of ours whose unit does not run: a supervisor that was killed has left them.
+
+    `found` is Docker's list of all containers. Raises SystemdError.
+    """
+    items = []
+    for one in found:
+        name = next((each.lstrip("/") for each in one.get("Names") or ()), "")
+        ours = name.startswith(PREFIX) and one.get("State") in ("exited", "dead", "created")
+        unit = unit_name(name.removeprefix(PREFIX))
+        if ours and systemd.active_state(unit) not in systemd.RUNNING:
+            items.append(Item("container", name, int(one.get("SizeRw") or 0)))
+    return items
+
+
+def images(
+    found: Iterable[Mapping[str, Any]],
+    used: Collection[str],
+    kept: Collection[str],
+    repositories: Collection[str],
+) -> list[tuple[Item, list[str]]]:
+    """The images that nobody needs, each with the references by which Docker knows it.
+
+    `found` is Docker's list, `used` the ids that containers have, `kept` the references that somebody needs. An image
+    without any name is what a build or a pull has left behind.
+    """
+    going = []
+    for one in found:
+        listed = [*(one.get("RepoDigests") or ()), *(one.get("RepoTags") or ())]
+        names = [name for name in listed if "<none>" not in name]
+        ours = not names or any(repository(name) in repositories for name in names)
+        foreign = any(repository(name) not in repositories for name in names)
+        if one["Id"] in used or one["Id"] in kept or not ours or foreign or any(name in kept for name in names):
+            continue
+        shared = max(int(one.get("SharedSize") or 0), 0)
+        going.append((Item("image", names[0] if names else one["Id"], int(one["Size"]) - shared), names or [one["Id"]]))
+    return going
+
+
+def build_cache(found: Iterable[Mapping[str, Any]]) -> list[Item]:
+    """What builds have left and no build uses now. `found` is Docker's list."""
+    idle = [one for one in found if not one.get("InUse")]
+    size = sum(int(one.get("Size") or 0) for one in idle if not one.get("Shared"))
+    return [Item("cache", f"{len(idle)} parts of the build cache", size)] if idle else []
+
+
+@dataclass
+class Disk:
+    """Docker's disk as it is, and what goes of it."""
+
+    docker: Docker
+    paths: Paths
+    repositories: frozenset[str] = frozenset()
+    """Those of ours besides the releases' own: of what the inventory asks for now."""
+    keep: frozenset[str] = frozenset()
+    """Images that somebody needs besides the releases."""
+    without: frozenset[tuple[str, int]] = frozenset()
+    """Releases that need nothing any more, by instance and number."""
+
+    def clean(self, *, caches: bool, check: bool) -> list[Item]:
+        """Remove what nobody needs. Returns it. Raises ReleaseError, SystemdError, DockerUnavailable, DockerError."""
+        kept = kept_images(self.paths, self.without) | self.keep
+        disk = self.docker.disk_usage()
+        stale = containers(disk.get("Containers") or (), self.paths)
+        gone = {item.name for item in stale}
+        going = self._images(disk, kept, gone)
+        cache = build_cache(disk.get("BuildCache") or ()) if caches else []
+        if not check:
+            for item in stale:
+                self.docker.remove(item.name)
+            for _item, names in going:
+                self._remove(names)
+            if cache:
+                self.docker.prune_builds()
+        return [*stale, *(item for item, _names in going), *cache]
+
+    def forget(self, images_before: Collection[str]) -> list[Item]:
+        """Remove images that only releases needed which are gone. Returns them. Raises the same."""
+        gone = set(images_before) - kept_images(self.paths)
+        disk = self.docker.disk_usage() if gone else {}
+        used = {one["ImageID"] for one in disk.get("Containers") or ()}
+        all_images = [one for one in disk.get("Images") or () if gone & set(one.get("RepoDigests") or ())]
+        going = images(all_images, used, (), {repository(name) for name in gone})
+        for _item, names in going:
+            self._remove(names)
+        return [item for item, _names in going]
+
+    def _images(
+        self, disk: Mapping[str, Any], kept: Collection[str], gone: Collection[str]
+    ) -> list[tuple[Item, list[str]]]:
+        used = {
+            one["ImageID"]
+            for one in disk.get("Containers") or ()
+            if not set(gone) & {name.lstrip("/") for name in one.get("Names") or ()}
+        }
+        ours = {repository(name) for name in kept} | self.repositories
+        return images(disk.get("Images") or (), used, kept, ours)
+
+    def _remove(self, names: Iterable[str]) -> None:
+        """By each of its names: the last one takes the image along."""
+        for name in names:
+            self.docker.remove_image(name)

@@ -1,0 +1,162 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the GPUs can compute what a model asks for: dtype, quantization, KV cache, length, scheduler. Private to the
+collection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..config.config import Config
+from . import capabilities
+from .capabilities import BFLOAT16, Capability
+from .devices import Device
+from .division import TP
+from .flags import AUTO, Flags
+from .misfit import Misfit
+
+DTYPE, QUANTIZATION, KV_CACHE, LENGTH = "dtype", "quantization", "kv-cache-dtype", "max-model-len"
+
+
+def engine_dtype(config: Config, flags: Flags, device: Device) -> str | None:
+    """What the engine computes in. None where the flag names nothing that is known.
+
+    Without the flag: the model's own, 16 bits instead of 32, and float16 where the GPU has no bfloat16
+    (_resolve_auto_dtype in vLLM 0.32.0, vllm/config/model.py).
+    """
+    if flags.dtype != "auto":
+        return flags.dtype if flags.dtype in capabilities.DTYPE_BYTES else None
+    old = not device.is_cpu and _less(device, BFLOAT16)
+    preferred = "float16" if old else "bfloat16"
+    asked = preferred if config.dtype in (None, "float32") else config.dtype
+    return preferred if asked == "bfloat16" and old else asked
+
+
+def check(
+    config: Config, flags: Flags, devices: Sequence[Device], sizes: Sequence[int], lowest: Capability | None
+) -> list[Misfit]:
+    """Everything that these devices, and the engine's image by its lowest compute capability, cannot do.
+
+    `sizes` are tensor-parallel sizes that would do on the devices that are there.
+    """
+    misfits = [*_devices(devices, flags, sizes), *_length(config, flags), *_scheduler(flags)]
+    device = devices[0] if devices else None
+    if device:
+        misfits += [*_dtype(config, flags, device), *_quantization(config, flags, device)]
+        misfits += [*_cache(config, flags, device), *_image(device, lowest), *_head_size(config, device)]
+    return misfits
+
+
+def _less(device: Device, needed: Capability) -> bool:
+    """Whether the device is known to be too old."""
+    return device.compute_capability is not None and device.compute_capability < needed
+
+
+def _devices(devices: Sequence[Device], flags: Flags, sizes: Sequence[int]) -> Iterator[Misfit]:
+    needed, there = flags.world_size, len(devices)
+    if any(device.is_cpu for device in devices):
+        return
+    if needed > there:
+        message = (
+            f"is too few: tensor-parallel-size {flags.tensor_parallel_size} x pipeline-parallel-size "
+            f"{flags.pipeline_parallel_size} x data-parallel-size {flags.data_parallel_size} needs {needed}"
+        )
+        yield Misfit("gpus", "gpus", there, message, [{"gpus": needed}, *({TP: size} for size in sizes)])
+    kinds = sorted(
+        {(device.name, device.memory_mib, device.compute_capability) for device in devices[:needed]}, key=str
+    )
+    names = ", ".join(dict.fromkeys(kind[0] for kind in kinds))
+    if len({kind[2] for kind in kinds if kind[2]}) > 1:
+        message = f"are of different generations ({names}): an instance runs one kind of program on all of its GPUs"
+        yield Misfit("same_gpus", "gpus", needed, message)
+    elif len(memory := [kind[1] for kind in kinds if kind[1]]) > 1 and min(memory) < 0.9 * max(memory):
+        message = f"have from {min(memory)} to {max(memory)} MiB ({names}): the smallest one limits all"
+        yield Misfit("same_gpus", "gpus", needed, message)
+
+
+def _image(device: Device, lowest: Capability | None) -> Iterator[Misfit]:
+    if lowest and _less(device, lowest):
+        message = f"the engine's image has no code for it, only for {lowest[0]}.{lowest[1]} and later"
+        yield Misfit("image", "compute_capability", device.capability, f"{device.name}: {message}")
+
+
+def _head_size(config: Config, device: Device) -> Iterator[Misfit]:
+    sizes = capabilities.CPU_HEAD_SIZES
+    if device.is_cpu and config.head_size and not config.mla and config.head_size not in sizes:
+        message = f"the CPU engine would die at its first request: it can {', '.join(map(str, sizes))}"
+        yield Misfit("head_size", "head_size", config.head_size, message)
+
+
+def _dtype(config: Config, flags: Flags, device: Device) -> Iterator[Misfit]:
+    dtype = engine_dtype(config, flags, device)
+    if dtype is None:
+        known = ["auto", *capabilities.DTYPE_BYTES]
+        yield Misfit(DTYPE, DTYPE, flags.dtype, f"must be one of {', '.join(known)}", [{DTYPE: "auto"}])
+        return
+    float16_fits = config.model_type not in capabilities.NO_FLOAT16
+    if dtype == "bfloat16" and not device.is_cpu and _less(device, BFLOAT16):
+        message = f"needs compute capability 8.0 or later, {device.name} has {device.capability}"
+        yield Misfit(DTYPE, DTYPE, dtype, message, [{DTYPE: "float16" if float16_fits else "float32"}])
+    elif dtype == "float16" and not float16_fits:
+        message = f"overflows in models of type {config.model_type}"
+        fits = "float32" if _less(device, BFLOAT16) else "bfloat16"
+        yield Misfit(DTYPE, DTYPE, dtype, message, [{DTYPE: fits}])
+
+
+def _quantization(config: Config, flags: Flags, device: Device) -> Iterator[Misfit]:
+    stored, asked = config.quantization, flags.quantization
+    if stored and asked and not capabilities.same_family(stored.method, asked):
+        message = f"is not how the model is quantized: {stored.method or 'its method has no name'}"
+        yield Misfit("quantization", QUANTIZATION, asked, f"{message}; leave the flag out")
+        return
+    method = stored.method if stored else asked
+    if not method or device.is_cpu:
+        return
+    needed = capabilities.QUANTIZATION.get(method)
+    if needed and _less(device, needed):
+        message = f"needs compute capability {needed[0]}.{needed[1]} or later, {device.name} has {device.capability}"
+        yield Misfit("quantization", QUANTIZATION, method, message)
+    dtype = engine_dtype(config, flags, device)
+    able = capabilities.ACTIVATIONS.get(method)
+    if dtype and able and dtype not in able:
+        message = f"is not what {method} weights can be computed in: {', '.join(able)}"
+        fits = [{DTYPE: one} for one in able if one != "bfloat16" or not _less(device, BFLOAT16)]
+        yield Misfit("quantization", DTYPE, dtype, message, fits)
+
+
+def _cache(config: Config, flags: Flags, device: Device) -> Iterator[Misfit]:
+    kind = flags.kv_cache_dtype
+    if device.is_cpu:
+        if kind not in capabilities.CPU_KV_CACHES:
+            able = ", ".join(sorted(capabilities.CPU_KV_CACHES))
+            message = f"is not what the CPU engine can: {able}"
+            yield Misfit("kv_cache_dtype", KV_CACHE, kind, message, [{KV_CACHE: "auto"}])
+        return
+    needed = capabilities.KV_CACHE.get(kind)
+    if needed and _less(device, needed):
+        message = f"needs compute capability {needed[0]}.{needed[1]} or later, {device.name} has {device.capability}"
+        yield Misfit("kv_cache_dtype", KV_CACHE, kind, message, [{KV_CACHE: "auto"}])
+
+
+def _length(config: Config, flags: Flags) -> Iterator[Misfit]:
+    asked, longest = flags.max_model_len, config.max_length
+    if asked and asked != AUTO and longest and asked > longest:
+        message = f"is more than the model's {longest} tokens"
+        rope = config.rope
+        if rope and rope.factor:
+            message += f" (rope {rope.type or 'scaling'} with factor {rope.factor:g} is counted in)"
+        yield Misfit("max_model_len", LENGTH, asked, message, [{LENGTH: longest}])
+
+
+def _scheduler(flags: Flags) -> Iterator[Misfit]:
+    """vllm/config/scheduler.py, verify_max_model_len."""
+    tokens, sequences = flags.max_num_batched_tokens, flags.max_num_seqs
+    key = "max-num-batched-tokens"
+    if tokens and sequences and tokens < sequences:
+        message = f"is less than max-num-seqs, {sequences}: each running request takes a token of every step"
+        yield Misfit("scheduler", key, tokens, message, [{key: sequences}, {"max-num-seqs": tokens}])
+    length = flags.max_model_len
+    if tokens and length and not flags.enable_chunked_prefill and tokens < length:
+        message = f"is less than max-model-len, {length}, and without chunked prefill a prompt is read in one step"
+        yield Misfit("scheduler", key, tokens, message, [{key: length}, {"enable-chunked-prefill": True}])

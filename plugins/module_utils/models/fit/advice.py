@@ -1,0 +1,175 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether weights and one request of full length fit into memory, and which settings would make them fit. Private to
+the collection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..config.facts import ModelFacts
+from .capabilities import KV_CACHE
+from .devices import NO_DEVICE, Device
+from .division import TP, tensor_parallel_sizes
+from .flags import Flags
+from .memory import CPU_CACHE, Division, divide
+from .misfit import Misfit
+from .overhead import GIB, MIB
+
+UTILIZATION, LENGTH, CACHE_BYTES = "gpu-memory-utilization", "max-model-len", "kv-cache-memory-bytes"
+KV_DTYPE = "kv-cache-dtype"
+
+HIGHEST_UTILIZATION = 0.97
+"""The most that is ever advised: what the driver, graphs and collectives take after the engine has measured comes out
+of the rest."""
+
+MOST_GPUS = 64
+"""How many GPUs of a kind are tried in search of enough."""
+
+LEAST_LENGTH = 1024
+"""Tokens; a shorter context is no advice."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model with flags on devices, and the same with other flags."""
+
+    facts: ModelFacts
+    flags: Flags
+    devices: Sequence[Device]
+    environment: Mapping[str, str]
+
+    @property
+    def on_cpu(self) -> bool:
+        return any(device.is_cpu for device in self.devices)
+
+    @property
+    def device(self) -> Device:
+        """The smallest of the devices that are used: it limits all."""
+        used = self.devices[: self.flags.world_size]
+        return min(used, key=lambda one: one.memory_mib or 0, default=NO_DEVICE)
+
+    @property
+    def tensor_parallel_limit(self) -> int:
+        """How many devices there are for each pipeline stage and data-parallel rank."""
+        others = self.flags.world_size // self.flags.tensor_parallel_size
+        return MOST_GPUS if self.on_cpu else len(self.devices) // others
+
+    def divided(self) -> Division:
+        return divide(self.facts, self.flags, self.device, self.environment)
+
+    def having(self, **changes: Any) -> Case:
+        """The case with other flags."""
+        return replace(self, flags=replace(self.flags, **changes))
+
+    def passes(self, **changes: Any) -> bool:
+        """Whether memory is known to be enough, with other flags."""
+        case = self.having(**changes)
+        divided = case.divided()
+        return divided.available is not None and divided.needed is not None and not any(case.lacking(divided))
+
+    def sizes(self) -> list[int]:
+        """The tensor-parallel sizes that fit: also into memory, where at least one does."""
+        sizes = tensor_parallel_sizes(self.facts.config, self.flags, self.tensor_parallel_limit)
+        return [size for size in sizes if self.passes(tensor_parallel_size=size)] or sizes
+
+    def misfits(self) -> list[Misfit]:
+        """What memory is too small for, each with what would do."""
+        divided = self.divided()
+        return [
+            Misfit(check, key, value, message, self._advice(divided))
+            for check, key, value, message in self.lacking(divided)
+        ]
+
+    def lacking(self, divided: Division) -> Iterator[tuple[str, str, Any, str]]:
+        """Check, key, value and message of what memory is too small for."""
+        device, held = self.device, (divided.weights or 0) + (divided.overhead or 0)
+        memory = None if device.memory_mib is None else device.memory_mib * MIB
+        if divided.explicit:
+            key = CPU_CACHE if self.on_cpu and self.environment.get(CPU_CACHE) else CACHE_BYTES
+            given = divided.available or 0
+            if memory is not None and held + given > memory:
+                message = f"with {_held(divided)} it is more than the {_gib(memory)} of {device.name}"
+                yield "memory", key, _value(key, given), message
+        elif divided.available is not None and divided.available <= 0:
+            message = (
+                f"leaves {_gib(divided.budget or 0)} of each {device.name} to the engine, and nothing of it to the KV "
+                f"cache after {_held(divided)}"
+            )
+            yield "weights", UTILIZATION, self.flags.gpu_memory_utilization, message
+            return
+        if divided.available is not None and divided.needed is not None and divided.needed > divided.available:
+            message = (
+                f"one request of this length takes {_gib(divided.needed)} of KV cache, and there are "
+                f"{_gib(divided.available)} beside {_held(divided)}"
+            )
+            yield "kv_cache", LENGTH, divided.length, message
+
+    def _advice(self, divided: Division) -> list[Mapping[str, Any]]:
+        """Settings that are enough, each by itself."""
+        advice: list[Mapping[str, Any]] = [*self._more_gpus()]
+        if divided.explicit and divided.needed is not None:
+            advice += self._more_cache(divided.needed)
+        elif divided.budget and (utilization := self._utilization(divided)):
+            advice.append({UTILIZATION: utilization})
+        if divided.cache and divided.available and divided.length:
+            longest = divided.cache.longest(divided.available, divided.length)
+            if LEAST_LENGTH <= longest < divided.length and self.passes(max_model_len=longest):
+                advice.append({LENGTH: longest})
+        needed = KV_CACHE["fp8"]
+        capability = self.device.compute_capability
+        able = self.flags.kv_cache_dtype == "auto" and capability is not None and capability >= needed
+        if able and self.passes(kv_cache_dtype="fp8"):
+            advice.append({KV_DTYPE: "fp8"})
+        return advice
+
+    def _more_gpus(self) -> Iterator[Mapping[str, Any]]:
+        """The least tensor-parallel size that is enough, on the devices that are there or on more of them.
+
+        None for a CPU engine, whose ranks share one memory or need as many NUMA nodes.
+        """
+        if self.on_cpu:
+            return
+        now, there = self.flags.tensor_parallel_size, self.tensor_parallel_limit
+        for size in tensor_parallel_sizes(self.facts.config, self.flags, MOST_GPUS):
+            if size > now and self.passes(tensor_parallel_size=size):
+                more = {} if size <= there else {"gpus": self.having(tensor_parallel_size=size).flags.world_size}
+                yield {TP: size, **more}
+                return
+
+    def _utilization(self, divided: Division) -> float | None:
+        """The least utilization that is enough, in hundredths."""
+        memory = (self.device.memory_mib or 0) * MIB
+        total = (divided.weights or 0) + (divided.overhead or 0) + (divided.needed or 0)
+        if not memory:
+            return None
+        least = math.ceil(total / memory * 100) / 100
+        sensible = self.flags.gpu_memory_utilization < least <= HIGHEST_UTILIZATION
+        return least if sensible and self.passes(gpu_memory_utilization=least) else None
+
+    def _more_cache(self, needed: int) -> Iterator[Mapping[str, Any]]:
+        """The size of the cache that is enough, where there is memory for it."""
+        if self.on_cpu and self.environment.get(CPU_CACHE):
+            space = math.ceil(needed / GIB)
+            if replace(self, environment={**self.environment, CPU_CACHE: str(space)}).passes():
+                yield {CPU_CACHE: space}
+        elif self.passes(kv_cache_memory_bytes=needed):
+            yield {CACHE_BYTES: needed}
+
+
+def _held(divided: Division) -> str:
+    """What is in memory before any KV cache."""
+    weights = "weights of unknown size" if divided.weights is None else f"{_gib(divided.weights)} of weights"
+    return weights if divided.overhead is None else f"{weights} and about {_gib(divided.overhead)} to compute with"
+
+
+def _gib(size: int) -> str:
+    return f"{size / GIB:.2f} GiB"
+
+
+def _value(key: str, size: int) -> int:
+    return size // GIB if key == CPU_CACHE else size

@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an engine computes on: the node's GPUs, GPUs that are only named, or its processors. Private to the
+collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.problems import nearest
+from ...hardware.gpu.products import BY_PRODUCT, Product
+
+HYPOTHETICAL = re.compile(r"^(?:(\d+)\s*[x×*]\s*)?(.+)$", re.IGNORECASE)
+
+LARGEST_COUNT = 1024
+"""GPUs of one name: nothing that one instance spans has more."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """One GPU, or all processors of a node; memory in MiB as CUDA can give it out. None where nobody tells."""
+
+    name: str
+    memory_mib: int | None
+    compute_capability: tuple[int, int] | None = None
+    accelerator: str = "nvidia"
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.accelerator == "cpu"
+
+    @property
+    def capability(self) -> str:
+        """The compute capability as people write it."""
+        return ".".join(map(str, self.compute_capability)) if self.compute_capability else "unknown"
+
+
+NO_DEVICE = Device("no GPU", None)
+"""Stands where a node has none."""
+
+UNREPORTED = Device("GPU", None)
+"""Stands for a UUID or a slice before there is a driver, which alone tells what that is."""
+
+
+def processors(memory_mib: int | None) -> list[Device]:
+    """The processors of a node, for an engine without a GPU."""
+    return [Device("CPU", memory_mib, accelerator="cpu")]
+
+
+def hypothetical(text: str) -> list[Device]:
+    """The GPUs that a text such as 8xH100-80GB names, or 4xL4,4xA10.
+
+    Memory and compute capability are those of the hardware table; a GPU whose memory it does not know has None. Raises
+    ValueError that lists the known names.
+    """
+    products = {product.casefold(): BY_PRODUCT[product] for product in BY_PRODUCT}
+    devices: list[Device] = []
+    for part in text.split(","):
+        match = HYPOTHETICAL.match(part.strip())
+        product = products.get(match[2].strip().casefold()) if match else None
+        if match is None or product is None:
+            name = match[2].strip() if match else part
+            raise ValueError(f"{name!r} is no GPU of the hardware table: {nearest(name, BY_PRODUCT)}")
+        count = int(match[1] or 1)
+        if not 1 <= count <= LARGEST_COUNT:
+            raise ValueError(f"{part.strip()!r}: must be 1 to {LARGEST_COUNT} GPUs")
+        devices += [_named(product)] * count
+    return devices
+
+
+def _named(product: Product) -> Device:
+    return Device(product.product, product.memory_mib, _capability(product.compute_capability))
+
+
+def from_facts(gpus: Sequence[Mapping[str, Any]], wanted: Sequence[str] | None = None) -> list[Device]:
+    """The GPUs of the fact `gpus`, all of them or those that are wanted, by index or UUID; a slice is GPU:SLICE, too.
+
+    Raises ValueError for one that the node does not have, as far as that is known.
+    """
+    known: dict[str, Device] = {}
+    whole: list[Device] = []
+    for position, gpu in enumerate(gpus):
+        device = _fact(gpu)
+        whole.append(device)
+        index = gpu.get("index")
+        name = str(position if index is None else index)
+        known[name] = device
+        if gpu.get("uuid"):
+            known[str(gpu["uuid"])] = device
+        for slice_ in gpu.get("mig_devices") or ():
+            product = f"{device.name} {slice_.get('profile') or 'MIG'}"
+            part = Device(product, slice_.get("memory_total_mib"), device.compute_capability)
+            if slice_.get("index") is not None:
+                known[f"{name}:{slice_['index']}"] = part
+            if slice_.get("uuid"):
+                known[str(slice_["uuid"])] = part
+    if wanted is None:
+        return whole
+    driver = any(gpu.get("reported", True) for gpu in gpus)
+    missing = [name for name in wanted if name not in known and (driver or name.isdecimal())]
+    if missing:
+        raise ValueError(f"the node has no GPU {missing[0]!r}: {nearest(missing[0], known)}")
+    return [known.get(name, UNREPORTED) for name in wanted]
+
+
+def _fact(gpu: Mapping[str, Any]) -> Device:
+    """One GPU of the facts, without what the driver keeps for itself."""
+    total = gpu.get("memory_total_mib")
+    if total is None and not gpu.get("reported", True):
+        # Before there is a driver, a plan is made with what the product is known to have.
+        product = BY_PRODUCT.get(gpu.get("product") or "")
+        total = product.memory_mib if product else None
+    return Device(
+        name=gpu.get("product") or gpu.get("name") or "GPU",
+        memory_mib=total - (gpu.get("memory_reserved_mib") or 0) if total else None,
+        compute_capability=_capability(gpu.get("compute_capability")),
+    )
+
+
+def _capability(text: str | None) -> tuple[int, int] | None:
+    major, dot, minor = (text or "").partition(".")
+    return (int(major), int(minor)) if dot and major.isdigit() and minor.isdigit() else None

@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Does a model run with these flags on these devices? Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..config.facts import ModelFacts
+from . import abilities, division, flags
+from .advice import Case
+from .capabilities import Capability
+from .devices import Device
+from .memory import Division, Estimate
+from .misfit import Misfit
+
+NOT_COUNTED: Mapping[str, str] = {
+    "speculative-config": "the draft model's weights and KV cache are not counted",
+    "enable-lora": "the adapters' memory is not counted",
+    "hf-overrides": "the configuration is read without them",
+    "decode-context-parallel-size": "the KV cache is counted as if it were not divided by it",
+    "prefill-context-parallel-size": "its GPUs are not counted",
+    "nnodes": "the GPUs of other nodes are not counted",
+    "limit-mm-per-prompt": "the memory of images and sounds is not counted",
+}
+"""Flags that change the memory in a way that is not worked out."""
+
+INDIVISIBLE = frozenset({"heads", "kv_heads"})
+"""Checks after which the memory of a GPU has no meaning."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The answer. `misfits` are reasons why the instance would not start, `unknown` what could not be checked and
+    might be one, `notes` what an operator should know all the same."""
+
+    estimate: Estimate
+    misfits: tuple[Misfit, ...] = ()
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool | None:
+        """Whether it fits; None where nothing speaks against it, and not everything is known."""
+        return False if self.misfits else None if self.unknown else True
+
+
+def fit(
+    facts: ModelFacts,
+    entry: Mapping[str, object],
+    devices: Sequence[Device],
+    environment: Mapping[str, object] | None = None,
+    lowest_capability: Capability | None = None,
+) -> Fit:
+    """Check a model with the flags of its registry entry on these devices.
+
+    `environment` is the engine's, for VLLM_CPU_KVCACHE_SPACE. `lowest_capability` is the least compute capability that
+    the engine's image has code for. All misfits are found at once, and nothing is raised.
+    """
+    asked, misfits = flags.read(entry)
+    space = {key: str(value) for key, value in (environment or {}).items()}
+    case = Case(facts, asked, devices, space)
+    divided = case.divided()
+    misfits += [Misfit("files", one.file or "directory", None, one.message) for one in facts.problems]
+    sizes = case.sizes()
+    misfits += division.check(facts.config, asked, sizes)
+    misfits += abilities.check(facts.config, asked, devices, sizes, lowest_capability)
+    divisible = not any(one.check in INDIVISIBLE for one in misfits)
+    if devices and divisible:
+        misfits += case.misfits()
+    return Fit(
+        divided.estimate(asked.data_parallel_size) if divisible else Estimate(),
+        tuple(misfits),
+        tuple(_unknown(case, divided)),
+        tuple(_notes(case, entry)),
+    )
+
+
+def _unknown(case: Case, divided: Division) -> Iterator[str]:
+    """What could not be checked, for people."""
+    config = case.facts.config
+    if not config.attention_heads:
+        yield "the number of attention heads: config.json does not tell it"
+    if divided.weights is None:
+        yield f"the size of the weights: no file was read, and a {config.model_type} configuration does not tell it"
+    if divided.overhead is None:
+        yield "the memory to compute with: config.json tells no hidden size or no vocabulary"
+    if divided.length is None:
+        yield "the longest request: config.json does not tell it, set max-model-len"
+    if divided.cache is None:
+        yield f"the KV cache: it is not known what the layers of a {config.model_type} model keep of a request"
+    if not case.devices:
+        return
+    if divided.budget is None:
+        yield f"the memory of {case.device.name}"
+    if case.device.compute_capability is None and not case.on_cpu:
+        yield f"the compute capability of {case.device.name}"
+
+
+def _notes(case: Case, entry: Mapping[str, object]) -> Iterator[str]:
+    """What does not keep the instance from starting, for people."""
+    facts, config, asked = case.facts, case.facts.config, case.flags
+    for key, message in NOT_COUNTED.items():
+        value = entry.get(key)
+        # One node, or a division by one, is what is counted.
+        if value is True or value not in (None, False, 1):
+            yield f"{key}: {message}"
+    if facts.weights and not facts.weights.measured:
+        yield "the size of the weights is worked out from config.json: no file was read"
+    dtype = abilities.engine_dtype(config, asked, case.device)
+    if asked.dtype == "auto" and config.dtype == "bfloat16" and dtype == "float16":
+        yield f"{case.device.name} has no bfloat16: the engine computes in float16, in which some models overflow"
+    if config.kv_heads and not config.mla and asked.tensor_parallel_size > config.kv_heads:
+        heads, ranks = config.kv_heads, asked.tensor_parallel_size
+        yield f"{heads} KV heads are repeated on {ranks} GPUs: with more of them the KV cache of each shrinks no more"
+    if config.modalities:
+        yield f"the memory of what comes in beside text ({', '.join(config.modalities)}) is not counted"
+    if facts.remote_code:
+        files = ", ".join(facts.remote_code)
+        yield f"{files}: names code of the model's own (auto_map), which an engine that knows its type does not need"
+    if facts.path and facts.chat_template is None and not entry.get("chat-template"):
+        yield "there is no chat template: /v1/chat/completions will refuse requests"

@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the memory of each device is divided between weights, what the engine computes with, and the KV cache. Private to
+the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..config.facts import ModelFacts
+from . import cache as kv
+from . import overhead as work
+from .abilities import engine_dtype
+from .cache import Cache
+from .devices import Device
+from .flags import AUTO, Flags, count
+from .overhead import GIB, MIB
+from .weights import bytes_per_gpu
+
+CPU_CACHE = "VLLM_CPU_KVCACHE_SPACE"
+"""Environment variable of the CPU engine: GiB of KV cache for each of its processes, instead of a utilization
+(vllm/platforms/cpu.py)."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an instance would look like. GiB are those of the GPU that has the most to hold; None where unknown.
+
+    `budget_gib` is what the engine may take of a GPU, `kv_cache_gib` what is left of it for the KV cache, and
+    `spare_gib` what is left of that beyond one request of `max_model_len` tokens: less than nothing if it does not fit.
+    `kv_cache_tokens` and `max_concurrency` count all data-parallel ranks together, as requests of full length.
+    """
+
+    budget_gib: float | None = None
+    weights_gib: float | None = None
+    overhead_gib: float | None = None
+    kv_cache_gib: float | None = None
+    kv_cache_tokens: int | None = None
+    max_model_len: int | None = None
+    max_concurrency: float | None = None
+    spare_gib: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Division:
+    """The same in bytes, as the checks need it."""
+
+    weights: int | None
+    overhead: int | None
+    budget: int | None
+    available: int | None
+    cache: Cache | None
+    length: int | None
+    explicit: bool
+    """Whether the size of the cache was given, and so is no part of a utilization."""
+
+    @property
+    def needed(self) -> int | None:
+        """Bytes of KV cache for one request of full length."""
+        return self.cache.needed(self.length) if self.cache and self.length else None
+
+    def estimate(self, ranks: int) -> Estimate:
+        """What people see of it, for so many data-parallel ranks."""
+        concurrency = None
+        if self.cache and self.length and self.available is not None:
+            concurrency = self.cache.concurrency(self.available, self.length) * ranks
+        needed = self.needed
+        known = self.available is not None and needed is not None
+        return Estimate(
+            budget_gib=_gib(self.budget),
+            weights_gib=_gib(self.weights),
+            overhead_gib=_gib(self.overhead),
+            kv_cache_gib=_gib(None if self.available is None else max(0, self.available)),
+            kv_cache_tokens=None if concurrency is None else int(concurrency * (self.length or 0)),
+            max_model_len=self.length,
+            max_concurrency=None if concurrency is None else round(concurrency, 2),
+            spare_gib=_gib((self.available or 0) - (needed or 0)) if known else None,
+        )
+
+
+def _gib(size: int | None) -> float | None:
+    return None if size is None else round(size / GIB, 2)
+
+
+def divide(facts: ModelFacts, flags: Flags, device: Device, environment: Mapping[str, str]) -> Division:
+    """Work out what a device holds that is the smallest of those used.
+
+    Of a GPU, budget = --gpu-memory-utilization x memory, and the cache gets what weights and overhead leave of it
+    (determine_available_memory in vLLM 0.32.0, vllm/v1/worker/gpu_worker.py). A cache whose size is given takes just
+    that, whatever the utilization says.
+    """
+    config = facts.config
+    dtype = engine_dtype(config, flags, device)
+    if dtype is None:
+        return Division(None, None, None, None, None, None, False)
+    weights = bytes_per_gpu(facts.weights, config, flags, device, dtype) if facts.weights else None
+    longest = config.max_length if flags.max_model_len in (None, AUTO) else flags.max_model_len
+    length = config.default_length if flags.max_model_len is None else longest
+    size = work.batch(flags, device, length or 1)
+    known = config.hidden_size and config.vocabulary_size
+    overhead = work.overhead(config, flags, device, dtype, size) if known else None
+    given = explicit_cache(flags, device, environment)
+    memory = None if device.memory_mib is None else device.memory_mib * MIB
+    budget = available = given
+    if given is None:
+        budget = None if memory is None else int(memory * flags.gpu_memory_utilization)
+        if budget is not None and weights is not None and overhead is not None:
+            available = budget - weights - overhead
+    elif memory is not None:
+        budget = memory
+    cache = kv.layout(config, flags, dtype, size.tokens, device.is_cpu)
+    if flags.max_model_len == AUTO and cache and longest and available is not None:
+        length = cache.longest(available, longest) or longest
+    return Division(weights, overhead, budget, available, cache, length, given is not None)
+
+
+def explicit_cache(flags: Flags, device: Device, environment: Mapping[str, str]) -> int | None:
+    """The bytes of KV cache for each device that are asked for, None where it is to be worked out."""
+    asked = str(environment.get(CPU_CACHE) or "")
+    if device.is_cpu and (space := count(asked)):
+        return space * GIB
+    return flags.kv_cache_memory_bytes

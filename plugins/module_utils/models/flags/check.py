@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The keys of an entry that are engine flags: checked against a catalogue, and rendered. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...core.problems import Findings, did_you_mean
+from . import values
+from .catalogue import Catalogue
+
+_TLS = "TLS at the gateway; the node's own probe speaks plain HTTP"
+_ONE_NODE = "tensor-, pipeline- and data-parallel-size; an instance runs on one node"
+
+OWNED_FLAGS: Mapping[str, str] = {
+    "host": "inference_address",
+    "port": "the instance's port",
+    "uds": "inference_address and the instance's port",
+    "grpc": "the HTTP API, which the gateway and the node's own probe speak",
+    "grpc-port": "the HTTP API, which the gateway and the node's own probe speak",
+    "root-path": "the gateway; the node's own probe asks below /",
+    "api-key": "vllm_api_key",
+    "served-model-name": "the instance's name, beside which the model's own name is served,",
+    "tokenizer-revision": "revision",
+    "code-revision": "revision",
+    "download-dir": "the model store; engines are offline",
+    "hf-token": "HF_TOKEN in vllm_secret_environment",
+    "shutdown-timeout": "vllm_drain_timeout",
+    "ssl-keyfile": _TLS,
+    "ssl-certfile": _TLS,
+    "ssl-ca-certs": _TLS,
+    "ssl-cert-reqs": _TLS,
+    "ssl-ciphers": _TLS,
+    "enable-ssl-refresh": _TLS,
+    "config": "the keys of the registry entry themselves",
+    "device-ids": "the instance's gpus",
+    "headless": _ONE_NODE,
+    "nnodes": _ONE_NODE,
+    "node-rank": _ONE_NODE,
+    "master-addr": _ONE_NODE,
+    "data-parallel-address": _ONE_NODE,
+    "data-parallel-rank": _ONE_NODE,
+    "data-parallel-start-rank": _ONE_NODE,
+    "data-parallel-external-lb": _ONE_NODE,
+    "data-parallel-hybrid-lb": _ONE_NODE,
+    "data-parallel-multi-port-external-lb": _ONE_NODE,
+    "data-parallel-supervisor-port": _ONE_NODE,
+}
+"""Flags that the role renders itself or that would hide the engine from it, and what to use instead."""
+
+_NAME = re.compile(r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
+
+
+def check(where: str, flags: Mapping[str, Any], catalogue: Catalogue, own_keys: Iterable[str], found: Findings) -> None:
+    """Add every mistake in an entry's flags. `own_keys` are the registry's own, which somebody may have misspelt."""
+    known = {*catalogue.flags, *own_keys} - set(OWNED_FLAGS)
+    for name, value in flags.items():
+        if owned := _owned(name, catalogue):
+            # Without the value: it may be a key or a token.
+            found.problem(where, f"is set by the role: use {OWNED_FLAGS[owned]} instead", name)
+        elif spelling := _spelling(name, value, catalogue, known):
+            found.problem(where, spelling, name, value)
+        else:
+            _check_flag(where, name, value, catalogue, known, found)
+
+
+def _check_flag(where: str, name: str, value: Any, catalogue: Catalogue, known: Iterable[str], found: Findings) -> None:
+    """Add what is wrong with a flag whose name is written as a flag's."""
+    flag = catalogue.flag(name)
+    # Another version than the catalogue's may know more flags and values: it refuses them itself if not.
+    doubt = found.problem if catalogue.exact else found.warning
+    if mistake := values.mistake(flag, value):
+        found.problem(where, mistake, name, value)
+    elif name not in catalogue.flags:
+        doubt(where, _unknown(name, catalogue, known), name, value)
+    elif unlisted := values.unlisted(flag, value):
+        doubt(where, f"{unlisted}{catalogue.guess}", name, value)
+    elif unfamiliar := values.unfamiliar(flag, value):
+        found.warning(where, unfamiliar, name, value)
+    if flag.deprecated is not None:
+        removed = f", to be removed in {flag.deprecated['removed']}" if "removed" in flag.deprecated else ""
+        instead = f": use {flag.deprecated['use']}" if "use" in flag.deprecated else ": remove it"
+        found.warning(where, f"is deprecated in vLLM {catalogue.version}{removed}{instead}", name, value)
+
+
+def arguments(flags: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
+    """The engine's arguments, sorted by flag so that the same entry always renders the same."""
+    return [part for name in sorted(flags) for part in values.arguments(catalogue.flag(name), flags[name])]
+
+
+def _kebab(name: str) -> str:
+    return name.strip().lstrip("-").replace("_", "-").lower()
+
+
+def _owned(name: str, catalogue: Catalogue) -> str:
+    """The owned flag that a key means, however it is spelt; empty where it means none."""
+    kebab = _kebab(name)
+    names = (kebab, catalogue.aliases.get(kebab), catalogue.inverse.get(kebab))
+    return next((owned for owned in names if owned and owned in OWNED_FLAGS), "")
+
+
+def _spelling(name: str, value: Any, catalogue: Catalogue, known: Iterable[str]) -> str:
+    """What is wrong with the spelling of a key, and which one it should be; empty where it could be a flag."""
+    kebab = _kebab(name)
+    head, dot, rest = kebab.partition(".")
+    if name in known:
+        return ""
+    if kebab in known:
+        return f"is not written as the engine's flags are: write {kebab!r}"
+    if kebab in catalogue.aliases:
+        return f"is another name of a flag: write {catalogue.aliases[kebab]!r}"
+    if kebab in catalogue.inverse:
+        return f"is the opposite of a flag: write {catalogue.inverse[kebab]}: {str(value is False).lower()}"
+    if dot and head in catalogue.flags:
+        return f"is a part of a flag: write {head} as a dictionary, with {rest} in it"
+    if _NAME.match(name):
+        return ""
+    # Only a version that is known to be another than the catalogue's can have this flag.
+    written = _NAME.match(kebab) and not catalogue.exact
+    return f"is not in kebab-case: write {kebab!r}" if written else _unknown(kebab, catalogue, known)
+
+
+def _unknown(name: str, catalogue: Catalogue, known: Iterable[str]) -> str:
+    hint = did_you_mean(name, known) or f"`vllm serve --help=all` lists the flags{catalogue.guess}"
+    return f"is neither a key of the registry nor a flag of vLLM {catalogue.version}: {hint}"

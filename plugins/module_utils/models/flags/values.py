@@ -1,0 +1,175 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A flag's value in an entry: whether the engine takes it, and its arguments then. Private to the collection.
+
+A message says what is wrong with the value and what is allowed; the caller says where it stands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.problems import did_you_mean
+from .catalogue import ANY, INTEGER, JSON, LIST, MAYBE, NUMBER, OBJECT, ONE, SIZE, SWITCH, TEXT_OR_JSON, Flag
+
+_SUFFIXED = re.compile(r"\b(?:\d+[KMGT]|\d+(?:\.\d+)?[kmgt])\b")
+"""An integer with k, m, g, t for powers of 1000 or K, M, G, T for those of 1024 (vllm/utils/argparse_utils.py). Objects
+may hold such numbers too, which JSON does not know."""
+
+_NEGATIVE = re.compile(r"-\d+")
+"""What begins with a dash and yet is no flag to the engine's parser."""
+
+_FORMS = {
+    INTEGER: "a whole number",
+    NUMBER: "a number",
+    SIZE: "a whole number, or one such as 32k (thousands) or 32K (times 1024)",
+    OBJECT: "a dictionary, or a JSON object in quotes",
+    JSON: "a dictionary or list, or JSON in quotes",
+}
+
+_UNFIT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
+"""Control characters but tab and newline, and halves of a pair: a unit's command line cannot hold them."""
+
+
+class Unfit(ValueError):
+    """A value that cannot become an argument; the message says why."""
+
+
+def mistake(flag: Flag, value: Any) -> str:
+    """What is wrong with a value; empty where nothing is."""
+    try:
+        _check(flag, value)
+    except Unfit as error:
+        return str(error)
+    return ""
+
+
+def unlisted(flag: Flag, value: Any) -> str:
+    """What to say of a value that has the right form but is none of those that the catalogue lists; else empty."""
+    for item in _items(flag, value):
+        if flag.choices and not _allowed(flag, item):
+            known = [str(choice) for choice in flag.choices]
+            return f"must be one of {', '.join(known)}{_hint(item, known)}"
+    return ""
+
+
+def unfamiliar(flag: Flag, value: Any) -> str:
+    """What to say of a value that a plugin may know, but not the engine itself; else empty."""
+    for item in _items(flag, value):
+        if flag.suggested and str(item) not in (*flag.suggested, *_nothing(flag)):
+            return f"is none that the engine brings along: {', '.join(flag.suggested)}{_hint(item, flag.suggested)}"
+    return ""
+
+
+def arguments(flag: Flag, value: Any) -> list[str]:
+    """The engine's arguments for a value that is no mistake."""
+    if isinstance(value, bool):
+        return [f"--{flag.name}" if value else f"--no-{flag.name}"]
+    texts = [_text(item) for item in _items(flag, value)]
+    if flag.takes == LIST or (flag.type == ANY and isinstance(value, list)):
+        return [f"--{flag.name}", *texts]
+    # Behind a blank, the engine would take what begins with a dash for the next flag.
+    return [
+        part
+        for text in texts
+        for part in ([f"--{flag.name}={text}"] if text.startswith("-") else [f"--{flag.name}", text])
+    ]
+
+
+def _items(flag: Flag, value: Any) -> list[Any]:
+    """The single values: a list is one value where the flag takes JSON."""
+    return value if isinstance(value, list) and flag.type != JSON else [value]
+
+
+def _nothing(flag: Flag) -> tuple[str, ...]:
+    return ("", "None") if flag.optional else ()
+
+
+def _hint(item: Any, known: Any) -> str:
+    hint = did_you_mean(str(item), known)
+    return f"; {hint}" if hint else ""
+
+
+def _allowed(flag: Flag, item: Any) -> bool:
+    text = str(item).lower().replace("-", "_") if flag.folded else str(item)
+    return text in {str(choice) for choice in flag.choices} or text in _nothing(flag)
+
+
+def _check(flag: Flag, value: Any) -> None:
+    """Raise Unfit for a value of the wrong form."""
+    if value is None:
+        raise Unfit("has no value: give one, true for a bare flag, or remove the key")
+    if flag.type == SWITCH and not isinstance(value, bool):
+        raise Unfit("is a switch: must be true or false, without quotes")
+    if isinstance(value, bool):
+        _check_switch(flag, value)
+        return
+    items = _items(flag, value)
+    if not items:
+        raise Unfit("is an empty list: give at least one value, or remove the key")
+    if isinstance(value, list) and flag.type not in (JSON, ANY) and flag.takes in (ONE, MAYBE):
+        raise Unfit("takes one value, not a list")
+    several = flag.takes == LIST or (flag.type == ANY and isinstance(value, list))
+    for item in items:
+        _check_item(flag, item, several)
+
+
+def _check_switch(flag: Flag, value: bool) -> None:
+    if flag.type == ANY or (flag.takes == MAYBE and value):
+        return
+    if flag.type != SWITCH:
+        form = _FORMS.get(flag.type, "a text; put words such as on, off, yes and no in quotes")
+        raise Unfit(f"is no switch: must be {form}")
+    if not value and not flag.negatable:
+        raise Unfit(f"cannot be false, for the engine has no --no-{flag.name}: remove the key, it is off by default")
+
+
+def _check_item(flag: Flag, item: Any, several: bool) -> None:
+    text = _text(item)
+    if _UNFIT.search(text):
+        raise Unfit("holds a control character, or half of a character: remove it")
+    if several and text.startswith("-") and not _NEGATIVE.fullmatch(text):
+        raise Unfit("holds a value that begins with a dash, which the engine would take for a flag")
+    if text in _nothing(flag):
+        return
+    if isinstance(item, Mapping):
+        if flag.type not in (OBJECT, JSON, TEXT_OR_JSON, ANY):
+            raise Unfit(f"must be {_FORMS.get(flag.type, 'a text')}, not a dictionary")
+    elif isinstance(item, list):
+        if flag.type not in (JSON, ANY):
+            raise Unfit(f"must be {_FORMS.get(flag.type, 'a text')}, not a list")
+    elif flag.type in _FORMS and text not in flag.words and not _parses(flag.type, text):
+        words = f", or {' or '.join(flag.words)}" if flag.words else ""
+        raise Unfit(f"must be {_FORMS[flag.type]}{words}")
+
+
+def _parses(form: str, text: str) -> bool:
+    """Whether the engine's own converter takes the text."""
+    try:
+        if form == OBJECT:
+            return isinstance(json.loads(_SUFFIXED.sub("0", text)), dict)
+        if form == JSON:
+            return isinstance(json.loads(text), (dict, list))
+        if form == NUMBER:
+            float(text)
+        elif form == INTEGER or not _SUFFIXED.fullmatch(text.strip()):
+            int(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _text(item: Any) -> str:
+    """One value as the engine reads it. Raises Unfit where it has no form for a command line."""
+    if isinstance(item, (Mapping, list)):
+        try:
+            return json.dumps(item, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Unfit(f"cannot be written as JSON ({error}): use texts, numbers, lists and dictionaries") from None
+    if isinstance(item, bool) or not isinstance(item, (str, int, float)):
+        raise Unfit(f"holds {item!r}: must be a text or a number; put it in quotes")
+    return str(item)

@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The model registry's entries. Private to the collection.
+
+An entry is flat, as vLLM's users know it: a few keys are ours, every other key is an engine flag in its own kebab-case
+spelling. Everything here is pure: it reads dictionaries and returns values and problems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.problems import Findings, Problem
+from ..flags.catalogue import Catalogue
+from ..flags.check import check as check_flags
+from .variants import check_bases, lineage, resolve
+
+POLICIES = ("default", "always")
+"""When a system prompt counts: unless the request brings its own, or whatever it brings."""
+
+_COMMIT = re.compile(r"^[0-9a-f]{40}$")
+_STORE_REVISION = re.compile(r"^[0-9a-f]{12}$")
+
+
+def _text(value: Any) -> str:
+    return (
+        "" if isinstance(value, str) and value.strip() else "must be a text, in quotes where YAML sees something else"
+    )
+
+
+def _policy(value: Any) -> str:
+    return "" if value in POLICIES else f"must be one of {', '.join(POLICIES)}"
+
+
+def _consent(value: Any) -> str:
+    return "" if isinstance(value, bool) else "must be true or false"
+
+
+def _golden(value: Any) -> str:
+    """Prompts that an update asks, and what must be in the answers."""
+    form = "must be a list of dictionaries with prompt, expect (a regular expression) and, if wanted, max-tokens"
+    if not isinstance(value, list) or not value:
+        return form
+    for item in value:
+        if not isinstance(item, Mapping) or not set(item) <= {"prompt", "expect", "max-tokens"}:
+            return form
+        if not all(isinstance(item.get(key), str) and item[key] for key in ("prompt", "expect")):
+            return form
+        tokens = item.get("max-tokens", 1)
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+            return "has max-tokens that is no number from 1"
+        try:
+            re.compile(item["expect"])
+        except re.error as error:
+            return f"expects {item['expect']!r}, which is no regular expression: {error}"
+    return ""
+
+
+OWN_KEYS: Mapping[str, Callable[[Any], str]] = {
+    "model": _text,
+    "revision": _text,
+    "checksum": _text,
+    "base": _text,
+    "description": _text,
+    "system-prompt": _text,
+    "system-prompt-policy": _policy,
+    "allow-remote-code": _consent,
+    "golden-prompts": _golden,
+}
+"""Keys of an entry that are ours, not the engine's, and what is wrong with a value of each."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry with all that it gets from its bases."""
+
+    name: str
+    store_name: str
+    """The entry whose weights it serves: its own name, or that of the first of its bases."""
+    model: str
+    """Where the weights come from: a hub id, or a path on the node or, behind ``controller:``, on the controller."""
+    revision: str | None = None
+    checksum: str | None = None
+    """Of an archive."""
+    description: str = ""
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    """The engine's flags, by name without dashes."""
+    system_prompt: str | None = None
+    system_prompt_policy: str = POLICIES[0]
+
+    @property
+    def served_as(self) -> str:
+        """The store's directory that an engine gets: the weights', or of its own where it has a prompt."""
+        return self.store_name if self.system_prompt is None else self.name
+
+
+@dataclass(frozen=True)
+class Registry:
+    """What the entries come to. `entries` can be relied on where there are no problems."""
+
+    names: frozenset[str]
+    """All names that are declared, of entries with mistakes too."""
+    entries: Mapping[str, Entry]
+    problems: list[Problem]
+    warnings: list[Problem]
+
+
+def read(models: Any, catalogue: Catalogue) -> Registry:
+    """Read the registry: all entries, every mistake, and what is deprecated or not known for sure."""
+    found = Findings()
+    if not isinstance(models, Mapping):
+        found.problem("models", f"must be a dictionary of entries by name, found {type(models).__name__}")
+        models = {}
+    check_bases(models, found)
+    entries = {}
+    for name, entry in models.items():
+        where = f"models.{name}"
+        if not isinstance(name, str):
+            found.problem(where, "is a name that YAML does not see as a text: put it in quotes")
+        elif not isinstance(entry, Mapping):
+            found.problem(where, f"must be a dictionary of keys, found {type(entry).__name__}")
+        else:
+            _check_entry(where, entry, catalogue, found)
+            resolved = resolve(models, name)
+            if resolved is not None:
+                _check_remote_code(where, entry, resolved, found)
+                _check_prompt(where, entry, resolved, found)
+                entries[name] = _entry(name, lineage(models, name)[-1], resolved)
+    return Registry(frozenset(map(str, models)), entries, found.problems, found.warnings)
+
+
+def _entry(name: str, store_name: str, resolved: Mapping[str, Any]) -> Entry:
+    return Entry(
+        name=name,
+        store_name=store_name,
+        model=resolved.get("model", ""),
+        revision=resolved.get("revision"),
+        checksum=resolved.get("checksum"),
+        description=resolved.get("description", ""),
+        flags={key: value for key, value in resolved.items() if key not in OWN_KEYS},
+        system_prompt=resolved.get("system-prompt"),
+        system_prompt_policy=resolved.get("system-prompt-policy", POLICIES[0]),
+    )
+
+
+def _check_entry(where: str, entry: Mapping[Any, Any], catalogue: Catalogue, found: Findings) -> None:
+    """Add the mistakes of the entry's own keys, not those that it gets from its bases."""
+    if "model" not in entry and "base" not in entry:
+        message = "is required: a hub id, a path on the node, or controller:/path; or base, for a variant"
+        found.problem(where, message, "model")
+    flags = {}
+    for key, value in entry.items():
+        if not isinstance(key, str):
+            found.problem(where, f"holds the key {key!r}, which YAML does not see as a text: put it in quotes")
+        elif key not in OWN_KEYS:
+            flags[key] = value
+        elif key != "base" and (mistake := OWN_KEYS[key](value)):
+            found.problem(where, mistake, key, value)
+    check_flags(where, flags, catalogue, OWN_KEYS, found)
+
+
+def _check_remote_code(where: str, entry: Mapping[str, Any], resolved: Mapping[str, Any], found: Findings) -> None:
+    """Code that comes with a model runs only where the operator says so, and only the code that was looked at."""
+    keys = {"trust-remote-code", "allow-remote-code", "revision", "checksum"} & set(entry)
+    if not keys or resolved.get("trust-remote-code") is not True:
+        return
+    if resolved.get("allow-remote-code") is not True:
+        message = "runs code that comes with the model: read that code, then set allow-remote-code: true beside it"
+        found.problem(where, message, "trust-remote-code", True)
+    model, revision = str(resolved.get("model", "")), str(resolved.get("revision") or "")
+    if model.startswith(("https://", "http://")) and resolved.get("checksum"):
+        return
+    directory = model.startswith(("/", "controller:"))
+    if not _COMMIT.match(revision) and not (directory and _STORE_REVISION.match(revision)):
+        pin = "the store's, of 12 hexadecimal digits" if directory else "a commit of 40 hexadecimal digits"
+        message = f"must pin the code that trust-remote-code runs: {pin}"
+        found.problem(where, message, "revision", resolved.get("revision"))
+
+
+def _check_prompt(where: str, entry: Mapping[str, Any], resolved: Mapping[str, Any], found: Findings) -> None:
+    if "system-prompt-policy" in entry and "system-prompt" not in resolved:
+        message = "does nothing without a system-prompt: add one, or remove it"
+        found.problem(where, message, "system-prompt-policy", entry["system-prompt-policy"])

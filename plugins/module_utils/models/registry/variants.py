@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variants: entries that share another entry's weights (`base:`). Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...core.problems import Findings, nearest
+
+NOT_SHARED = frozenset({"base", "description"})
+"""Keys that an entry does not get from its base."""
+
+
+def lineage(models: Mapping[str, Any], name: str) -> list[str]:
+    """An entry, its base, that one's base, and so on. Ends before what is not there, or has been passed before."""
+    names: list[str] = []
+    following: Any = name
+    while isinstance(following, str) and following in models and following not in names:
+        names.append(following)
+        entry = models[following]
+        following = entry.get("base") if isinstance(entry, Mapping) else None
+    return names
+
+
+def resolve(models: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+    """An entry with all that it gets from its bases, its own keys first. None where the bases lead to no model."""
+    names = lineage(models, name)
+    entries = [models[each] for each in names]
+    if not entries or any(not isinstance(entry, Mapping) for entry in entries) or "base" in entries[-1]:
+        return None
+    resolved: dict[str, Any] = {}
+    for entry in reversed(entries):
+        resolved.update({key: value for key, value in entry.items() if key not in NOT_SHARED})
+    own = entries[0]
+    return {**resolved, "description": own["description"]} if "description" in own else resolved
+
+
+def check_bases(models: Mapping[str, Any], found: Findings) -> None:
+    """Add every mistake in the entries' `base:`. A circle is named once, by the first of its names."""
+    for name, entry in models.items():
+        if not isinstance(name, str) or not isinstance(entry, Mapping) or "base" not in entry:
+            continue
+        where, base = f"models.{name}", entry["base"]
+        for key in ("model", "revision", "checksum"):
+            if key in entry:
+                message = "belongs to the base, whose weights a variant shares: remove it, or remove base"
+                found.problem(where, message, key, entry[key])
+        if not isinstance(base, str) or base not in models:
+            others = [other for other in models if isinstance(other, str) and other != name]
+            found.problem(where, f"must be another entry of the registry: {nearest(str(base), others)}", "base", base)
+            continue
+        circle = _circle(models, name)
+        if circle and name == min(circle):
+            way = " → ".join([*circle, name])
+            found.problem(where, f"goes in a circle, {way}: give one of them a model in place of base", "base", base)
+
+
+def _circle(models: Mapping[str, Any], name: str) -> list[str]:
+    """The names from an entry back to itself; empty where its bases do not lead back."""
+    names = lineage(models, name)
+    last = models[names[-1]]
+    return names if isinstance(last, Mapping) and last.get("base") == name else []

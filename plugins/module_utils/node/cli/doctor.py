@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command `inferctl doctor`. Private to the collection."""
+
+# pylint: disable=ansible-bad-function  # a command, which prints
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from ...core.paths import Paths
+from ..doctor import catalogue, check
+from ..doctor.host import Host
+from .command import UsageError
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+CODES = {check.OK: 0, check.UNKNOWN: 1, check.WARN: 1, check.FAIL: 2}
+"""The verdict as an exit code; those of the other commands do not apply."""
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "doctor",
+        help="is this node fit to serve? 0 yes, 1 with warnings or unknowns, 2 no",
+        description="Look at driver, GPUs, RDMA, system, Docker and engines. Changes nothing; takes up to 30 s.",
+        epilog="Exit codes: 0 fit, 1 with warnings or with what cannot be told, 2 something failed (or wrong usage).",
+    )
+    command.add_argument("names", nargs="*", metavar="NAME", help="checks or kinds of them (default: all that are on)")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_doctor)
+
+
+def _doctor(options: argparse.Namespace, paths: Paths) -> int:
+    if wrong := catalogue.unknown(options.names):
+        raise UsageError("; ".join(wrong))
+    settings = catalogue.read(paths)
+    host = Host(paths, thresholds=settings.thresholds)
+    results = check.run(catalogue.chosen(options.names, settings.off), host)
+    print(json.dumps(check.as_json(results), indent=2) if options.json else check.as_text(results), flush=True)
+    return CODES[check.verdict(results)]

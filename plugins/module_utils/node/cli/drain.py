@@ -1,0 +1,124 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands `inferctl drain`, `undrain` and `drains`. Private to the collection."""
+
+# pylint: disable=ansible-bad-function  # a command, which prints
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ...core import journal
+from ...core.paths import Paths
+from ...engine.state import drains
+from ...engine.state.drains import Drain, Outcome
+from .command import OK, UsageError, known
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+SCHEMA = 1
+
+
+def add(commands: Commands) -> None:
+    """Add the commands to the parser."""
+    command = commands.add_parser(
+        "drain",
+        help="let gateways send an instance no more requests",
+        description="Record that gateways shall send no more requests. Those under way end as they should.",
+    )
+    command.add_argument("names", nargs="+", metavar="NAME", help="instances")
+    command.add_argument("--reason", required=True, help="what for; everybody sees it")
+    end = command.add_mutually_exclusive_group()
+    end.add_argument("--until", metavar="TIME", help="when it ends by itself, ISO 8601 with time zone")
+    end.add_argument("--for", dest="duration", metavar="TIME", help="after how long it ends by itself, such as 30m")
+    command.add_argument("--owner", help="whose intent it is (default: you, on this node)")
+    command.add_argument("--force", action="store_true", help="take over what somebody else has drained")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_drain)
+
+    command = commands.add_parser("undrain", help="let gateways send an instance requests again")
+    command.add_argument("names", nargs="+", metavar="NAME", help="instances")
+    command.add_argument("--owner", help="only where it is this owner's intent")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_undrain)
+
+    command = commands.add_parser("drains", help="who has drained what, and why")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_drains)
+
+
+def _drain(options: argparse.Namespace, paths: Paths) -> int:
+    now = datetime.now(UTC)
+    names = known(paths, options.names)
+    reason, owner = (_one_line(text) for text in (options.reason, options.owner or _caller()))
+    if not reason:
+        raise UsageError("--reason is empty: say what for, whoever is woken at night reads it")
+    wanted = Drain(owner, reason, drains.format_time(now), _end(options, now))
+    return _tell("drain", drains.drain(paths, names, wanted, force=options.force), options.json)
+
+
+def _undrain(options: argparse.Namespace, paths: Paths) -> int:
+    now = datetime.now(UTC)
+    # What is not on this node any more may still have left an intent.
+    left = drains.names(paths)
+    known(paths, [name for name in options.names if name not in left])
+    outcomes = [drains.undrain(paths, name, options.owner, now) for name in dict.fromkeys(options.names)]
+    return _tell("undrain", outcomes, options.json)
+
+
+def _drains(options: argparse.Namespace, paths: Paths) -> int:
+    now = datetime.now(UTC)
+    found = [(name, drain) for name in drains.names(paths) if (drain := drains.read(paths, name, now))]
+    if options.json:
+        document = [{"instance": name, **asdict(drain)} for name, drain in found]
+        print(json.dumps({"schema": SCHEMA, "drains": document}, indent=2))
+    else:
+        for name, drain in found:
+            print(f"{name}: {drain}")
+        if not found:
+            print("nothing is drained")
+    return OK
+
+
+def _tell(verb: str, outcomes: list[Outcome], as_json: bool) -> int:
+    for outcome in outcomes:
+        words = f"{outcome.instance}: {outcome.drain or 'not drained'}"
+        if outcome.changed:
+            journal.Journal().say(words, journal.NOTICE, event=verb, instance=outcome.instance)
+        if not as_json:
+            print(words + ("" if outcome.changed else " (unchanged)"))
+    if as_json:
+        instances = [asdict(outcome) for outcome in outcomes]
+        changed = any(outcome.changed for outcome in outcomes)
+        print(json.dumps({"schema": SCHEMA, "changed": changed, "instances": instances}, indent=2))
+    return OK
+
+
+def _end(options: argparse.Namespace, now: datetime) -> str | None:
+    """When the intent expires. Raises UsageError."""
+    if options.until is None and options.duration is None:
+        return None
+    try:
+        end = now + drains.parse_duration(options.duration) if options.duration else drains.parse_time(options.until)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"{'--for' if options.duration else '--until'}: {error}") from error
+    if end <= now:
+        raise UsageError(f"--until {options.until} is past: it is {drains.format_time(now)} now")
+    return drains.format_time(end)
+
+
+def _caller() -> str:
+    """Who runs this command, through sudo or not."""
+    user = os.environ.get("SUDO_USER") or os.environ.get("USER") or os.environ.get("LOGNAME") or "root"
+    return f"{user}@{socket.gethostname()}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands `inferctl models` and `inferctl plan`. Private to the collection."""
+
+# pylint: disable=ansible-bad-function  # a command, which prints
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...core import table
+from ...core.paths import Paths
+from ...core.problems import nearest
+from ...engine import plans
+from ...engine.plan_text import render
+from ...models import shards
+from ...models.config.facts import ModelFacts, from_config
+from ...models.fit import devices
+from ..desired import COMMAND, Desired, Model
+from .command import FAILED, OK, UNCLEAR, UsageError
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+SCHEMA = 1
+
+CODES = {True: OK, False: FAILED, None: UNCLEAR}
+
+
+def add(commands: Commands) -> None:
+    """Add the commands to the parser."""
+    command = commands.add_parser("models", help="the models of this node's registry, and who serves them")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_models)
+
+    command = commands.add_parser(
+        "plan",
+        help="what engines would run, and whether it fits; changes nothing",
+        description="The exact command, the memory it takes, what would change, and every problem. Changes nothing.",
+        epilog="Exit codes: 0 fits, 1 a problem was found, 2 wrong usage, 4 cannot be told.",
+    )
+    command.add_argument("names", nargs="*", metavar="NAME", help="instances or models (default: all instances)")
+    command.add_argument("--gpus", metavar="GPUS", help="plan for GPUs that are not there, such as 8xH100-80GB")
+    command.add_argument(
+        "--model-config", metavar="FILE", help="plan for a model that is not there, of which FILE is the config.json"
+    )
+    command.add_argument(
+        "--json", action="store_true", help="print JSON: the plan of one NAME, or {schema, ok, plans} without a name"
+    )
+    command.set_defaults(run=_plan)
+
+
+def _models(options: argparse.Namespace, paths: Paths) -> int:
+    found = Desired(paths).models()
+    if options.json:
+        print(json.dumps({"schema": SCHEMA, "models": [asdict(model) for model in found]}, indent=2))
+    else:
+        print(_table(found) if found else "no model on this node: site.yml brings those that its instances serve")
+    return OK
+
+
+def _table(models: Sequence[Model]) -> str:
+    header = ("NAME", "MODEL", "REVISION", "BASE", "SERVED BY", "ON DISK")
+    return "\n".join(table.lines([header, *(_row(model) for model in models)]))
+
+
+def _row(model: Model) -> tuple[str, ...]:
+    revision, base, serving = (model.revision or "-")[:12], model.base or "-", ", ".join(model.instances) or "-"
+    return model.name, model.model, revision, base, serving, {True: "yes", False: "no", None: "?"}[model.on_disk]
+
+
+def _plan(options: argparse.Namespace, paths: Paths) -> int:
+    hardware = plans.Hardware(paths.root, _named(options.gpus))
+    facts = _facts(options.model_config)
+    if options.model_config and not options.names:
+        engines: Iterable[plans.Engine] = [_bare(options.model_config)]
+    else:
+        desired = Desired(paths)
+        engines = [desired.engine(name) for name in _known(options.names, desired)]
+    made = [plans.plan(engine, hardware, facts) for engine in engines]
+    ok = plans.verdict(made)
+    if options.json:
+        print(json.dumps(_document(made, ok, one=len(options.names) == 1 or facts is not None), indent=2))
+    else:
+        print(render(made) if made else "no instance on this node: site.yml makes those of the inventory")
+    return CODES[ok]
+
+
+def _document(made: Sequence[dict[str, Any]], ok: bool | None, *, one: bool) -> dict[str, Any]:
+    """What was asked for by one name is one plan; the form depends on the question alone, never on the answer."""
+    if one and len(made) == 1:
+        return {"schema": SCHEMA, **made[0]}
+    return {"schema": SCHEMA, "ok": ok, "plans": list(made)}
+
+
+def _known(names: Sequence[str], desired: Desired) -> list[str]:
+    """The names asked for, or all instances. Raises UsageError for one that this node does not have."""
+    for name in names:
+        if name not in desired.names:
+            raise UsageError(f"no instance or model {name!r} on this node: {nearest(name, desired.names)}")
+    return list(dict.fromkeys(names)) or list(desired.instances)
+
+
+def _named(text: str | None) -> Sequence[devices.Device] | None:
+    """The GPUs that --gpus names. Raises UsageError."""
+    try:
+        return None if text is None else devices.hypothetical(text)
+    except ValueError as error:
+        raise UsageError(f"--gpus: {error}") from error
+
+
+def _facts(path: str | None) -> ModelFacts | None:
+    """What --model-config tells. Raises UsageError."""
+    if path is None:
+        return None
+    raw, problem = shards.read_json(Path(path)) if Path(path).is_file() else ({}, "is no file")
+    if problem:
+        raise UsageError(f"--model-config: {path} {problem}")
+    return from_config(raw)
+
+
+def _bare(path: str) -> plans.Engine:
+    """A model that no registry knows, without any flag."""
+    directory = str(Path(path).absolute().parent)
+    return plans.Engine(model=path, argv=[*COMMAND, directory], flags={})

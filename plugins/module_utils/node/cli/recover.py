@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command `inferctl recover`: what its units call, and what people do by hand. Private to the collection."""
+
+# pylint: disable=ansible-bad-function  # a command, which prints
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ...core.journal import Journal
+from ...core.paths import Paths
+from ...engine.state import attempts, releases
+from ...engine.state.drains import format_time
+from ..recovery import policy, requests, settings, state
+from ..recovery.ladder import Ladder, summaries
+from ..recovery.settings import Settings
+from .command import FAILED, OK, UsageError, known
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+SCHEMA = 1
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "recover",
+        help="bring an engine back that hangs or does not start; without NAME, how the recovery stands",
+        description="Take the next step of the recovery now: budget and back-off do not count, locks and drains of an "
+        "update do. Without NAME and options: show budgets and breakers. With --dry-run: say what the next step would "
+        "be, of all instances or some.",
+        epilog="Exit codes: 0 fine, 1 a breaker is open or a step failed, 2 wrong usage.",
+    )
+    command.add_argument("names", nargs="*", metavar="NAME", help="instances")
+    verb = command.add_mutually_exclusive_group()
+    verb.add_argument("--reset", action="store_true", help="close breakers, renew budgets, lift recovery's drains")
+    verb.add_argument("--arm", action="store_true", help="let it act by itself")
+    verb.add_argument("--disarm", action="store_true", help="let it do nothing by itself")
+    verb.add_argument("--dry-run", action="store_true", help="say what the next step would be and why, and take none")
+    # Called by the units.
+    verb.add_argument("--triggered", action="store_true", help=argparse.SUPPRESS)
+    verb.add_argument("--dispatch", action="store_true", help=argparse.SUPPRESS)
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_recover)
+
+
+def count_start(paths: Paths, name: str, restarts: int) -> None:
+    """Count a start, and the death before it where an engine that served has died: both are of one budget.
+
+    Raises OSError.
+    """
+    if attempts.begin(paths, name, restarts) == 1 and restarts:
+        state.died(paths, name, format_time(datetime.now(UTC)))
+
+
+def _recover(options: argparse.Namespace, paths: Paths) -> int:
+    if options.dispatch:
+        requests.dispatch(paths)
+        return OK
+    found = settings.read(paths) or Settings()
+    ladder = Ladder(paths, found, Journal())
+    names = known(paths, options.names)
+    changed = False
+    reports = []
+    if options.reset:
+        # A list: any() over a generator would leave out those after the first that changes.
+        changed = True in [ladder.reset(name) for name in names]
+    elif options.arm or options.disarm:
+        changed = True in [ladder.arm(name, options.arm) for name in names]
+    elif options.dry_run:
+        reports = [ladder.preview(name) for name in names]
+    elif options.triggered and len(options.names) != 1:
+        raise UsageError("--triggered is for inference-recovery@NAME.service alone")
+    elif options.names:
+        reports = [ladder.recover(name, by_hand=not options.triggered) for name in names]
+        changed = any(report.changed for report in reports)
+    # A dry run has failed at nothing.
+    done = [report for report in reports if report.changed]
+    failed = [report for report in done if report.act == policy.GIVE_UP or report.outcome.startswith("failed")]
+    shown = summaries(paths, names, found, datetime.now(UTC))
+    if options.json:
+        told = [asdict(report) for report in reports]
+        print(json.dumps({"schema": SCHEMA, "changed": changed, "instances": shown, "reports": told}, indent=2))
+    else:
+        for line in (*map(str, reports), *(_line(one) for one in shown if not reports)):
+            print(line)
+        if not releases.names(paths):
+            print("no instance on this node")
+    if options.triggered:
+        # That it gave up is told by its alert; the unit has done its work.
+        return OK
+    return FAILED if failed or any(one["breaker"] for one in shown) else OK
+
+
+def _line(one: dict[str, object]) -> str:
+    parts = ["armed" if one["armed"] else "DISARMED", f"{one['budget_left']} of this hour's budget left"]
+    breaker = one["breaker"]
+    if isinstance(breaker, dict):
+        parts.insert(0, f"BREAKER OPEN since {breaker['since']}: {breaker['reason']}")
+    steps = one["steps"]
+    if isinstance(steps, tuple | list) and steps:
+        last = steps[-1]
+        parts.append(f"last step {last['time']}: {last['act']}: {last['outcome'] or last['reason']}")
+    return f"{one['instance']}: {', '.join(parts)}"

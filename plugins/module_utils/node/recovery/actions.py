@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The acts of the ladder, each with a bound in time. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...core import systemd
+from ...core.commands import Outcome
+from ...core.docker_api import Docker, DockerError, DockerUnavailable
+from ...core.paths import Paths, container_name, unit_name
+from ...hardware.gpu_settings import boot
+from ...hardware.gpu_settings.apply import NoAnswer
+
+DOCKER_UNITS = ("docker.socket", "docker.service")
+
+DOCKER_SECONDS = 120.0
+"""For a restarted dockerd to answer; with hundreds of containers it takes half a minute."""
+
+DOCKER_PATIENCE = 45.0
+"""Seconds after which a dockerd that does not end is killed: containers go on under live-restore."""
+
+STOP_SECONDS = 60.0
+"""For a unit to end whose container is gone."""
+
+RESET_SECONDS = 60.0
+
+PING_TRIES, PING_PAUSE = 3, 3.0
+"""How often Docker is asked before it counts as silent, and seconds between."""
+
+CLIENTS = (
+    "nvidia-cdi-refresh.path",
+    "nvidia-cdi-refresh.service",
+    "nvidia-dcgm.service",
+    "dcgm-exporter.service",
+    "prometheus-dcgm-exporter.service",
+    "nvidia-persistenced.service",
+)
+"""Units that hold a GPU and refuse a reset by that, in the order in which they are stopped. Source: OCI's gpu_reset.sh,
+NVSentinel's reset job. The fabric manager stays: GPUs of Hopper and later are reset beside it."""
+
+Run = Callable[[Sequence[str], float], Outcome]
+
+
+class ActError(Exception):
+    """An act has failed; the message says at what."""
+
+
+def docker_answers(docker: Docker, pause: Callable[[float], None] = time.sleep) -> bool:
+    """Whether dockerd answers one of a few questions."""
+    for attempt in range(PING_TRIES):
+        if attempt:
+            pause(PING_PAUSE)
+        with contextlib.suppress(DockerUnavailable, DockerError):
+            docker.ping()
+            return True
+    return False
+
+
+def restart_docker(docker: Docker) -> str:
+    """Restart dockerd with its socket; kill it where it does not end. Raises ActError, SystemdError."""
+    began = time.monotonic()
+    _forget_failures(*DOCKER_UNITS)
+    systemd.systemctl("restart", "--no-block", *DOCKER_UNITS)
+    killed = False
+    while time.monotonic() - began < DOCKER_SECONDS:
+        time.sleep(1)
+        with contextlib.suppress(DockerUnavailable, DockerError):
+            docker.ping()
+            return f"Docker answers after {time.monotonic() - began:.0f} s"
+        stuck = systemd.active_state("docker.service") == "deactivating"
+        if stuck and not killed and time.monotonic() - began > DOCKER_PATIENCE:
+            killed = True
+            systemd.systemctl("kill", "--signal=KILL", "docker.service")
+    raise ActError(f"Docker does not answer {DOCKER_SECONDS:.0f} s after its restart: journalctl -u docker")
+
+
+def stop(name: str, docker: Docker) -> None:
+    """End an engine that does no good, with its container, without waiting for requests that it will not answer.
+
+    Raises ActError, SystemdError.
+    """
+    unit = unit_name(name)
+    # systemd calls it an error to stop one whose file was deleted and that has ended.
+    if systemd.active_state(unit) != "inactive":
+        systemd.systemctl("stop", "--no-block", unit)
+    # The supervisor sees the death and ends; one that is paused is thawed by this and dies.
+    _remove(name, docker)
+    deadline = time.monotonic() + STOP_SECONDS
+    while systemd.active_state(unit) not in ("inactive", "failed"):
+        if time.monotonic() >= deadline:
+            systemd.systemctl("kill", "--signal=KILL", unit)
+            break
+        time.sleep(0.5)
+    _remove(name, docker)
+
+
+def _remove(name: str, docker: Docker) -> None:
+    try:
+        docker.remove(container_name(name))
+    except (DockerError, DockerUnavailable) as error:
+        raise ActError(f"the container {container_name(name)} cannot be removed: {error}") from error
+
+
+def start(name: str) -> None:
+    """Start an engine; how it gets on is for its agent to say. Raises SystemdError."""
+    unit = unit_name(name)
+    systemd.systemctl("daemon-reload")
+    _forget_failures(unit)
+    systemd.systemctl("start", "--no-block", unit)
+
+
+def _forget_failures(*units: str) -> None:
+    """Let earlier failures hold back no start. A unit that systemd has not loaded has none, which it calls an error."""
+    for unit in units:
+        with contextlib.suppress(systemd.SystemdError):
+            systemd.systemctl("reset-failed", unit)
+
+
+def reset_gpus(gpus: Sequence[dict[str, Any]], run: Run) -> str:
+    """Reset GPUs that no engine uses any more. Raises ActError, SystemdError."""
+    addresses = [str(gpu["pci_bus_id"]) for gpu in gpus]
+    running = [unit for unit in CLIENTS if systemd.active_state(unit) in systemd.RUNNING]
+    try:
+        for unit in running:
+            systemd.systemctl("stop", unit)
+        outcome = run(["nvidia-smi", "--gpu-reset", f"--id={','.join(addresses)}"], RESET_SECONDS)
+    finally:
+        for unit in reversed(running):
+            # One that does not come back must not keep the others down.
+            with contextlib.suppress(systemd.SystemdError):
+                systemd.systemctl("start", "--no-block", unit)
+    if outcome.failure or outcome.code:
+        words = outcome.message or outcome.stdout.strip() or outcome.stderr.strip()
+        raise ActError(f"the reset of {', '.join(addresses)} failed: {words}")
+    return f"reset {', '.join(addresses)}"
+
+
+def apply_gpu_settings(paths: Paths) -> list[str]:
+    """Set the GPUs as the role wants them. Returns what failed: an engine at other clocks is better than none."""
+    try:
+        failures = boot.apply(paths).failures
+    except (NoAnswer, OSError, ValueError) as error:
+        failures = [str(error)]
+    return [f"its GPU settings: {'; '.join(failures)}"] if failures else []

@@ -1,0 +1,173 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gathers how an instance stands, for the policy to decide on. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ...core import systemd
+from ...core.commands import Outcome
+from ...core.docker_api import Docker
+from ...core.paths import Paths, unit_name
+from ...engine.probe import health, wait
+from ...engine.release import Release
+from ...engine.state import attempts, drains, lock, probe_state, releases
+from ...hardware import kernel_log
+from ...hardware.gpu import facts as gpu_facts
+from ...hardware.gpu import xid_actions
+from . import actions, gpus, managed, models, policy, state
+from .gpus import Gpus
+from .managed import Wrong
+from .models import Damage
+from .policy import Situation
+
+Run = Callable[[Sequence[str], float], Outcome]
+
+GPU_TIMEOUT = 15.0
+"""Seconds for nvidia-smi. One that does not answer leaves open what its GPUs need."""
+
+DAEMON_JSON = "etc/docker/daemon.json"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A situation, and what acting on it needs."""
+
+    situation: Situation
+    release: Release | None
+    wrong: list[Wrong]
+    damaged: list[Damage]
+    gpus: list[Mapping[str, Any]]
+
+
+def look(
+    paths: Paths, name: str, now: datetime, docker: Docker, run: Run, held: Callable[[Situation], str] = lambda _now: ""
+) -> Seen:
+    """How an instance stands. Takes a minute at most, where everything hangs. Raises SystemdError.
+
+    `held` tells why nothing may be done: then the GPUs are not asked, and no GPU has a say.
+    """
+    unit = systemd.show([unit_name(name)], ["ActiveState", "InvocationID"])[unit_name(name)]
+    probe = probe_state.read(paths, name)
+    release, broken = _release(paths, name)
+    wrong = managed.verify(paths, name)
+    damaged = models.damage(release) if release else []
+    known = state.read(paths, name)
+    situation = Situation(
+        name=name,
+        verdict=probe.verdict if probe else health.UNKNOWN,
+        detail=_detail(paths, probe, unit) if probe else "its agent has said nothing",
+        stale=probe is None or probe_state.stale(probe, now) or _of_earlier_start(probe, unit),
+        unit_state=unit.get("ActiveState", ""),
+        attempt=attempts.count(paths, name),
+        state=known,
+        deaths=state.deaths(paths, name, now),
+        died_last=state.died_last(paths, known),
+        lock=str(holder) if (holder := lock.held(paths, now)) else None,
+        drain=drains.read(paths, name, now),
+        docker_answers=actions.docker_answers(docker),
+        docker_restarts=sum(len(state.read(paths, each).recent(now, policy.DOCKER)) for each in releases.names(paths)),
+        docker_hold=_docker_hold(paths, name),
+        wrong_files=tuple(str(one) for one in wrong if one.source),
+        beyond_repair=(*broken, *(str(one) for one in wrong if one.source is None)),
+        damaged_models=tuple(str(one) for one in damaged if one.way is None),
+        damaged_copies=tuple(str(one) for one in damaged if one.way),
+    )
+    condemned = situation.verdict in health.CONDEMNED
+    # nvidia-smi takes seconds, or hangs, and this is asked every half minute while a breaker is open.
+    if not condemned or not release or release.accelerator != "nvidia" or held(situation):
+        return Seen(situation, release, wrong, damaged, [])
+    found = _gpus(paths.root, run)
+    own = gpus.used_by(release, found)
+    action, words = _asked(paths.root, own, found, known, now)
+    shared = _shared(paths, name, own, found)
+    situation = replace(situation, gpu_action=action, gpu_words=words, gpu_shared=shared)
+    return Seen(situation, release, wrong, damaged, own)
+
+
+def _detail(paths: Paths, probe: probe_state.ProbeState, unit: Mapping[str, str]) -> str:
+    """What the agent says; where systemd has given up, what the last start said of itself, too."""
+    if unit.get("ActiveState") != "failed":
+        return probe.detail
+    words = wait.last_words(paths, probe.instance, retrying=False)
+    telling = [line for line in words.splitlines() if line.startswith("inferctl: ") or "Error" in line]
+    return f"{probe.detail}; its last start said: {telling[-1]}" if telling else probe.detail
+
+
+def _of_earlier_start(probe: probe_state.ProbeState, unit: Mapping[str, str]) -> bool:
+    """Whether a verdict is about a process that is gone: the last step may just have brought another one up."""
+    current = unit.get("InvocationID", "")
+    return bool(current and probe.invocation) and current != probe.invocation
+
+
+def _release(paths: Paths, name: str) -> tuple[Release | None, list[str]]:
+    number = releases.active_number(paths, name)
+    number = releases.current_number(paths, name) if number is None else number
+    if number is None:
+        return None, [f"{name} has no release that could be started"]
+    try:
+        return releases.load(paths, name, number), []
+    except releases.ReleaseError:
+        # managed.verify names it.
+        return None, []
+
+
+def _gpus(root: Path, run: Run) -> list[Mapping[str, Any]]:
+    facts = gpu_facts.gather(
+        root, lambda command: run(command, GPU_TIMEOUT), "nvidia-smi", (gpu_facts.NVIDIA_SMI,), GPU_TIMEOUT
+    )
+    # One that the driver was told to leave alone has no number.
+    return [gpu for gpu in facts["gpus"] if not gpu["excluded"]]
+
+
+def _asked(root: Path, own: Gpus, found: Gpus, known: state.State, now: datetime) -> tuple[str, str]:
+    """What the GPUs of an instance need, by the kernel's log and by the driver."""
+    addresses = {str(gpu["pci_bus_id"]) for gpu in own}
+    log = kernel_log.read(root, GPU_TIMEOUT) if addresses else None
+    since = gpus.since_reset(known, now)
+    missing = {str(gpu["pci_bus_id"]) for gpu in own if not gpu["reported"]}
+    told = (gpus.asked_for(log or "", addresses, since, missing), gpus.asked_now(own, found))
+    words = "; ".join(dict.fromkeys(words for _action, words in told if words))
+    return xid_actions.worst([action for action, _words in told]), words
+
+
+def _shared(paths: Paths, name: str, own: Sequence[Mapping[str, Any]], found: list[Mapping[str, Any]]) -> bool:
+    addresses = {gpu["pci_bus_id"] for gpu in own}
+    for other in releases.names(paths):
+        number = releases.active_number(paths, other)
+        if other == name or number is None:
+            continue
+        try:
+            release = releases.load(paths, other, number)
+        except releases.ReleaseError:
+            # It may use any of them.
+            return True
+        if addresses & {gpu["pci_bus_id"] for gpu in gpus.used_by(release, found)}:
+            return True
+    return False
+
+
+def live_restore(paths: Paths) -> bool:
+    """Whether containers outlive a restart of dockerd, as its file says."""
+    try:
+        text = (paths.root / DAEMON_JSON).read_text(encoding="utf-8")
+        return json.loads(text).get("live-restore") is True
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _docker_hold(paths: Paths, name: str) -> str:
+    """Why Docker must not be restarted: without live-restore, other engines would end with it."""
+    if live_restore(paths):
+        return ""
+    others = [other for other in releases.names(paths) if other != name]
+    shown = systemd.show(map(unit_name, others), ["ActiveState"])
+    serving = [other for other in others if shown[unit_name(other)].get("ActiveState") == "active"]
+    return f"its restart would end {', '.join(serving)} (live-restore is off)" if serving else ""

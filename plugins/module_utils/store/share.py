@@ -1,0 +1,133 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Starts and ends the server that gives other nodes revisions of the store. Private to the collection."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core import files as node_files
+from ..core import node_library
+from ..core.addresses import in_url
+from ..core.paths import Paths
+from ..models.manifest import MANIFEST, Manifest
+from . import share_server
+from .store import make_directory
+
+UNIT = "inference-share.service"
+"""Transient: no file of it is left, and none after a boot."""
+
+PYTHON = "/usr/bin/python3"
+
+Run = Callable[[list[str]], tuple[int, str, str]]
+"""Runs a command: exit code, output, errors."""
+
+SANDBOX = (
+    "DynamicUser=yes",
+    "ProtectSystem=strict",
+    "ProtectHome=yes",
+    "PrivateDevices=yes",
+    "NoNewPrivileges=yes",
+    "CapabilityBoundingSet=",
+    "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+    "RestrictNamespaces=yes",
+    "SystemCallFilter=@system-service",
+    "MemoryMax=512M",
+    # An engine beside it comes first.
+    "CPUWeight=20",
+    "IOWeight=20",
+)
+
+
+class ShareError(Exception):
+    """A node that cannot share; the message says why."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """Where revisions are to be had, and for whom."""
+
+    url: str
+    token: str
+    manifests: Mapping[str, Manifest]
+    """By the model's name."""
+
+
+class Sharing:
+    """The server of a node, of which there is one at most."""
+
+    def __init__(self, run: Run, paths: Paths) -> None:
+        self._run = run
+        self._directory = paths.share
+        self._given = paths.share / "given.json"
+
+    def start(self, store: Path, models: Mapping[str, str], address: str, port: int, seconds: int) -> Share:
+        """Share these revisions by the model's name, and end by itself after some time, come what may.
+
+        Raises ShareError and OSError.
+        """
+        self.stop()
+        if not address:
+            raise ShareError(
+                "no address is known at which other nodes reach this one: set inference_address to one, or"
+                " model_store_peer_address where the role is used by itself"
+            )
+        manifests = {name: _manifest(store / name / revision) for name, revision in models.items()}
+        token = secrets.token_urlsafe(32)
+        files = {
+            f"/{name}/{models[name]}/{relative}": str(store / name / models[name] / relative)
+            for name, manifest in manifests.items()
+            for relative in manifest.files
+        }
+        library, command = self._directory / "share", self._directory / "serve"
+        # Whatever the umask is: the server has no rights.
+        make_directory(library / "node")
+        node_library.plan(share_server.__name__, library, command).apply()
+        # Of the store it sees what it shares, and nothing else.
+        shown = [store / name / revision for name, revision in models.items()]
+        view = [f"TemporaryFileSystem={store}:ro", *(f"BindReadOnlyPaths={path}" for path in shown)]
+        properties = [
+            *("Type=notify", f"RuntimeMaxSec={seconds}", f"StandardInput=file:{self._given}"),
+            *(*SANDBOX, *view),
+        ]
+        given = {"address": address, "port": port, "token": token, "files": files}
+        try:
+            node_files.write(self._given, node_files.to_json(given), 0o600)
+            code, _output, _errors = self._run(
+                [
+                    *("systemd-run", "--quiet", "--collect", f"--unit={UNIT}"),
+                    "--description=Give other nodes models of the store while a playbook runs",
+                    *(f"--property={each}" for each in properties),
+                    *(PYTHON, "-I", str(command)),
+                ]
+            )
+        finally:
+            # Its reader has it open; nobody else needs it.
+            self._given.unlink(missing_ok=True)
+        if code:
+            raise ShareError(f"the server does not start at {address}, port {port}: {self._last_words()}")
+        return Share(f"http://{in_url(address)}:{port}", token, manifests)
+
+    def stop(self) -> bool:
+        """End it, and leave nothing of it. Returns whether there was one."""
+        code, _output, _errors = self._run(["systemctl", "is-active", "--quiet", UNIT])
+        self._run(["systemctl", "stop", "--quiet", UNIT])
+        shutil.rmtree(self._directory, ignore_errors=True)
+        return code == 0
+
+    def _last_words(self) -> str:
+        _code, output, _errors = self._run(["journalctl", "--quiet", f"--unit={UNIT}", "--lines=10", "--output=cat"])
+        told = [line for line in output.splitlines() if "Error" in line]
+        return told[-1] if told else f"see journalctl --unit={UNIT}"
+
+
+def _manifest(revision: Path) -> Manifest:
+    try:
+        return Manifest.from_dict(node_files.read_json(revision / MANIFEST))
+    except ValueError as error:
+        raise ShareError(f"{revision} cannot be shared: its manifest {error}") from None

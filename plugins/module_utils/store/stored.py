@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a model of the registry lies on a node, as far as that can be told without its source. Private to the
+collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core import files as node_files
+from ..models.manifest import INFO, MANIFEST, base_of
+from ..models.prompts.text import clean
+from ..models.registry.entries import Entry
+from .sources import remote as remote_source
+from .variant import PROMPT_FILE
+
+NOT_KNOWN = "REVISION"
+"""Stands in a path for a revision that only the model's source tells, which site.yml asks."""
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """Where a model lies on the node."""
+
+    path: str
+    revision: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a model will lie in the store. `revision` is None where it is not known yet; `files` is where they can be
+    read now, in the store or at a source on this node."""
+
+    path: Path
+    revision: str | None
+    files: Path | None
+
+    @property
+    def stored(self) -> StoredModel:
+        """As the renderer of a release wants it."""
+        return StoredModel(str(self.path), self.revision or NOT_KNOWN)
+
+
+def find(store: Path, entry: Entry, in_use: str | None = None, coming: str | None = None) -> Place:
+    """The pinned revision, else the one that is in use already, else the newest that was published.
+
+    Reads names and times only. An entry's source may hold another revision by now: comparing means reading all of it.
+    Who has compared gives what is `coming`: the revision, or NOT_KNOWN, that is still to be published, or once more.
+    """
+    if entry.system_prompt is None:
+        return _weights(store, entry, in_use, coming)
+    variants = [
+        path
+        for path in _published(store / entry.name)
+        if (base := base_of(path)) and coming in (None, base.name) and _says(path, entry)
+    ]
+    path = next((path for path in variants if path.name == in_use), variants[-1] if variants else None)
+    base = base_of(path) if path else None
+    files = _weights(store, entry, base.name if base else None, coming).files
+    return Place(path or store / entry.name / NOT_KNOWN, path.name if path else None, files)
+
+
+def _weights(store: Path, entry: Entry, in_use: str | None, coming: str | None) -> Place:
+    directory = store / entry.store_name
+    source = Path(entry.model) if entry.model.startswith("/") else None
+    if coming is not None:
+        # What lies there already is damaged, or is another revision.
+        files = source if source and source.is_dir() else None
+        return Place(directory / coming, None if coming == NOT_KNOWN else coming, files)
+    remote = _remote(entry)
+    if remote:
+        manifest = remote_source.fetched(directory, remote)
+        path = directory / (manifest.revision if manifest else NOT_KNOWN)
+        return Place(path, path.name if manifest else None, path if manifest else None)
+    revisions = [path.name for path in _published(directory) if not base_of(path)]
+    revision = entry.revision or (in_use if in_use in revisions else revisions[-1] if revisions else None)
+    path = directory / (revision or NOT_KNOWN)
+    places = (path if revision in revisions else None, source)
+    return Place(path, revision, next((place for place in places if place and place.is_dir()), None))
+
+
+def _remote(entry: Entry) -> remote_source.Remote | None:
+    """The remote source of an entry; None where it has none, or a mistake in it, which the store reports."""
+    try:
+        return remote_source.parse({"model": entry.model, "revision": entry.revision, "checksum": entry.checksum})
+    except ValueError:
+        return None
+
+
+def _published(directory: Path) -> list[Path]:
+    """The revisions in a directory of the store, the newest last."""
+    manifests = sorted(directory.glob(f"[0-9a-f]*/{MANIFEST}"), key=lambda path: path.stat().st_mtime)
+    return [path.parent for path in manifests]
+
+
+def _says(path: Path, entry: Entry) -> bool:
+    """Whether a variant has the prompt of an entry."""
+    try:
+        policy = node_files.read_json(path / INFO)["system_prompt_policy"]
+        text = (path / PROMPT_FILE).read_text(encoding="utf-8")
+        return policy == entry.system_prompt_policy and text == f"{clean(str(entry.system_prompt))}\n"
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -1,0 +1,197 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Docker engine that is none, and the node tool laid out as on a node."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import socket
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+
+MODULE_UTILS = Path(__file__).resolve().parents[4] / "plugins/module_utils"
+FAKE_ENGINE = Path(__file__).with_name("fake_engine.py")
+
+
+def stage(paths: Paths, name: str, port: int, dtype: str = "float32") -> None:
+    """Stage the next release of an instance."""
+    instance = Instance(name=name, model="tiny-a", port=port, accelerator="nvidia", gpus=("0", "1"))
+
+    def rendered(number: int) -> Rendered:
+        stored = StoredModel("/mnt/models/tiny-a/ab12cd34ef56", "ab12cd34ef56")
+        return render(instance, ["--dtype", dtype], stored, "image", Settings(), number=number)
+
+    releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)
+
+
+class FakeDocker:
+    """Answers the few calls that the node tool makes, on a socket. Its containers are processes of this machine."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "docker.sock"
+        self.commands: dict[str, list[str]] = {}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.images: set[str] = set()
+        self.removed: list[str] = []
+        self.start_error = ""
+        self._server: socketserver.BaseServer | None = None
+
+    def create(self, name: str, **engine: Any) -> None:
+        """A container that would run the fake engine."""
+        self.commands[name] = [sys.executable, str(FAKE_ENGINE), json.dumps(engine)]
+
+    def up(self) -> None:
+        """Let the engine answer, or answer again."""
+        docker = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def reply(self, status: int, body: object = None) -> None:
+                data = b"" if body is None else json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                # A supervisor that a test has killed waits for no answer.
+                with contextlib.suppress(BrokenPipeError):
+                    self.wfile.write(data)
+
+            def handle_call(self) -> None:
+                self.reply(*docker.answer(self.command, self.path))
+
+            do_GET = do_POST = do_DELETE = handle_call
+
+            def address_string(self) -> str:
+                return "socket"
+
+            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+                pass
+
+        self.path.unlink(missing_ok=True)
+        self._server = socketserver.ThreadingUnixStreamServer(str(self.path), Handler)
+        # The default interval of 0.5 s is what each down() would wait.
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def down(self) -> None:
+        """Stop answering; the containers go on, as under live-restore."""
+        if self._server:
+            self._server.shutdown()
+            self._server.server_close()
+            self.path.unlink(missing_ok=True)
+            self._server = None
+
+    def close(self) -> None:
+        self.down()
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def answer(self, method: str, path: str) -> tuple[int, object]:
+        if path == "/_ping":
+            return 200, None
+        if found := re.fullmatch(r"/images/(.*)/json", path):
+            return (200, {}) if found[1] in self.images else (404, {"message": "No such image"})
+        found = re.fullmatch(r"/containers/([^/?]+)(?:/(\w+))?(?:\?.*)?", path)
+        assert found, path
+        name, verb = found[1], found[2]
+        if name not in self.commands:
+            return 404, {"message": f"No such container: {name}"}
+        if method == "DELETE":
+            self.removed.append(name)
+            del self.commands[name]
+            return 204, None
+        if verb == "start":
+            if self.start_error:
+                return 500, {"message": self.start_error}
+            if name in self.processes:
+                return 304, None
+            self.processes[name] = subprocess.Popen(self.commands[name])
+            return 204, None
+        process = self.processes.get(name)
+        code = process.poll() if process else 0
+        running = process is not None and code is None
+        # Docker tells a death by signal as 128 + its number.
+        code = 128 - code if code is not None and code < 0 else code
+        state = {"Running": running, "Pid": process.pid if process and running else 0, "ExitCode": code or 0}
+        return 200, {"Name": f"/{name}", "State": state}
+
+
+@pytest.fixture
+def short_tmp() -> Iterator[Path]:
+    """A directory whose path fits into a socket's address (108 bytes)."""
+    directory = Path(tempfile.mkdtemp(prefix="inferctl-"))
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def docker(short_tmp: Path) -> Iterator[FakeDocker]:
+    fake = FakeDocker(short_tmp)
+    fake.up()
+    yield fake
+    fake.close()
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that holds the package `inference`, as /usr/local/lib does on a node."""
+    directory = tmp_path_factory.mktemp("lib")
+    (directory / "inference").symlink_to(MODULE_UTILS)
+    return directory
+
+
+@pytest.fixture
+def port() -> int:
+    """A port that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+class FakeProc:
+    """A directory that looks like /proc."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "net").mkdir(parents=True)
+        self.lines: list[str] = []
+
+    def listen(self, port: int, inode: int, address: str = "0100007F") -> None:
+        """A listening socket; the address is as the kernel writes it (127.0.0.1)."""
+        self.lines.append(f"   0: {address}:{port:04X} 00000000:0000 0A 0:0 00:0 0 0 0 {inode} 1 0 100 0 0 10 0")
+        (self.root / "net/tcp").write_text("\n".join(["header", *self.lines]) + "\n")
+
+    def process(self, pid: int, namespace: int, inode: int | None = None, cgroup: str = "/") -> None:
+        """A process in a PID namespace, holding a socket."""
+        directory = self.root / str(pid)
+        for name in ("fd", "ns"):
+            (directory / name).mkdir(parents=True, exist_ok=True)
+        (directory / "ns/pid").unlink(missing_ok=True)
+        (directory / "ns/pid").symlink_to(f"pid:[{namespace}]")
+        (directory / "cmdline").write_bytes(b"python3\0-m\0server\0")
+        (directory / "cgroup").write_text(f"0::{cgroup}\n")
+        for number, target in enumerate(["/dev/null", *([f"socket:[{inode}]"] if inode is not None else [])]):
+            (directory / "fd" / str(number)).unlink(missing_ok=True)
+            (directory / "fd" / str(number)).symlink_to(target)
+
+
+@pytest.fixture
+def proc(tmp_path: Path) -> FakeProc:
+    return FakeProc(tmp_path / "proc")

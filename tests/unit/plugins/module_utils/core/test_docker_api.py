@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The client of the Docker engine: what it returns, and which error means what."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import (
+    Docker,
+    DockerError,
+    DockerUnavailable,
+)
+
+from ..conftest import FakeDocker
+
+
+def test_calls(docker: FakeDocker) -> None:
+    docker.create("vllm-main", exit_after=60)
+    docker.images.add("registry.example.com:5000/vllm@sha256:00")
+    client = Docker(docker.path)
+    client.ping()
+    assert client.inspect_image("registry.example.com:5000/vllm@sha256:00") is not None
+    assert client.inspect_image("registry.example.com:5000/vllm@sha256:11") is None
+    assert client.inspect("nobody") is None
+    client.start("vllm-main")
+    client.start("vllm-main")
+    found = client.inspect("vllm-main")
+    assert found is not None
+    assert found["State"]["Pid"] == docker.processes["vllm-main"].pid
+    client.remove("vllm-main")
+    client.remove("vllm-main")
+    assert docker.removed == ["vllm-main"]
+
+
+def test_the_daemons_own_words(docker: FakeDocker) -> None:
+    docker.create("vllm-main")
+    docker.start_error = "OCI runtime create failed"
+    with pytest.raises(DockerError, match=r"^OCI runtime create failed$") as caught:
+        Docker(docker.path).start("vllm-main")
+    assert caught.value.status == 500
+
+
+def test_nobody_answers(docker: FakeDocker, short_tmp: Path) -> None:
+    docker.down()
+    with pytest.raises(DockerUnavailable, match=r"docker\.sock does not answer: No such file"):
+        Docker(docker.path).ping()
+    with socket.socket(socket.AF_UNIX) as deaf:
+        deaf.bind(str(short_tmp / "deaf.sock"))
+        deaf.listen()
+        with pytest.raises(DockerUnavailable, match="timed out"):
+            Docker(short_tmp / "deaf.sock", timeout=0.1).ping()

@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Our lines in /etc/fstab, and everybody else's."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import fstab
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.fstab import Line
+
+OURS = Line("UUID=aa", "/mnt/models", "ext4", ("noatime", "nofail", "x-inference=models"), 2)
+TEXT = "# by the installer\nUUID=root / ext4 errors=remount-ro 0 1\n\nLABEL=old\t/srv/my\\040data ext4\n"
+
+
+def test_a_line_is_added_once_and_all_others_stay() -> None:
+    text = fstab.with_line(TEXT, OURS)
+    assert text == TEXT + "UUID=aa /mnt/models ext4 noatime,nofail,x-inference=models 0 2\n"
+    assert fstab.with_line(text, OURS) is text
+
+
+def test_our_own_line_is_replaced_whatever_its_source() -> None:
+    """As for a new disk in the place of a dead one."""
+    text = fstab.with_line(TEXT, OURS)
+    new = Line("UUID=bb", OURS.path, "xfs", OURS.options)
+    assert fstab.with_line(text, new) == TEXT + "UUID=bb /mnt/models xfs noatime,nofail,x-inference=models 0 0\n"
+
+
+def test_a_hand_made_line_for_the_same_file_system_becomes_ours() -> None:
+    assert fstab.with_line("UUID=aa /mnt/models/ ext4 defaults\n", OURS) == f"{OURS}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("LABEL=other /mnt/models xfs defaults 0 0\n", "line 1, mounts LABEL=other at /mnt/models: remove"),
+        ("# x\nUUID=aa /srv/old ext4 defaults 0 0\n", "line 2, mounts UUID=aa at /srv/old: unmount it there"),
+        ("UUID=aa /mnt/models ext4\nUUID=aa /mnt/models ext4\n", "in the lines 1 and 2"),
+    ],
+)
+def test_somebody_elses_line_is_never_touched(text: str, words: str) -> None:
+    with pytest.raises(fstab.FstabError, match=words):
+        fstab.with_line(text, OURS)
+
+
+def test_what_is_declared_no_more_is_told_from_what_was_never_ours() -> None:
+    text = fstab.with_line(TEXT, OURS)
+    assert fstab.undeclared(text, []) == [OURS]
+    assert fstab.undeclared(text, ["/mnt/models"]) == []
+
+
+def test_blanks_in_a_path_are_read() -> None:
+    line = fstab.parse_line(TEXT.splitlines()[3])
+    assert line is not None and line.path == "/srv/my data" and line.options == ("defaults",)

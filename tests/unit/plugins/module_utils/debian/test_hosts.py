@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The text of /etc/hosts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.hosts import (
+    BEGIN,
+    END,
+    Entry,
+    parse_entries,
+    render,
+)
+
+ADDRESS = "192.0.2.7"
+LOCAL = "127.0.0.1\tlocalhost\n"
+
+
+def names(text: str) -> dict[str, list[str]]:
+    """Every name, and its addresses in the file's order."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        for name in words[1:]:
+            found.setdefault(name, []).append(words[0])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Debian's installer.
+        (f"{LOCAL}127.0.1.1 gpu1.example.com gpu1\n", f"{ADDRESS}\tgpu1.example.com gpu1"),
+        (f"{LOCAL}127.0.1.1\tgpu1\n", f"{ADDRESS}\tgpu1"),
+        # Behind localhost, and on IPv6's loopback.
+        ("127.0.0.1 localhost gpu1\n::1 localhost GPU1\n", f"{ADDRESS}\tgpu1 GPU1"),
+        # A lease that has changed.
+        (f"{LOCAL}192.0.2.99 gpu1\n", f"{ADDRESS}\tgpu1"),
+        # Nothing at all.
+        (LOCAL, f"{ADDRESS}\tgpu1"),
+    ],
+)
+def test_the_name_leads_to_the_address(text: str, expected: str) -> None:
+    new = render(text, "gpu1", ADDRESS, [])
+    assert expected in new.splitlines()
+    assert names(new)["gpu1"] == [ADDRESS]
+    assert "127.0.0.1" in names(new)["localhost"]
+    assert render(new, "gpu1", ADDRESS, []) == new
+
+
+@pytest.mark.parametrize(
+    "line", [f"{ADDRESS} gpu1", f"{ADDRESS}\tgpu1.example.com gpu1 # by hand", f"{ADDRESS} GPU1 gpu1"]
+)
+def test_a_file_that_is_right_stays_as_it_is(line: str) -> None:
+    text = f"{LOCAL}\n# a comment\n{line}\nfe00::0 ip6-localnet"
+    assert render(text, "gpu1", ADDRESS, []) == text
+
+
+def test_other_names_and_comments_stay() -> None:
+    text = f"# head\n{LOCAL}127.0.1.1 gpu1 builder # installer\n10.9.0.1 gpu1.bmc.example.com\nfd00::7 gpu1\n"
+    new = render(text, "gpu1", ADDRESS, [])
+    assert "127.0.1.1\tbuilder # installer" in new
+    # Another family's address of the node, and the name of another machine.
+    assert names(new)["gpu1"] == ["fd00::7", ADDRESS]
+    assert names(new)["gpu1.bmc.example.com"] == ["10.9.0.1"]
+    assert new.startswith("# head\n")
+
+
+def test_declared_entries_win_and_go_when_undeclared() -> None:
+    storage = Entry("192.0.2.20", ("storage.example.com", "storage"))
+    text = f"{LOCAL}{ADDRESS} gpu1\n10.0.0.9 storage other\n"
+    new = render(text, "gpu1", ADDRESS, [storage])
+    assert names(new)["storage"] == ["192.0.2.20"]
+    assert names(new)["other"] == ["10.0.0.9"]
+    assert render(new, "gpu1", ADDRESS, [storage]) == new
+    assert BEGIN not in render(new, "gpu1", ADDRESS, [])
+
+
+def test_the_site_may_declare_the_nodes_own_address() -> None:
+    """One list of all nodes, for all nodes."""
+    nodes = [Entry("10.0.0.1", ("gpu1",)), Entry("10.0.0.2", ("gpu2",))]
+    new = render(f"{LOCAL}127.0.1.1 gpu1.example.com gpu1\n", "gpu1", ADDRESS, nodes)
+    assert names(new)["gpu1"] == ["10.0.0.1"] == names(new)["gpu1.example.com"]
+    assert ADDRESS not in new
+
+
+def test_a_block_that_nobody_ended_loses_no_line() -> None:
+    text = f"{LOCAL}{BEGIN}\n{ADDRESS} gpu1\n10.0.0.9 precious\n"
+    assert names(render(text, "gpu1", ADDRESS, []))["precious"] == ["10.0.0.9"]
+
+
+WORDS = st.sampled_from(
+    ["127.0.0.1", "127.0.1.1", "::1", ADDRESS, "10.0.0.9", "fd00::7", "gpu1", "gpu1.a", "b", "#", BEGIN, END]
+)
+
+
+@example("127.0.0.1 gpu1\n192.0.2.7 gpu1.a")
+@settings(max_examples=500)
+@given(st.lists(st.lists(WORDS, max_size=5).map(" ".join), max_size=8).map("\n".join))
+def test_whatever_stood_there(text: str) -> None:
+    new = render(text, "gpu1", ADDRESS, [Entry("10.0.0.1", ("b",))])
+    assert ADDRESS in names(new)["gpu1"]
+    assert not [address for address in names(new)["gpu1"] if address.startswith(("127.", "::1"))]
+    assert render(new, "gpu1", ADDRESS, [Entry("10.0.0.1", ("b",))]) == new
+
+
+def test_all_mistakes_of_the_entries() -> None:
+    entries, problems = parse_entries(
+        [
+            {"address": "192.0.2.1", "names": ["a", "bad_name"]},
+            {"address": "192.0.2.300", "names": ["b"]},
+            {"address": "192.0.2.2", "names": ["A"]},
+            {"address": "2001:DB8::1", "names": "a"},
+            {"address": "192.0.2.3"},
+            {"address": "192.0.2.4", "names": []},
+        ],
+        "hosts",
+    )
+    assert [problem.where for problem in problems] == ["hosts[0]", "hosts[1]", "hosts[2]", "hosts[4]", "hosts[5]"]
+    assert "192.0.2.1 already" in problems[2].message
+    assert entries[-1] == Entry("2001:db8::1", ("a",))

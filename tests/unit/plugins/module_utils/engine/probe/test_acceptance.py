@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps before clients get to an engine, each against one that fails it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import acceptance, metrics
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.acceptance import Golden, ProbeFailed
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.probe import Target
+
+LATE = 0.2
+"""Seconds after which a stream comes all at once."""
+
+
+class Engine:
+    """Answers as vLLM does, but for one fault."""
+
+    def __init__(self) -> None:
+        self.fault = ""
+        self.requests: list[dict[str, Any]] = []
+        engine = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.answer(200, {"data": [{"id": "main", "max_model_len": 512}]})
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                engine.requests.append(body)
+                if body.get("stream"):
+                    self.stream(body)
+                elif "messages" in body:
+                    self.answer(200, {"choices": [{"message": {"content": "Bonjour from Paris."}}]})
+                elif isinstance(body["prompt"], list):
+                    if engine.fault == "long":
+                        self.answer(500, {"error": {"message": "CUDA error: out of memory"}})
+                        return
+                    self.completion(1)
+                else:
+                    self.completion(3 if engine.fault == "warm" else body["max_tokens"])
+
+            def completion(self, tokens: int) -> None:
+                self.answer(200, {"model": "main", "choices": [{"text": "x"}], "usage": {"completion_tokens": tokens}})
+
+            def stream(self, body: dict[str, Any]) -> None:
+                tokens = body["max_tokens"] - (engine.fault == "short")
+                time.sleep(LATE if engine.fault == "late" else 0)
+                self.send_response(200)
+                self.end_headers()
+                for _token in range(tokens):
+                    self.event({"choices": [{"text": "x", "finish_reason": None}]})
+                    if engine.fault == "cut":
+                        return
+                if engine.fault == "error":
+                    self.event({"error": {"message": "EngineDeadError"}})
+                if engine.fault != "unfinished":
+                    self.event({"choices": [{"text": "", "finish_reason": "length"}]})
+                self.event({"choices": [], "usage": {"completion_tokens": tokens}})
+                self.wfile.write(b"data: [DONE]\n\n")
+
+            def event(self, message: dict[str, Any]) -> None:
+                self.wfile.write(b"data: " + json.dumps(message).encode() + b"\n\n")
+
+            def answer(self, status: int, message: dict[str, Any]) -> None:
+                data = json.dumps(message).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+        self.target = Target("127.0.0.1", self.server.server_port, ["main"], "s3cret")
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    engine = Engine()
+    yield engine
+    engine.server.shutdown()
+    engine.server.server_close()
+
+
+def test_a_stream_that_comes_late_and_at_once_is_not_fast(engine: Engine) -> None:
+    engine.fault = "late"
+    assert acceptance.run(engine.target, [], 10).tokens_per_second <= acceptance.STREAM_TOKENS / LATE
+
+
+def test_an_engine_that_is_well(engine: Engine) -> None:
+    found = acceptance.run(engine.target, [Golden("Where?", "(?i)paris")], 10)
+    assert found.steps == [
+        "a stream came to its end",
+        "a prompt of 256 tokens was read",
+        "8 requests ran at once",
+        "'Where?' was answered as expected",
+    ]
+    assert found.tokens_per_second > 0
+    prompts = [str(request["prompt"]) for request in engine.requests if "prompt" in request]
+    assert len(set(prompts)) == len(prompts), "no two prompts may be answered from a cache"
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("cut", "a stream: was cut: there was no"),
+        ("error", "a stream: brought an error: .*EngineDeadError"),
+        ("unfinished", "a stream: ended without a finish_reason"),
+        ("short", "a stream: brought 31 of 32 tokens"),
+        ("long", "a long prompt: /v1/completions answers HTTP 500: .*out of memory"),
+        ("warm", "8 requests at once: brought .* tokens instead of 16 each"),
+    ],
+)
+def test_what_fails_is_named(engine: Engine, fault: str, words: str) -> None:
+    engine.fault = fault
+    with pytest.raises(ProbeFailed, match=words):
+        acceptance.run(engine.target, [], 10)
+
+
+def test_a_golden_prompt_that_fails(engine: Engine) -> None:
+    with pytest.raises(
+        ProbeFailed, match=r"golden prompt 'Where\?': answered 'Bonjour from Paris\.', in which"
+    ) as raised:
+        acceptance.run(engine.target, [Golden("Where?", "London")], 10)
+    assert len(raised.value.steps) == 3
+
+
+def test_an_engine_that_is_gone(engine: Engine) -> None:
+    gone = Target("127.0.0.1", 1, ["main"])
+    with pytest.raises(ProbeFailed, match=r"a stream: .*refused"):
+        acceptance.run(gone, [], 10)
+
+
+def test_golden_prompts_of_an_entry() -> None:
+    entry = {"golden-prompts": [{"prompt": "a", "expect": "b"}, {"prompt": "c", "expect": "d", "max-tokens": 5}]}
+    assert acceptance.golden_prompts(entry) == [Golden("a", "b"), Golden("c", "d", 5)]
+    assert acceptance.golden_prompts({}) == []
+
+
+def test_requests_in_flight() -> None:
+    text = 'vllm:num_requests_running{engine="0"} 2.0\nvllm:num_requests_running{engine="1"} 1.0\n'
+    assert metrics.in_flight(text) is None
+    assert metrics.in_flight(text + 'vllm:num_requests_waiting{engine="0"} 4.0\n') == 7

@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether anybody waits for an engine: what decides if a stop may be quick."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import idle as idleness
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases
+
+from ...conftest import stage
+
+NOW = datetime(2026, 12, 24, 18, 0, tzinfo=UTC)
+COUNTS = 'vllm:num_requests_running{{model_name="main"}} {}\nvllm:num_requests_waiting{{model_name="main"}} {}\n'
+
+
+@pytest.fixture
+def drained(tmp_path: Path) -> tuple[Paths, Release]:
+    paths = Paths(tmp_path)
+    stage(paths, "main", 5005)
+    drains.drain(paths, ["main"], drains.Drain("update", "a new model", drains.format_time(NOW)))
+    return paths, releases.load(paths, "main", 1)
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, said: str | Exception) -> None:
+    def scrape(*_given: object) -> str:
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    monkeypatch.setattr(idleness, "scrape", scrape)
+
+
+@pytest.mark.parametrize(
+    ("said", "idle"),
+    [
+        (COUNTS.format("0.0", "0.0"), True),
+        (COUNTS.format("1.0", "0.0"), False),
+        (COUNTS.format("0.0", "3.0"), False),
+        (ConnectionRefusedError(), True),
+        # It does not answer, answers half, or nobody may read how it is asked.
+        ("", False),
+        ("vllm:num_requests_running 0.0\n", False),
+        (PermissionError("/etc/inference/env/main.env"), False),
+    ],
+)
+def test_nothing_is_at_work(
+    drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch, said: str | Exception, idle: bool
+) -> None:
+    answers(monkeypatch, said)
+    assert idleness.is_idle(*drained, NOW) is idle
+
+
+def test_one_that_gateways_still_send_to_is_never_idle(
+    drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(monkeypatch, COUNTS.format("0.0", "0.0"))
+    drains.undrain(drained[0], "main", "update", NOW)
+    assert not idleness.is_idle(*drained, NOW)

@@ -1,0 +1,145 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How fast an engine was, by two looks at its counters, and whether two such times compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import throughput
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.throughput import (
+    Look,
+    Pace,
+    between,
+    judge,
+    parse,
+)
+
+from ...http_engine import Engine
+
+SAMPLES = Path(__file__).parents[4] / "monitoring/samples"
+METRICS = """\
+vllm:generation_tokens_total{engine="0",model_name="tiny-a"} 1100.0
+vllm:time_to_first_token_seconds_count{engine="0",model_name="tiny-a"} 100.0
+vllm:time_to_first_token_seconds_sum{engine="0",model_name="tiny-a"} 7.0
+vllm:inter_token_latency_seconds_sum{engine="0",model_name="tiny-a"} 50.0
+vllm:inter_token_latency_seconds_count{engine="0",model_name="tiny-a"} 500.0
+vllm:prompt_tokens_total{engine="0",model_name="tiny-a"} 9000.0
+vllm:prompt_tokens_cached_total{engine="0",model_name="tiny-a"} 6000.0
+process_start_time_seconds 1.7e+09
+"""
+LOOK = Look("tiny-a", at=100.0, started=1.7e9, tokens=1000.0, seconds=50.0, work=4100.0)
+LATER = Look("tiny-a", at=110.0, started=1.7e9, tokens=1400.0, seconds=60.0, work=4700.0)
+BEFORE = Pace("tiny-a", tokens=400, speed=40.0, company=1.0, work=60.0)
+
+
+def test_a_look() -> None:
+    assert parse(METRICS, "tiny-a", 100.0) == LOOK
+    # Two ranks of data parallelism.
+    both = METRICS + METRICS.replace('engine="0"', 'engine="1"').replace("process_start", "another")
+    assert parse(both, "tiny-a", 100.0) == replace(LOOK, tokens=2000.0, seconds=100.0, work=8200.0)
+
+
+@pytest.mark.parametrize("name", ["generation_tokens_total", "first_token_seconds_count", "latency_seconds_sum"])
+def test_a_counter_that_has_another_name_tells_nothing(name: str) -> None:
+    assert parse(METRICS.replace(name, f"{name}_v2"), "tiny-a", 100.0) is None
+
+
+@pytest.mark.parametrize("scrape", sorted(SAMPLES.glob("vllm-*.txt")), ids=lambda path: path.stem)
+def test_real_engines_count_all_of_them(scrape: Path) -> None:
+    names = {line.partition("{")[0].partition(" ")[0] for line in METRICS.splitlines()}
+    assert names <= set(scrape.read_text().split())
+
+
+def test_without_a_cache_all_was_read() -> None:
+    found = parse(METRICS.replace("prompt_tokens_cached", "x"), "tiny-a", 100.0)
+    assert found == replace(LOOK, work=10100.0)
+
+
+def test_from_one_look_to_another() -> None:
+    assert between(LOOK, LATER) == BEFORE
+    assert between(LOOK, replace(LOOK, at=110.0)) == Pace("tiny-a", 0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        (None, LATER),
+        (LOOK, None),
+        (LOOK, replace(LATER, started=1.8e9)),
+        (LOOK, replace(LATER, model="tiny-b")),
+        # As after a boot.
+        (LOOK, replace(LATER, at=5.0)),
+        # Another process, which tells no start.
+        (LOOK, replace(LATER, tokens=10.0)),
+    ],
+)
+def test_looks_at_two_processes_tell_nothing(first: Look | None, last: Look | None) -> None:
+    assert between(first, last) is None
+
+
+def test_as_fast_as_before() -> None:
+    slow, words = judge(BEFORE, Pace("tiny-a", tokens=900, speed=10.0, company=1.5, work=50.0), 0.25)
+    assert not slow
+    assert words == (
+        "under its clients' load, a request gets 10.0 tokens/s (900 counted, 1.5 requests at once),"
+        " 40.0 before (400 counted, 1.0 at once)"
+    )
+
+
+def test_too_slow() -> None:
+    slow, words = judge(BEFORE, Pace("tiny-a", tokens=900, speed=9.9, company=1.5, work=90.0), 0.25)
+    assert slow
+    assert words == (
+        "under its clients' load, a request gets 9.9 tokens/s (900 counted, 1.5 requests at once),"
+        " 40.0 before (400 counted, 1.0 at once), and it has not more to do:"
+        " 90 tokens/s read and made for all requests, 60 before"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "why"),
+    [
+        (
+            BEFORE,
+            Pace("tiny-a", 900, 1.0, 1.5, 91.0),
+            "it has more to do: 91 tokens/s read and made for all requests, 60",
+        ),
+        (BEFORE, Pace("tiny-b", 900, 1.0, 1.5, 10.0), "before, it served tiny-a"),
+        (BEFORE, Pace("tiny-a", 199, 1.0, 1.5, 10.0), "199 tokens were counted, 400 before, and it takes 200"),
+        (replace(BEFORE, tokens=7), Pace("tiny-a", 900, 1.0, 1.5, 10.0), "900 tokens were counted, 7 before"),
+        (None, Pace("tiny-a", 900, 1.0, 1.5, 10.0), "its counters tell nothing of the time before"),
+        (BEFORE, None, "its counters tell nothing of this time"),
+    ],
+)
+def test_what_does_not_compare_is_not_judged(before: Pace | None, now: Pace | None, why: str) -> None:
+    slow, words = judge(before, now, 0.5)
+    assert not slow and why in words
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    found = Engine()
+    found.metrics = METRICS.replace("{", "{{").replace("}", "}}")
+    yield found
+    found.close()
+
+
+def test_an_engine_is_asked(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = SimpleNamespace(model="tiny-a", address="127.0.0.1", port=engine.port, served_names=["main"])
+    monkeypatch.setattr(throughput.releases, "active_number", lambda paths, name: 1)
+    monkeypatch.setattr(throughput.releases, "load", lambda paths, name, number: release)
+    found = throughput.look(Paths(tmp_path), "main")
+    assert found is not None and replace(found, at=100.0) == LOOK
+    engine.close()
+    assert throughput.look(Paths(tmp_path), "main") is None
+
+
+def test_an_instance_that_has_not_run_yet(tmp_path: Path) -> None:
+    assert throughput.look(Paths(tmp_path), "main") is None

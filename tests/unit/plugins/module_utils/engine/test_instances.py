@@ -1,0 +1,213 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The instances' rules, each mistake with what the operator gets to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import (
+    MAX_GPUS,
+    Instance,
+    load_instances,
+    models_once,
+    needed_entries,
+    present_instances,
+    served_models,
+    want_gpus,
+    with_models,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
+
+MODELS: dict[str, Any] = {
+    "tiny-a": {"model": "/models/tiny-a", "dtype": "float32"},
+    "big": {"model": "/models/big", "tensor-parallel-size": 4, "pipeline-parallel-size": 2},
+    "wide": {"model": "/models/wide", "data-parallel-size": "2"},
+}
+
+
+def instance(**changes: Any) -> dict[str, Any]:
+    return {"name": "main", "model": "tiny-a", "port": 5005, **changes}
+
+
+def load(instances: Any, models: Any = None) -> list[Instance]:
+    return load_instances(instances, entries.read(MODELS if models is None else models, choose("0.32.0")))
+
+
+def messages(instances: list[Any], models: dict[str, Any] | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        load(instances, models)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"model": "tiny-aa"}, "did you mean 'tiny-a'? known: big, tiny-a, wide"),
+        ({"name": "Main"}, "lower-case letters"),
+        ({"name": "a" * 41}, "1 to 40"),
+        ({"name": "../x"}, "lower-case letters"),
+        ({"port": "5005"}, "from 1024 to 65535"),
+        ({"port": 80}, "from 1024 to 65535"),
+        ({"port": True}, "from 1024 to 65535"),
+        ({"accelerator": "amd"}, "one of nvidia, cpu"),
+        ({"state": "gone"}, "one of present, absent"),
+        ({"gpus": "0"}, "a count, or a list"),
+        ({"gpus": -1}, "a count, or a list"),
+        ({"modle": "x"}, "did you mean 'model'?"),
+        ({"name": "big"}, "the name of another model"),
+        ({"port": 9100}, "belongs to node_exporter"),
+        ({"bridge_port": 80}, "from 1024 to 65535"),
+        ({"bridge_port": 8000}, "belongs to the gateway"),
+        ({"bridge_port": 5005}, "is used twice: instances[0] (main) has it already"),
+        ({"model": "big", "gpus": 4}, "needs 8"),
+        ({"model": "big", "gpus": [0]}, "needs 8"),
+        ({"gpus": 0}, "needs 1"),
+        ({"gpus": MAX_GPUS + 1}, f"{MAX_GPUS} at most"),
+        ({"model": ["tiny-a"]}, "is not in the registry"),
+    ],
+)
+def test_instance_mistakes(changes: dict[str, Any], text: str) -> None:
+    assert text in messages([instance(**changes)])
+
+
+def test_every_mistake_is_reported_at_once() -> None:
+    text = messages([instance(model="nope", port=1), instance(name="main")], {**MODELS, "bad": {}})
+    for part in ("models.bad", "'nope'", "from 1024", "is used twice"):
+        assert part in text
+
+
+def test_a_name_and_a_port_are_used_once() -> None:
+    text = messages([instance(), instance(name="other"), instance(port=5006)])
+    assert "instances[1] (other): port: 5005: is used twice: instances[0] (main)" in text
+    assert "instances[2] (main): name: 'main': is used twice: instances[0] (main)" in text
+
+
+def test_gpus_are_assigned() -> None:
+    loaded = load(
+        [
+            instance(name="a", gpus=["0", 2]),
+            instance(name="b", port=5006, gpus=2),
+            instance(name="c", port=5007, model="big"),
+            instance(name="d", port=5008, accelerator="cpu"),
+            instance(name="e", port=5009, state="absent", model="gone"),
+            instance(name="f", port=5010, model="wide"),
+        ]
+    )
+    assert [item.gpus for item in loaded] == [
+        ("0", "2"),
+        ("1", "3"),
+        tuple(str(index) for index in range(4, 12)),
+        (),
+        (),
+        ("12", "13"),
+    ]
+
+
+def test_a_gpu_serves_one_instance() -> None:
+    text = messages([instance(name="a", gpus=[0, 1]), instance(name="b", port=5006, gpus=[1])])
+    assert "gpus: '1': is given to a already" in text
+
+
+def test_what_is_absent_needs_no_model() -> None:
+    instances = [instance(), instance(name="old", model="big", state="absent"), "a mistake"]
+    assert present_instances(instances) == [instances[0], "a mistake"]
+    assert served_models(MODELS, instances) == {"tiny-a": MODELS["tiny-a"]}
+
+
+@pytest.mark.parametrize(
+    ("instances", "wanted"),
+    [
+        ([], False),
+        ([instance()], True),
+        ([instance(accelerator="nvidia", gpus=[3])], True),
+        ([instance(accelerator="cpu")], False),
+        ([instance(accelerator="cpu"), instance(name="b")], True),
+        ([instance(state="absent"), instance(name="b", accelerator="cpu"), "a mistake"], False),
+    ],
+)
+def test_whether_a_node_needs_gpus(instances: list[Any], wanted: bool) -> None:
+    assert want_gpus(instances) is wanted
+
+
+def test_another_model_for_once_takes_no_gpu_that_the_others_have() -> None:
+    instances: list[Any] = [instance(), instance(name="next", port=5006), "odd"]
+    other = [instances[0], {**instances[1], "model": "wide"}, "odd"]
+    assert with_models(instances, {"next": "wide", "gone": "big"}) == other
+    assert [one.gpus for one in load(other[:2])] == [("0",), ("1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("given", "rest"),
+    [
+        ('{"main":"big","next":"wide"}', ""),
+        ('{"main":', '"big", "next": "wide"}'),
+        ({"main": "big", "next": "wide"}, ""),
+    ],
+)
+def test_what_is_set_for_once_may_have_blanks(given: object, rest: str) -> None:
+    assert models_once(given, rest) == {"main": "big", "next": "wide"}
+
+
+@pytest.mark.parametrize("given", ["main=big", '{"main":', '["main"]', '{"main":1}', ["main"]])
+def test_what_cannot_be_set_for_once_is_told_with_what_can(given: object) -> None:
+    with pytest.raises(ValueError) as refused:
+        models_once(given)
+    assert str(refused.value).startswith(f"set: found {given}, must be a model for each of some instances")
+    assert """-e 'set={"main": "qwen3-8b"}'""" in str(refused.value)
+
+
+VARIANTS: dict[str, Any] = {
+    **MODELS,
+    "short": {"base": "tiny-a", "max-model-len": 128},
+    "shorter": {"base": "short", "max-model-len": 64},
+    "lost": {"base": "nowhere"},
+    "round": {"base": "about"},
+    "about": {"base": "round"},
+}
+
+
+def test_of_a_variant_the_weights_of_its_base_are_needed() -> None:
+    """The store keeps weights once, whatever is served from them; what is a mistake needs nothing."""
+    instances = [instance(model=name) for name in ("shorter", "tiny-a", "lost", "round", "gone", ["odd"])]
+    assert served_models(VARIANTS, instances) == {"tiny-a": MODELS["tiny-a"]}
+    assert served_models(VARIANTS, [instance(model="round")]) == {}
+
+
+def test_the_node_keeps_what_its_instances_are_made_of() -> None:
+    models = {name: VARIANTS[name] for name in ("tiny-a", "big", "short", "shorter")}
+    loaded = load([instance(model="shorter"), instance(name="old", port=5006, model="big", state="absent")], models)
+    assert sorted(needed_entries(models, loaded)) == ["short", "shorter", "tiny-a"]
+
+
+def test_a_variant_gets_as_many_gpus_as_its_base_spreads_over() -> None:
+    models = {**MODELS, "alike": {"base": "big"}, "narrow": {"base": "big", "pipeline-parallel-size": 1}}
+    loaded = load([instance(model="alike"), instance(name="b", port=5006, model="narrow")], models)
+    assert [len(item.gpus) for item in loaded] == [8, 4]
+
+
+def test_more_gpus_than_any_machine_has() -> None:
+    models = {"huge": {"model": "/m", "tensor-parallel-size": 10**9, "data-parallel-size": 10**9}}
+    assert "more than a machine has" in messages([instance(model="huge")], models)
+
+
+def test_a_system_prompt_is_refused_only_where_it_would_be_served() -> None:
+    """The registry may hold what no instance serves; one that several serve is named once."""
+    pirate = {"base": "tiny-a", "system-prompt": "Talk like a pirate."}
+    assert [item.model for item in load([instance(model="pirate")], {**MODELS, "pirate": pirate})] == ["pirate"]
+    models = {**MODELS, "pirate": {**pirate, "chat-template": "/other.jinja"}}
+    assert [item.model for item in load([instance()], models)] == ["tiny-a"]
+    assert load([instance(), instance(name="old", port=5006, model="pirate", state="absent")], models)
+    text = messages([instance(model="pirate"), instance(name="two", port=5006, model="pirate")], models)
+    assert text.count("models.pirate: chat-template: '/other.jinja': cannot go with system-prompt") == 1
+
+
+def test_an_engine_gets_a_directory_of_its_own_where_it_has_a_prompt() -> None:
+    models = {**MODELS, "short": {"base": "tiny-a"}, "bot": {"base": "short", "system-prompt": "Be kind."}}
+    registry = entries.read({**models, "child": {"base": "bot"}}, choose("0.32.0"))
+    served = {name: registry.entries[name].served_as for name in ("tiny-a", "short", "bot", "child")}
+    assert served == {"tiny-a": "tiny-a", "short": "tiny-a", "bot": "bot", "child": "child"}

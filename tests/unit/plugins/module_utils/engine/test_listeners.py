@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who listens on a port, from what the kernel shows."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import listeners
+
+from ..conftest import FakeProc
+
+HEADER = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+ROW = "   0: {address} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1 0 100 0"
+
+# As the kernel writes them on a little-endian machine; 138D is port 5005.
+ANY, LOOPBACK, OTHER = "00000000", "0100007F", "0200000A"
+ANY6, MAPPED_LOOPBACK = "0" * 32, "0000000000000000FFFF00000100007F"
+
+
+@pytest.mark.parametrize(
+    ("local", "state", "wanted", "taken"),
+    [
+        (f"{LOOPBACK}:138D", "0A", "127.0.0.1", True),
+        (f"{ANY}:138D", "0A", "127.0.0.1", True),
+        (f"{ANY}:138D", "0A", "::1", False),
+        (f"{ANY6}:138D", "0A", "127.0.0.1", True),
+        (f"{ANY6}:138D", "0A", "::1", True),
+        (f"{MAPPED_LOOPBACK}:138D", "0A", "127.0.0.1", True),
+        (f"{OTHER}:138D", "0A", "127.0.0.1", False),
+        (f"{OTHER}:138D", "0A", "10.0.0.2", True),
+        (f"{OTHER}:138D", "0A", "0.0.0.0", True),
+        (f"{LOOPBACK}:138E", "0A", "127.0.0.1", False),
+        # A connection on that port is no listener.
+        (f"{LOOPBACK}:138D", "01", "127.0.0.1", False),
+    ],
+)
+def test_listening(proc: FakeProc, local: str, state: str, wanted: str, taken: bool) -> None:
+    name = "tcp6" if len(local) > 20 else "tcp"
+    (proc.root / "net" / name).write_text(HEADER + ROW.format(address=local, state=state, inode=77) + "\n")
+    assert listeners.listening(5005, wanted, proc.root) == ({77} if taken else set())
+
+
+def test_ours_by_pid_namespace(proc: FakeProc) -> None:
+    proc.listen(5005, inode=7)
+    proc.process(100, namespace=2)
+    proc.process(140, namespace=2, inode=7)
+    proc.process(1, namespace=1)
+    assert listeners.ownership(5005, "127.0.0.1", 100, proc.root) == listeners.Ownership(True, [])
+    stranger = listeners.ownership(5005, "127.0.0.1", 1, proc.root)
+    assert stranger.ours is False
+    assert [str(process) for process in stranger.strangers] == ["pid 140 (python3 -m server)"]
+
+
+def test_a_second_listener_beside_ours_is_seen(proc: FakeProc) -> None:
+    """With SO_REUSEPORT both get requests."""
+    proc.listen(5005, inode=7)
+    proc.listen(5005, inode=8)
+    proc.process(100, namespace=2, inode=7)
+    proc.process(200, namespace=1, inode=8, cgroup="/docker/" + "ab" * 32)
+    found = listeners.ownership(5005, "127.0.0.1", 100, proc.root)
+    assert found.ours is True
+    assert [process.container_id for process in found.strangers] == ["ab" * 32]
+
+
+def test_a_socket_without_a_process_is_counted(proc: FakeProc) -> None:
+    proc.listen(5005, inode=7)
+    proc.process(100, namespace=2)
+    assert listeners.ownership(5005, "127.0.0.1", 100, proc.root) == listeners.Ownership(False, [], unknown=1)
+
+
+def test_the_real_proc() -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        assert listeners.ownership(port, "127.0.0.1", os.getpid()) == listeners.Ownership(True, [])
+        assert listeners.ownership(port, "127.0.0.1", None).strangers[0].pid == os.getpid()
+    assert listeners.ownership(port, "127.0.0.1", os.getpid()) == listeners.Ownership(False, [])
+
+
+def test_a_key_on_a_strangers_command_line_is_not_shown(proc: FakeProc) -> None:
+    proc.process(100, namespace=1)
+    (proc.root / "100/cmdline").write_bytes(b"vllm\0serve\0--api-key\0s3cret\0--port\x005005\0")
+    assert listeners.describe(100, proc.root).command == "vllm serve --api-key *** --port 5005"

@@ -1,0 +1,209 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The renderer: what it puts into the unit and the environment, and when two releases are the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.core.unit_files import systemd_quote
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
+    Release,
+    Rendered,
+    Settings,
+    bridge_of,
+    render,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+
+INSTANCE = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
+STORED = StoredModel("/mnt/models/tiny-a/abc", "abc")
+IMAGE = "registry.example.com/vllm@sha256:" + "0" * 64
+RECORDED = sorted((Path(__file__).parent / "data").glob("release-*.json"))
+SETTINGS = Settings(environment={"VLLM_API_KEY": "s3cret-value"})
+
+
+def rendered(
+    instance: Instance = INSTANCE,
+    arguments: Sequence[str] = (),
+    stored: StoredModel = STORED,
+    settings: Settings = SETTINGS,
+    number: int = 1,
+) -> Rendered:
+    return render(instance, arguments, stored, IMAGE, settings, number=number)
+
+
+def exec_lines(unit: str, key: str) -> list[list[str]]:
+    joined = unit.replace("\\\n", " ")
+    return [shlex.split(line.partition("=")[2]) for line in joined.splitlines() if line.startswith(f"{key}=")]
+
+
+def test_the_unit_holds_the_exact_container_command() -> None:
+    result = rendered(arguments=["--dtype", "float32"])
+    prepare, create = exec_lines(result.unit, "ExecStartPre")
+    assert exec_lines(result.unit, "ExecStopPost") == [["-/usr/local/bin/inferctl", "clear", "main"]]
+    assert prepare == ["/usr/local/bin/inferctl", "prepare", "main", "--release", "1"]
+    assert create == ["/usr/bin/docker", *result.release.container_argv]
+    assert create[-len(result.release.engine_argv) :] == result.release.engine_argv
+    assert result.release.engine_argv[:5] == ["serve", STORED.path, "--served-model-name", "main", "tiny-a"]
+    assert create[-len(result.release.engine_argv) - 1] == IMAGE
+
+
+def test_no_secret_leaves_the_environment_file() -> None:
+    result = rendered()
+    assert "VLLM_API_KEY=s3cret-value\n" in result.environment
+    assert "VLLM_API_KEY" in result.release.environment_keys
+    assert "s3cret" not in result.unit
+    assert "s3cret" not in result.release.to_json()
+
+
+def test_the_id_follows_what_runs_and_nothing_else() -> None:
+    base = rendered().release.id
+    assert rendered(number=7).release.id == base
+    changed = [
+        rendered(arguments=["--dtype", "half"]),
+        rendered(stored=StoredModel(STORED.path, "def")),
+        rendered(instance=dataclasses.replace(INSTANCE, port=5006)),
+        rendered(settings=dataclasses.replace(SETTINGS, environment={"VLLM_API_KEY": "other"})),
+        rendered(settings=dataclasses.replace(SETTINGS, drain_timeout=5)),
+    ]
+    assert len({base, *(item.release.id for item in changed)}) == len(changed) + 1
+
+
+def test_gpus_are_asked_for_by_cdi_name() -> None:
+    instance = dataclasses.replace(INSTANCE, accelerator="nvidia", gpus=("0", "GPU-1b2c"))
+    argv = rendered(instance=instance).release.container_argv
+    assert "--device=nvidia.com/gpu=0" in argv
+    assert "--device=nvidia.com/gpu=GPU-1b2c" in argv
+    assert not [argument for argument in argv if "VISIBLE" in argument or "runtime" in argument]
+
+
+def test_where_docker_has_no_cdi_the_runtime_of_nvidia_is_asked() -> None:
+    settings = dataclasses.replace(SETTINGS, gpu_request="runtime")
+    instance = dataclasses.replace(INSTANCE, accelerator="nvidia", gpus=("0", "GPU-1b2c"))
+    argv = rendered(instance=instance, settings=settings).release.container_argv
+    assert "--runtime=nvidia" in argv
+    assert "--env=NVIDIA_VISIBLE_DEVICES=nvidia.com/gpu=0,nvidia.com/gpu=GPU-1b2c" in argv
+    assert not [argument for argument in argv if argument.startswith("--device")]
+    # Without GPUs there is nothing to ask for, and the release is the same whoever would be asked.
+    assert rendered(settings=settings).release.id == rendered().release.id
+
+
+def test_a_model_outside_the_store_gets_a_mount_of_its_own() -> None:
+    inside = rendered().release.container_argv
+    outside = rendered(stored=StoredModel("/srv/nfs/m", "x")).release.container_argv
+    mount = "--mount=type=bind,source=/srv/nfs/m,target=/srv/nfs/m,readonly"
+    assert mount in outside
+    assert set(outside) - set(inside) >= {mount}
+
+
+def test_on_the_fast_path_an_engine_gets_both_roots_and_the_path_of_the_link() -> None:
+    fast = dataclasses.replace(SETTINGS, fast_path="/mnt/nvme/models")
+    release = rendered(settings=fast).release
+    path = "/mnt/nvme/models/tiny-a/abc"
+    assert (release.engine_argv[1], release.model_path) == (path, path)
+    mounts = [each for each in release.container_argv if each.startswith("--mount") and each.endswith("readonly")]
+    assert mounts == [
+        f"--mount=type=bind,source={root},target={root},readonly" for root in ("/mnt/models", "/mnt/nvme/models")
+    ]
+    outside = rendered(stored=StoredModel("/srv/nfs/m", "x"), settings=fast).release
+    assert outside.model_path == "/srv/nfs/m"
+    assert "--mount=type=bind,source=/srv/nfs/m,target=/srv/nfs/m,readonly" in outside.container_argv
+
+
+def test_time_limits_nest() -> None:
+    """Drain of the engine < stop of the unit; five slowest starts fit into the start limit's window."""
+    unit = rendered(settings=dataclasses.replace(SETTINGS, drain_timeout=100, start_timeout=600)).unit
+    values = dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and " " not in line)
+    assert int(values["TimeoutStopSec"]) > 100 + 30
+    assert int(values["StartLimitIntervalSec"]) >= int(values["StartLimitBurst"]) * (600 + int(values["RestartSec"]))
+
+
+def test_an_environment_value_is_one_line() -> None:
+    with pytest.raises(InputError) as caught:
+        rendered(settings=Settings(environment={"TOKEN": "top\nsecret"}))
+    assert "TOKEN" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+def test_release_file_round_trip() -> None:
+    release = rendered().release
+    assert Release.from_json(release.to_json()) == release
+    with pytest.raises(ValueError, match="schema"):
+        Release.from_json('{"schema": 99}')
+    with pytest.raises(ValueError, match="lacks"):
+        Release.from_json('{"schema": 1}')
+
+
+@pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.stem)
+def test_releases_of_older_versions_are_read(recorded: Path) -> None:
+    """A node keeps its releases when the collection moves on: recorded files are added, and never changed."""
+    text = recorded.read_text()
+    read = dataclasses.asdict(Release.from_json(text))
+    assert read.items() >= {key: value for key, value in json.loads(text).items() if key != "schema"}.items()
+
+
+def test_a_newer_version_may_have_added_a_field() -> None:
+    text = RECORDED[0].read_text()
+    assert Release.from_json(json.dumps({**json.loads(text), "later": 1})) == Release.from_json(text)
+    newer: Any = dataclasses.make_dataclass("Newer", [("later", int, 7)], bases=(Release,), frozen=True)
+    assert newer.from_json(text).later == 7
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("plain", "plain"),
+        ("", '""'),
+        ("100%", "100%%"),
+        ("$HOME", "$$HOME"),
+        ('{"a": 1}', '"{\\"a\\": 1}"'),
+        ("it's", '"it\'s"'),
+        ("back\\slash", '"back\\\\slash"'),
+        ("two\nlines", '"two\\nlines"'),
+    ],
+)
+def test_systemd_quote(argument: str, expected: str) -> None:
+    assert systemd_quote(argument) == expected
+
+
+def test_a_bridge_is_the_same_release_elsewhere() -> None:
+    original = rendered(arguments=["--dtype", "float32"], number=7)
+    bridge = bridge_of(original.release, original.environment, 5105, (), 1)
+    assert bridge.environment == original.environment
+    prepare, create = exec_lines(bridge.unit, "ExecStartPre")
+    assert prepare == ["/usr/local/bin/inferctl", "prepare", "main_bridge", "--release", "1"]
+    assert create == ["/usr/bin/docker", *bridge.release.container_argv]
+    pairs = zip(original.release.container_argv, bridge.release.container_argv, strict=True)
+    assert [after for before, after in pairs if before != after] == [
+        "--name=vllm-main_bridge",
+        "--label=inference.release=1",
+        "--env-file=/etc/inference/env/main_bridge.env",
+        "--log-opt=tag=vllm@main_bridge",
+        "5105",
+    ]
+    assert bridge.release.served_names == ["main", "tiny-a"] and bridge.release.unit == "vllm@main_bridge.service"
+    assert Release.from_json(bridge.release.to_json()) == bridge.release
+
+
+@pytest.mark.parametrize("request_", ["cdi", "runtime"])
+def test_a_bridge_has_its_own_gpus(request_: str) -> None:
+    instance = dataclasses.replace(INSTANCE, accelerator="nvidia", gpus=("0", "1"))
+    original = rendered(instance, settings=dataclasses.replace(SETTINGS, gpu_request=request_))
+    bridge = bridge_of(original.release, original.environment, 5105, ("2", "3"))
+    there = dataclasses.replace(instance, gpus=("2", "3"))
+    wanted = rendered(there, settings=dataclasses.replace(SETTINGS, gpu_request=request_))
+    own = [argument for argument in bridge.release.container_argv if "nvidia" in argument.lower()]
+    assert own == [argument for argument in wanted.release.container_argv if "nvidia" in argument.lower()]
+    assert bridge.release.gpus == ["2", "3"]
+    same = bridge_of(original.release, original.environment, 5105, ("0", "1"))
+    assert same.release.id != bridge.release.id

@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What instances and nodes leave behind: nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
+    drains,
+    install_state,
+    lock,
+    releases,
+)
+
+from ..conftest import stage
+
+NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    paths = Paths(tmp_path)
+    for number, name in enumerate(("main", "other")):
+        stage(paths, name, 5005 + number)
+        releases.activate(paths, name, 1)
+        files.write_json(paths.instance(name), {"schema": 1, "model": f"{name}-model", "release": 1})
+    models = {"main-base": {"model": "/a"}, "main-model": {"base": "main-base"}, "other-model": {"model": "/b"}}
+    files.write_json(paths.registry, {"schema": 1, "models": models})
+    return paths
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What systemd was told."""
+    told: list[tuple[str, ...]] = []
+
+    def systemctl(*words: str) -> str:
+        told.append(words)
+        return ""
+
+    def show(units: Iterable[str], _properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {unit: {"ActiveState": "failed"} for unit in units}
+
+    monkeypatch.setattr(systemd, "systemctl", systemctl)
+    monkeypatch.setattr(systemd, "show", show)
+    monkeypatch.setattr(removal, "FORGET_SECONDS", 0)
+    return told
+
+
+def written(root: Path) -> set[str]:
+    return {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
+
+
+def fill(paths: Paths, name: str) -> None:
+    """Everything that may be kept of an instance."""
+    for path in (*removal.traces(paths, name), paths.probe(name), paths.drain(name)):
+        if not path.exists():
+            files.write(path, "x")
+    for directory in removal.directories(paths, name):
+        files.write(directory / "1/engine.log", "x")
+
+
+def test_an_instance_leaves_nothing_and_others_stay(paths: Paths, calls: list[tuple[str, ...]]) -> None:
+    fill(paths, "main")
+    assert removal.remove(paths, "main", check=True) is True
+    assert calls == [] and paths.unit("main").exists()
+    assert removal.remove(paths, "main", check=False) is True
+    assert not [path for path in written(paths.root) if "main" in path]
+    assert paths.unit("other").exists() and releases.names(paths) == ["other"]
+    unit = "vllm@main.service"
+    assert calls == [("stop", unit), ("disable", unit), ("reset-failed", unit), ("daemon-reload",)]
+    assert removal.remove(paths, "main", check=False) is False
+
+
+@pytest.mark.parametrize("trace", ["unit", "drain", "releases", "evidence"])
+def test_what_was_cut_off_is_gone_on_with(paths: Paths, calls: list[tuple[str, ...]], trace: str) -> None:
+    removal.remove(paths, "main", check=False)
+    path = getattr(paths, trace)("main")
+    files.write(path / "1/x" if trace in ("releases", "evidence") else path, "x")
+    assert removal.remove(paths, "main", check=False) is True
+    assert not path.exists()
+
+
+def test_the_registry_forgets_what_nobody_serves(paths: Paths, calls: list[tuple[str, ...]]) -> None:
+    assert removal.forget_models(paths, ["main"], check=True) == ["main-base", "main-model"]
+    removal.remove(paths, "main", check=False)
+    assert removal.forget_models(paths, ["main"], check=False) == ["main-base", "main-model"]
+    assert list(files.read_json(paths.registry)["models"]) == ["other-model"]
+    assert removal.forget_models(paths, ["main"], check=False) == []
+
+
+def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[tuple[str, ...]]) -> None:
+    kept = paths.state / "docker-daemon.json"
+    metrics = paths.textfiles / "inference-probe.prom"
+    for path in (kept, paths.target, paths.state / "manifests.json", metrics, paths.textfiles / "smart.prom"):
+        files.write(path, "x")
+    with pytest.raises(ValueError, match="main, other must leave the node first"):
+        removal.refuse_instances(paths)
+    for name in ("main", "other"):
+        removal.remove(paths, name, check=False)
+    wanted = lock.Lock("a", "mira", "admin1", "decommission.yml", drains.format_time(NOW), lock.until(NOW, 300))
+    lock.take(paths, wanted, NOW)
+    going = removal.remove_node_traces(paths, [kept], check=True)
+    assert going == [paths.target, paths.etc, paths.state, metrics]
+    assert removal.remove_node_traces(paths, [kept], check=False) == going
+    left = {str(kept.relative_to(paths.root)), "var/lib/prometheus/node-exporter/smart.prom"}
+    assert written(paths.root) == left
+    # The next run takes the lock again; that alone is no change, and does not stay.
+    lock.take(paths, wanted, NOW)
+    assert removal.remove_node_traces(paths, [kept], check=False) == []
+    assert written(paths.root) == left
+    assert removal.remove_node_traces(paths, check=False) == [paths.state]
+    assert not paths.state.exists()
+
+
+def test_how_an_instance_stands(paths: Paths, calls: list[tuple[str, ...]]) -> None:
+    drains.drain(paths, ["main"], drains.Drain("mira", "new disk", drains.format_time(NOW)))
+    found = install_state.of(paths, "main", NOW)
+    assert (found.model, found.release, found.serving, found.running) == ("tiny-a", 1, False, False)
+    assert (found.drained_by, found.drain_reason, found.swapping) == ("mira", "new disk", False)
+    (paths.release("main", 1) / releases.RELEASE_FILE).write_text("{")
+    assert install_state.of(paths, "main", NOW).model == "main-model"

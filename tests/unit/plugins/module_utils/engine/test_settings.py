@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role says about containers, checked before Docker sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import (
+    check_environment,
+    check_settings,
+)
+
+GOOD: dict[str, Any] = {
+    "store_path": "/mnt/models",
+    "cache_path": "/mnt/nvme/workspace/vllm_cache",
+    "start_timeout": 1800,
+    "drain_timeout": 120,
+    "shm_size": "16g",
+    "memory": "",
+    "pids_limit": 16384,
+    "ulimits": {"memlock": "-1", "nofile": "1024:2048"},
+    "cap_add": ["IPC_LOCK"],
+}
+
+
+def test_the_defaults_pass() -> None:
+    assert check_settings(GOOD) == []
+    assert check_settings({**GOOD, "fast_path": ""}) == []
+    assert check_settings({**GOOD, "fast_path": "/mnt/nvme/workspace/models"}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"store_path": "models"}, "vllm_store_path: 'models': must be an absolute path"),
+        ({"store_path": "/a,b"}, "without comma"),
+        ({"fast_path": "fast"}, "vllm_fast_path: 'fast': must be an absolute path"),
+        ({"cache_path": "/cache/"}, "without a slash at its end"),
+        ({"start_timeout": 0}, "1 or more"),
+        ({"drain_timeout": -5}, "1 or more"),
+        ({"pids_limit": 3}, "64 or more"),
+        ({"shm_size": "big"}, "such as 16g"),
+        ({"memory": "1 TB"}, "such as 200g"),
+        ({"ulimits": {"memlok": 1}}, "did you mean 'memlock'?"),
+        ({"ulimits": {"memlock": "unlimited"}}, "-1 for none"),
+        ({"cap_add": ["ipc lock"]}, "like IPC_LOCK"),
+    ],
+)
+def test_mistakes(change: dict[str, Any], text: str) -> None:
+    assert text in "\n".join(map(str, check_settings({**GOOD, **change})))
+
+
+def test_all_mistakes_at_once() -> None:
+    assert len(check_settings({**GOOD, "shm_size": "x", "memory": "y", "drain_timeout": 0})) == 3
+
+
+@pytest.mark.parametrize("key", ["", " ", "#A", "B C", "1X", "A=B"])
+def test_names_of_variables(key: str) -> None:
+    assert "is no name" in str(check_environment({key: "x"}, {})[0])
+
+
+def test_secrets_are_long_and_never_shown() -> None:
+    problems = check_environment({}, {"TOKEN": "short", "KEY": "long-enough\nbut-two-lines"})
+    text = "\n".join(map(str, problems))
+    assert "8 characters or more" in text
+    assert "one line" in text
+    assert "short" not in text
+    assert "long-enough" not in text

@@ -1,0 +1,172 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In which order nodes have their turn, and which must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.outages import Outages, Terms, outages
+
+SIZES = ("1", "25%", "50%", "100%")
+
+
+def node(*names: str, up: tuple[str, ...] | None = None, hold: int = 120, **more: Any) -> dict[str, Any]:
+    """A node with work that keeps requests away; `up` is what its gateway says of each of its instances."""
+    item = {"serving": True, "running": True, "swapping": False, "drained_by": "", **more.pop("item", {})}
+    gateway = {"gateway": "gw", "silent": "", "up": list(up or ()), "hold_seconds": hold}
+    seen = [{"name": name, **gateway} for name in names]
+    return {
+        "due": ["update curl 1 -> 2"],
+        "outage": True,
+        "reboot": False,
+        "gateway": False,
+        "instances": [{"name": name, **item} for name in names],
+        "gateways": seen if up is not None else [],
+        "unreachable": [],
+        **more,
+    }
+
+
+def fleet(count: int, **more: Any) -> dict[str, dict[str, Any]]:
+    names = tuple(f"n{number}" for number in range(1, count + 1))
+    return {name: node("main", up=names, **more) for name in names}
+
+
+def order(made: Outages) -> list[list[str]]:
+    return [[item["host"] for item in batch] for batch in made.batches]
+
+
+def plan(hosts: dict[str, dict[str, Any]], sizes: tuple[str, ...] = SIZES, seconds: int = 90, **more: Any) -> Outages:
+    return outages(hosts, Terms(sizes, seconds, **more))
+
+
+def test_a_canary_and_then_growing_batches() -> None:
+    made = plan(fleet(9))
+    assert order(made) == [["n1"], ["n2", "n3"], ["n4", "n5", "n6", "n7"], ["n8", "n9"]]
+    assert made.problems == []
+    assert made.lines[0] == "batch 1: n1: update curl 1 -> 2, drained"
+
+
+def test_one_replica_stays() -> None:
+    assert order(plan(fleet(2), ("100%",))) == [["n1"], ["n2"]]
+    assert order(plan(fleet(3), ("100%",))) == [["n1", "n2"], ["n3"]]
+
+
+def test_work_that_nobody_notices_needs_no_order() -> None:
+    made = plan(fleet(3, outage=False), ("100%",))
+    assert order(made) == [["n1", "n2", "n3"]]
+    assert not any(item["outage"] or item["alone"] for item in made.batches[0])
+    assert "drained" not in made.lines[0]
+
+
+def test_who_has_nothing_to_do_is_left_alone() -> None:
+    hosts = fleet(2) | {"n3": node("main", up=("n1", "n2"), due=[], outage=False)}
+    made = plan(hosts)
+    assert order(made) == [["n1"], ["n2"]]
+    assert "nothing is due on n3" in made.lines
+
+
+@pytest.mark.parametrize(
+    ("silent", "gone", "problem"),
+    [
+        ("HAProxy does not answer: refused", [], "gw: HAProxy does not answer: refused: start it. If no client"),
+        ("", ["gw2"], "gw2: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no"),
+    ],
+)
+def test_a_gateway_that_says_nothing_has_a_way_round(silent: str, gone: list[str], problem: str) -> None:
+    hosts = fleet(2)
+    hosts["n1"]["gateways"][0] |= {"silent": silent, "up": []}
+    hosts["n1"]["unreachable"] = gone
+    made = plan(hosts)
+    (said,) = made.problems
+    assert said.startswith(problem) and 'leave it out: -e \'{"vllm_update_gateways": [' in said
+    assert made.batches == []
+    # Where all serve on, it has nothing to say.
+    for facts in hosts.values():
+        facts["outage"] = False
+    assert plan(hosts).problems == []
+
+
+def test_what_does_not_serve_comes_first() -> None:
+    hosts = {name: node("main", up=("n1", "n2")) for name in ("n1", "n2", "n3")}
+    assert order(plan(hosts)) == [["n3"], ["n1"], ["n2"]]
+    # By then it serves, and so one of the others may go with another one.
+    assert order(plan(hosts, ("1", "100%"))) == [["n3"], ["n1", "n2"]]
+
+
+def test_nodes_with_different_sets() -> None:
+    hosts = {
+        "n1": node("a", up=("n1", "n2")),
+        "n2": node("a", up=("n1", "n2")),
+        "n3": node("b", up=("n3", "n4")),
+        "n4": node("b", up=("n3", "n4")),
+    }
+    assert order(plan(hosts, ("100%",))) == [["n1", "n3"], ["n2", "n4"]]
+
+
+def test_requests_of_an_only_replica_are_held() -> None:
+    made = plan({"n1": node("main", up=("n1",))})
+    assert made.problems == []
+    assert made.batches == [[{"host": "n1", "outage": True, "alone": ["main"], "drain_seconds": 30}]]
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        (node("main", up=("n1",), hold=60), "up to 90 s (maintenance_work_seconds), gateway_hold_seconds is 60"),
+        (node("main"), "there is no gateway that would hold"),
+        (node("main", up=("n1",), reboot=True), "a reboot takes longer"),
+        (node("main", up=("n1", "n2"), reboot=True, gateway=True), "n1 is a gateway, too"),
+        (node("main", up=("n1", "n2"), item={"swapping": True}), "run update-model.yml first"),
+    ],
+)
+def test_what_clients_would_see_is_refused(facts: dict[str, Any], words: str) -> None:
+    (problem,) = plan({"n1": facts}).problems
+    assert words in problem
+
+
+@pytest.mark.parametrize("reboot", [True, False])
+def test_downtime_that_is_allowed(reboot: bool) -> None:
+    made = plan({"n1": node("main", up=("n1",), hold=0, reboot=reboot, gateway=True)}, allow_downtime=True)
+    assert made.problems == [] and made.batches[0][0]["drain_seconds"] is None
+
+
+def test_a_run_that_failed_is_gone_on_with() -> None:
+    left = node("main", up=("n2",), due=[], outage=False, item={"serving": False, "drained_by": "maintenance"})
+    made = plan({"n1": left, "n2": node("main", up=("n2",), due=[], outage=False)})
+    assert made.batches == [[{"host": "n1", "outage": True, "alone": [], "drain_seconds": None}]]
+    assert made.lines[0] == "batch 1: n1: goes on where it was cut off, or failed, drained"
+
+
+def test_a_node_without_instances() -> None:
+    made = plan({"n1": node()})
+    assert made.problems == [] and order(made) == [["n1"]]
+
+
+@pytest.mark.parametrize("sizes", [(), ("0",), ("half",)])
+def test_what_is_no_size(sizes: tuple[str, ...]) -> None:
+    (problem,) = plan(fleet(1), sizes).problems
+    assert "maintenance_batches" in problem
+
+
+@given(
+    st.lists(st.sets(st.sampled_from("abc"), max_size=3), min_size=1, max_size=7),
+    st.lists(st.sampled_from(["1", "2", "50%", "100%"]), min_size=1, max_size=3),
+)
+def test_every_node_once_and_no_set_is_ever_lost(nodes: list[set[str]], sizes: list[str]) -> None:
+    serving = {name: [f"n{index}" for index, names in enumerate(nodes) if name in names] for name in "abc"}
+    hosts = {}
+    for index, names in enumerate(nodes):
+        facts = node(*sorted(names), up=())
+        facts["gateways"] = [{**seen, "up": serving[seen["name"]]} for seen in facts["gateways"]]
+        hosts[f"n{index}"] = facts
+    made = plan(hosts, tuple(sizes))
+    assert sorted(host for batch in order(made) for host in batch) == sorted(hosts)
+    for batch in order(made):
+        for name, up in serving.items():
+            assert len(up) < 2 or set(up) - set(batch), (name, batch)

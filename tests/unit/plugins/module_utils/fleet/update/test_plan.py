@@ -1,0 +1,277 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an update says before it begins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.plan import Choice, Plan, plan
+
+NO_BRIDGE: dict[str, Any] = {
+    "name": "main_bridge",
+    "port": None,
+    "gpus": [],
+    "left": False,
+    "certain": True,
+    "problem": "it has no bridge_port",
+}
+BRIDGE = {**NO_BRIDGE, "port": 5105, "problem": ""}
+
+
+def instance(**more: Any) -> dict[str, Any]:
+    return {
+        "name": "main",
+        "model": "new",
+        "origin": 1,
+        "target": 2,
+        "due": True,
+        "interrupted": False,
+        "serving": True,
+        "load_seconds": 40.0,
+        "drained_by": "",
+        "drained_until": "",
+        "runs": "new r1 image",
+        "keyed": False,
+        "problems": [],
+        "moved": [],
+        "bridge": NO_BRIDGE,
+        **more,
+    }
+
+
+def host(*instances: dict[str, Any], up: list[str] | None = None, hold: int = 120) -> dict[str, Any]:
+    gateway = {
+        "gateway": "gw",
+        "known": True,
+        "silent": "",
+        "bridge_known": True,
+        "keyed": False,
+        "up": up,
+        "hold_seconds": hold,
+    }
+    seen = [] if up is None else [{**gateway, "name": item["name"]} for item in instances]
+    return {"instances": list(instances), "gateways": seen, "unreachable": []}
+
+
+def order(found: Plan) -> list[list[tuple[str, str]]]:
+    return [[(item["host"], item["name"]) for item in batch] for batch in found.batches]
+
+
+def made(hosts: dict[str, Any], choice: Choice | None = None, allow_downtime: bool = False) -> Plan:
+    return plan(hosts, [1], choice or Choice(), allow_downtime=allow_downtime)
+
+
+def test_two_nodes() -> None:
+    up = ["a", "b"]
+    found = made({"a": host(instance(), up=up), "b": host(instance(origin=None), up=up)})
+    assert found.problems == []
+    assert order(found) == [[("a", "main")], [("b", "main")]]
+    assert [(item["alone"], item["drain_seconds"]) for batch in found.batches for item in batch] == [(False, None)] * 2
+    assert found.lines == [
+        "batch 1: main on a from release 1 to 2 (new)",
+        "batch 2: main on b for the first time to 2 (new)",
+    ]
+
+
+def test_nothing_due() -> None:
+    found = made({"a": host(instance(due=False), up=["a"])})
+    assert (found.batches, found.problems, found.lines) == ([], [], ["not due: main on a"])
+
+
+def test_every_reason_against_it_at_once() -> None:
+    found = made(
+        {
+            "a": host(instance(problems=["main: the image x is not on this node"]), up=["a"], hold=30),
+            "b": host(instance(name="side"), instance(name="other", load_seconds=None), up=[]),
+        },
+    )
+    assert found.problems[0] == "a: main: the image x is not on this node"
+    assert (
+        "main on a is the only replica that serves; its swap takes about 74 s, gateway_hold_seconds is 30"
+        in (found.problems[1])
+    )
+    assert len(found.problems) == 2
+
+
+def test_the_only_replica() -> None:
+    for hosts, why in (
+        ({"a": host(instance())}, "there is no gateway that would hold requests"),
+        ({"a": host(instance(load_seconds=None), up=["a"])}, "nobody knows how long its release loads"),
+    ):
+        (problem,) = made(hosts).problems
+        assert why in problem
+        assert made(hosts, allow_downtime=True).problems == []
+    found = made({"a": host(instance(), up=["a"])})
+    assert found.problems == []
+    # 120 s are held, 74 of which the swap needs itself.
+    assert (found.batches[0][0]["alone"], found.batches[0][0]["drain_seconds"]) == (True, 46)
+    found = made({"a": host(instance(), up=["a"])}, allow_downtime=True)
+    assert (found.batches[0][0]["alone"], found.batches[0][0]["drain_seconds"]) == (True, None)
+
+
+def test_a_replica_must_be_up_at_all_gateways() -> None:
+    hosts = {name: host(instance(), up=["a", "b"]) for name in "ab"}
+    # Another gateway has lost b: a is the last one there, and b, which nobody misses, comes first.
+    hosts["a"]["gateways"].append({**hosts["a"]["gateways"][0], "gateway": "gw2", "up": ["a"]})
+    assert [batch[0]["host"] for batch in made(hosts).batches] == ["b", "a"]
+
+
+def test_a_choice() -> None:
+    hosts = {"a": host(instance(), instance(name="side", model="other"), up=["a", "z"])}
+    assert order(made(hosts, Choice(("side",)))) == [[("a", "side")]]
+    assert order(made(hosts, Choice(model="new"))) == [[("a", "main")]]
+    (problem,) = made(hosts, Choice(("sied",))).problems
+    assert "did you mean 'side'" in problem
+
+
+def test_what_was_cut_off_and_what_stays_drained_is_said() -> None:
+    (line,) = made({"a": host(instance(interrupted=True, drained_by="mira@a"), up=["a", "b"])}).lines
+    assert "finishing a swap that was cut off; stays drained by mira@a" in line
+
+
+def test_a_wrong_size_is_a_problem_like_others() -> None:
+    found = plan({"a": host(instance(), up=["a", "b"])}, ["many"], Choice(), allow_downtime=False)
+    assert found.problems == ["update_batches holds 'many', which is no size: write a number from 1, or 1% to 100%"]
+
+
+def test_a_swap_that_was_cut_off_is_not_passed_over() -> None:
+    hosts = {"a": host(instance(interrupted=True), instance(name="side"), up=["a", "b"])}
+    (problem,) = made(hosts, Choice(("side",))).problems
+    assert problem.startswith("main on a: a swap was cut off, and this run leaves it out")
+    assert made(hosts).problems == []
+
+
+def test_a_drain_that_would_end_in_the_middle() -> None:
+    until = "2026-11-21T05:00:00Z"
+    (problem,) = made({"a": host(instance(drained_by="mira@a", drained_until=until), up=["b"])}).problems
+    assert f"is drained by mira@a until {until}" in problem
+
+
+def test_an_instance_that_a_gateway_does_not_know() -> None:
+    hosts = {"a": host(instance(), up=["b"])}
+    hosts["a"]["gateways"][0]["known"] = False
+    (problem,) = made(hosts).problems
+    assert "main on a is not known to gw: run site.yml" in problem
+
+
+def test_a_key_that_a_gateway_does_not_send_yet() -> None:
+    hosts = {"a": host(instance(keyed=True), up=["a", "b"])}
+    (problem,) = made(hosts).problems
+    assert problem == "main on a would want a key, which gw does not send yet: run site.yml, which tells gateways"
+    hosts["a"]["gateways"][0]["keyed"] = True
+    assert made(hosts).problems == []
+
+
+def test_what_gateways_would_not_reach_any_more_at_the_end() -> None:
+    """Also where it was not chosen, for they are told of all."""
+    moved = instance(name="side", due=False, moved=["instance side: port: 5007: is not the one on which it serves"])
+    hosts = {"a": host(instance(), moved, up=["a", "b"])}
+    for choice in (Choice(), Choice(("main",))):
+        (problem,) = made(hosts, choice).problems
+        assert problem == "a: instance side: port: 5007: is not the one on which it serves"
+
+
+def test_a_gateway_that_does_not_answer_is_no_stranger() -> None:
+    hosts = {"a": host(instance(), up=["a", "b"])}
+    dead = {"gateway": "gw2", "known": False, "silent": "HAProxy does not answer: refused", "up": []}
+    hosts["a"]["gateways"].append({**hosts["a"]["gateways"][0], **dead})
+    (problem,) = made(hosts).problems
+    assert problem == (
+        "gw2: HAProxy does not answer: refused: start it. If no client can use it meanwhile, leave it out:"
+        """ -e '{"vllm_update_gateways": ["gw"]}'"""
+    )
+
+
+def test_a_gateway_that_cannot_be_reached_is_the_only_problem_that_it_makes() -> None:
+    """Whether this is the last one that serves, it may be the one to know."""
+    hosts = {"a": {**host(instance(), up=["a"], hold=0), "unreachable": ["gw2"]}, "b": host(instance(), up=["a"])}
+    found = made(hosts)
+    assert found.problems == [
+        "gw2: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no client can use it"
+        """ meanwhile, leave it out: -e '{"vllm_update_gateways": ["gw"]}'"""
+    ]
+    assert found.batches == []
+    # The only one that there is.
+    (problem,) = made({"a": {**host(instance()), "unreachable": ["gw"]}}).problems
+    assert problem.endswith("""-e '{"vllm_update_gateways": []}'""")
+
+
+def test_a_number_that_means_different_things() -> None:
+    hosts = {name: host(instance(runs=f"new {name}"), up=["a", "b"]) for name in "ab"}
+    (problem,) = made(hosts, Choice(release=3)).problems
+    assert "release 3 of main is not the same on all nodes" in problem
+    assert made(hosts).problems == []
+
+
+@pytest.mark.parametrize(
+    ("bridge", "gateway", "bridged", "said"),
+    [
+        ({}, {}, True, "side by side: a second engine serves meanwhile, on port 5105"),
+        ({"certain": False}, {}, True, "side by side, if both fit: a second engine"),
+        ({"gpus": ["2", "3"]}, {}, True, "on port 5105 and GPU 2, 3"),
+        ({"problem": "the node has 1.0 GiB left"}, {}, False, "are held meanwhile, for the node has 1.0 GiB left"),
+        ({}, {"bridge_known": False}, False, "held meanwhile, for its bridge is not known to gw: run site.yml"),
+    ],
+)
+def test_the_only_replica_has_a_bridge_where_that_fits(
+    bridge: dict[str, Any], gateway: dict[str, Any], bridged: bool, said: str
+) -> None:
+    hosts = {"a": host(instance(bridge={**BRIDGE, **bridge}), up=["a"])}
+    hosts["a"]["gateways"][0] |= gateway
+    found = made(hosts)
+    (item,) = found.batches[0]
+    assert found.problems == [] and said in found.lines[0]
+    assert (item["swap"], item["alone"], item["bridge"]) == (True, True, bridged)
+    # With a bridge, nobody is held, and requests have all the time to end.
+    assert item["drain_seconds"] == (None if bridged else 46)
+
+
+def test_with_a_bridge_a_load_may_take_any_time() -> None:
+    hosts = {"a": host(instance(bridge=BRIDGE, load_seconds=None), up=["a"], hold=10)}
+    assert made(hosts).problems == []
+    hosts = {"a": host(instance(bridge={**BRIDGE, "problem": "no GPU is free"}, load_seconds=400.0), up=["a"])}
+    (problem,) = made(hosts).problems
+    assert "its swap takes about 470 s" in problem
+    assert problem.endswith("; no second engine can serve meanwhile: no GPU is free")
+
+
+def test_who_has_fellows_needs_no_bridge() -> None:
+    found = made({"a": host(instance(bridge=BRIDGE), up=["a", "b"])})
+    assert not found.batches[0][0]["bridge"] and "side by side" not in found.lines[0]
+    assert found.lines == ["batch 1: main on a from release 1 to 2 (new)"]
+
+
+def test_without_a_gateway_a_bridge_would_serve_nobody() -> None:
+    (problem,) = made({"a": host(instance(bridge=BRIDGE))}).problems
+    assert "there is no gateway that would hold requests meanwhile" in problem
+
+
+def test_a_bridge_that_was_left_and_serves_is_a_fellow() -> None:
+    """Its run was killed while the instance itself was away."""
+    left = instance(bridge={**BRIDGE, "left": True}, interrupted=True, serving=False)
+    found = made({"a": host(left, up=["main_bridge.a"])})
+    (item,) = found.batches[0]
+    assert found.problems == [] and (item["swap"], item["alone"], item["bridge"]) == (True, False, False)
+
+
+def test_a_bridge_that_is_all_that_was_left_is_removed() -> None:
+    left = instance(due=False, target=1, bridge={**BRIDGE, "left": True})
+    found = made({"a": host(left, up=["a"], hold=0)})
+    (item,) = found.batches[0]
+    assert found.problems == [] and (item["swap"], item["bridge"]) == (False, False)
+    assert found.lines == ["batch 1: main on a: the bridge that an update has left is removed"]
+
+
+def test_a_bridge_that_was_left_is_not_passed_over() -> None:
+    left = instance(due=False, bridge={**BRIDGE, "left": True})
+    hosts = {"a": host(left, instance(name="side"), up=["a", "b"])}
+    (problem,) = made(hosts, Choice(("side",))).problems
+    assert problem.startswith("main on a: an update has left its bridge, and this run leaves it out")
+    assert problem.endswith("run update-model.yml first, without choosing others, which removes it")
+    # Where its swap was cut off as well, that is the cause.
+    left["interrupted"] = True
+    (problem,) = made(hosts, Choice(("side",))).problems
+    assert problem.startswith("main on a: a swap was cut off")

@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which engines answer to which name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.addresses import AddressError
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import (
+    Replica,
+    check_replicas,
+    fleet_of,
+    replicas_of,
+)
+
+INSTANCES = [
+    {"name": "chat", "model": "large", "port": 5005},
+    {"name": "old", "model": "large", "port": 5006, "state": "absent"},
+    "a mistake that the node's own check reports",
+]
+
+
+def nobody(_name: str) -> list[str]:
+    return []
+
+
+@pytest.mark.parametrize(
+    ("variables", "own", "address"),
+    [
+        ({"inference_address": "192.0.2.11"}, False, "192.0.2.11"),
+        ({"inference_address": "192.0.2.11"}, True, "192.0.2.11"),
+        ({}, True, "127.0.0.1"),
+        ({"inference_address": "0.0.0.0", "ansible_host": "192.0.2.11"}, True, "127.0.0.1"),
+        ({"inference_address": "0.0.0.0", "ansible_host": "192.0.2.11"}, False, "192.0.2.11"),
+        ({"inference_address": "::"}, True, "::1"),
+    ],
+)
+def test_where_engines_answer(variables: dict[str, str], own: bool, address: str) -> None:
+    hostvars = {"gpu1": {"instances": INSTANCES, "vllm_api_key": "secret", **variables}}
+    found = replicas_of(["gpu1"], hostvars, "gpu1" if own else "gw1", nobody)
+    assert found == [Replica("gpu1", address, "chat", "large", 5005, "secret", declared="large")]
+
+
+def test_a_name_is_resolved() -> None:
+    hostvars = {"gpu1": {"instances": INSTANCES, "inference_address": "gpu1.internal"}}
+    found = replicas_of(["gpu1"], hostvars, "gw1", {"gpu1.internal": ["192.0.2.11"]}.__getitem__)
+    assert [replica.address for replica in found] == ["192.0.2.11"]
+
+
+def test_all_hosts_that_cannot_be_reached_are_named_at_once() -> None:
+    hostvars = {"gpu1": {"instances": INSTANCES}, "gpu2": {"instances": INSTANCES}, "gpu3": {}}
+    with pytest.raises(AddressError, match=r"gpu1: .*127\.0\.0\.1.*inference_address.*gpu2"):
+        replicas_of(["gpu1", "gpu2", "gpu3"], hostvars, "gw1", nobody)
+
+
+@pytest.mark.parametrize(
+    ("told", "model"),
+    [
+        ({"instances": [{"name": "chat", "model": "small", "release": 3}]}, "small"),
+        # It has never started, and its node tells of what was staged.
+        ({"instances": [{"name": "chat", "model": "small", "release": None}]}, "large"),
+        # Its release is damaged.
+        ({"instances": [{"name": "chat", "model": "", "release": 3}]}, "large"),
+        ({"instances": []}, "large"),
+        ({"unreachable": True, "msg": "no route to host"}, "large"),
+    ],
+)
+def test_an_engine_goes_by_what_its_node_has_told(told: dict[str, Any], model: str) -> None:
+    hostvars = {"gpu1": {"instances": INSTANCES, "vllm_engines": told}}
+    (found,) = replicas_of(["gpu1"], hostvars, "gpu1", nobody)
+    assert (found.model, found.declared) == (model, "large")
+    assert set(fleet_of([found]).routes) == {"chat", model}
+
+
+def test_names_lead_to_sets_and_a_shared_model_to_all_of_its_sets(replicas: list[Replica]) -> None:
+    fleet = fleet_of(replicas)
+    found = {name: (route.name, [replica.host for replica in route.replicas]) for name, route in fleet.routes.items()}
+    assert found == {
+        "chat": ("set_chat", ["gpu1", "gpu2"]),
+        "batch": ("set_batch", ["gpu2"]),
+        "code": ("set_code", ["gpu3"]),
+        "Org/Coder": ("set_code", ["gpu3"]),
+        "large": ("model_large", ["gpu1", "gpu2", "gpu2"]),
+    }
+    assert [backend.name for backend in fleet.backends] == ["set_batch", "set_chat", "set_code", "model_large"]
+
+
+def test_a_model_that_only_some_nodes_of_a_set_serve_leads_to_these() -> None:
+    """One node has been given another model: its set's name leads to both, a model's only to its own."""
+    mixed = [Replica("gpu1", "192.0.2.11", "chat", "a", 5005), Replica("gpu2", "192.0.2.12", "chat", "b/1", 5005)]
+    routes = fleet_of(mixed).routes
+    assert [replica.host for replica in routes["chat"].replicas] == ["gpu1", "gpu2"]
+    assert [replica.host for replica in routes["a"].replicas] == ["gpu1"]
+    assert (routes["b/1"].name, routes["a"].name) == ("model_b_2f1", "model_a")
+
+
+def test_a_set_that_is_named_like_its_model_has_one_backend() -> None:
+    fleet = fleet_of([Replica("gpu1", "192.0.2.11", "large", "large", 5005)])
+    assert [backend.name for backend in fleet.backends] == ["set_large"]
+
+
+def test_what_cannot_be_routed_is_refused() -> None:
+    wrong = [
+        Replica("gpu[1]", "192.0.2.11", "chat", "two words", 5005),
+        Replica("gpu2", "192.0.2.12", "large", "other", 5005),
+        Replica("gpu2", "192.0.2.12", "batch", "large", 5006, declared="and three words"),
+    ]
+    text = "\n".join(map(str, check_replicas(wrong)))
+    assert (
+        "'gpu[1]'" in text
+        and "'two words'" in text
+        and "'and three words'" in text
+        and "is also the model that batch serves" in text
+    )
+
+
+def test_ordinary_replicas_are_not_refused(replicas: list[Replica]) -> None:
+    assert check_replicas(replicas) == []

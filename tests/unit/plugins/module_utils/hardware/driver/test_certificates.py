@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is read of a certificate, and what is said of one that cannot be used."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import certificates
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.certificates import CertificateError
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.driver.pairs import SERIAL, Pair
+
+
+def test_serial(pair: Pair, other_pair: Pair) -> None:
+    assert certificates.serial(pair.der) == f"{SERIAL:X}"
+    assert certificates.serial(other_pair.der) == "07"
+
+
+def test_to_der(pair: Pair) -> None:
+    assert certificates.to_der(pair.certificate) == pair.der
+    assert certificates.to_der(f"subject=CN = Site key\n{pair.certificate}\n") == pair.der
+
+
+def test_no_certificate(pair: Pair, other_pair: Pair) -> None:
+    damaged = pair.certificate.replace(pair.certificate.splitlines()[2], "")
+    for text, words in (
+        ("", "no certificate in PEM"),
+        (pair.key, "no certificate in PEM"),
+        (pair.certificate + other_pair.certificate, "2 certificates"),
+        (damaged, "no certificate in DER"),
+        (pair.certificate.replace("-----END", "----"), "damaged"),
+    ):
+        with pytest.raises(CertificateError, match=words):
+            certificates.to_der(text)
+
+
+@given(st.binary())
+def test_any_bytes_are_no_certificate_or_have_a_number(data: bytes) -> None:
+    with suppress(CertificateError):
+        assert certificates.serial(data)
+
+
+def test_a_certificate_that_is_cut_off_anywhere(pair: Pair) -> None:
+    for length in range(len(pair.der)):
+        with pytest.raises(CertificateError):
+            certificates.serial(pair.der[:length])
+
+
+def test_a_pair(pair: Pair, other_pair: Pair) -> None:
+    certificates.check_pair(pair.key, pair.certificate)
+    for key, words in (
+        (other_pair.key, "not that of the key"),
+        (pair.protected, "passphrase"),
+        ("no key", "none in PEM"),
+    ):
+        with pytest.raises(CertificateError, match=words):
+            certificates.check_pair(key, pair.certificate)

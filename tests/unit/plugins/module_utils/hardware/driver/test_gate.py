@@ -1,0 +1,138 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The kernels that could be booted next, and the gate that each of them must pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import dkms, gate, kernels
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.kernels import Kernel
+
+OLD, NEW = "6.1.0-70-amd64", "6.1.0-77-amd64"
+BOTH = (Kernel(OLD, True), Kernel(NEW, True))
+ANY = gate.Wanted()
+
+
+def add_kernel(root: Path, release: str, headers: bool = True) -> None:
+    """A kernel as Debian's packages leave it."""
+    for directory in ("boot", f"lib/modules/{release}"):
+        (root / directory).mkdir(parents=True, exist_ok=True)
+    (root / f"boot/vmlinuz-{release}").touch()
+    if headers:
+        source = root / f"usr/src/linux-headers-{release}"
+        source.mkdir(parents=True)
+        (source / "Makefile").touch()
+        (root / f"lib/modules/{release}/build").symlink_to(f"/usr/src/linux-headers-{release}")
+
+
+def test_every_image_is_a_kernel(tmp_path: Path) -> None:
+    add_kernel(tmp_path, OLD)
+    add_kernel(tmp_path, NEW, headers=False)
+    for name in ("initrd.img-6.1.0-77-amd64", "vmlinuz-6.1.0-78-amd64.dpkg-new", "config-6.1.0-77-amd64"):
+        (tmp_path / "boot" / name).touch()
+    assert kernels.installed(tmp_path) == [Kernel(OLD, True), Kernel(NEW, False)]
+
+
+def test_headers_that_were_removed_are_none(tmp_path: Path) -> None:
+    add_kernel(tmp_path, NEW)
+    (tmp_path / f"usr/src/linux-headers-{NEW}/Makefile").unlink()
+    assert kernels.installed(tmp_path) == [Kernel(NEW, False)]
+
+
+def test_headers_may_lie_beside_the_modules(tmp_path: Path) -> None:
+    add_kernel(tmp_path, NEW, headers=False)
+    build = tmp_path / f"lib/modules/{NEW}/build"
+    build.mkdir()
+    (build / "Makefile").touch()
+    assert kernels.kernel(tmp_path, NEW).headers
+
+
+def test_a_machine_without_kernels_has_none(tmp_path: Path) -> None:
+    assert kernels.installed(tmp_path) == []
+
+
+def test_header_packages() -> None:
+    packages = [
+        "linux-image-amd64",
+        f"linux-image-{NEW}",
+        f"linux-image-{OLD}-unsigned",
+        "linux-image-amd64-dbg",
+        "bash",
+    ]
+    assert kernels.header_packages(packages) == [
+        f"linux-headers-{OLD}",
+        f"linux-headers-{NEW}",
+        "linux-headers-amd64",
+    ]
+
+
+def complaints(status: str, wanted: gate.Wanted = ANY, found: Sequence[Kernel] = BOTH) -> list[str]:
+    return [str(problem) for problem in gate.problems(found, dkms.parse(status), wanted)]
+
+
+def built(kernel: str, name: str = "nvidia-current-open", version: str = "535.7.01", state: str = "installed") -> str:
+    return f"{name}/{version}, {kernel}, x86_64: {state}\n"
+
+
+def test_the_gate_is_open_when_every_kernel_has_the_module() -> None:
+    assert complaints(built(OLD) + built(NEW)) == []
+    assert complaints(built(OLD) + built(NEW), gate.Wanted("535.7.01", "open")) == []
+    assert complaints(built(OLD, "nvidia") + built(NEW, "nvidia"), gate.Wanted(flavor="open")) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("", ["DKMS", "no module nvidia", "-dkms package"]),
+        ("zfs/2.2, 6.1.0-77-amd64, x86_64: installed", ["no module nvidia"]),
+        (built(OLD), [NEW, "not built", f"dkms install nvidia-current-open/535.7.01 -k {NEW}", "build/make.log"]),
+        (built(OLD) + built(NEW, state="built"), [NEW, "built, but not installed", "dkms install"]),
+        ("nvidia/580.7: broken\n" + built(OLD), [NEW, "not built"]),
+        (
+            built(OLD) + built(NEW, state="installed (Differences between built and installed modules)"),
+            [NEW, "warns: Differences", "--force"],
+        ),
+    ],
+)
+def test_the_gate_names_the_kernel_and_what_to_do(status: str, words: list[str]) -> None:
+    found = [text for text in complaints(status) if all(word in text for word in words)]
+    assert len(found) == 1, complaints(status)
+
+
+def test_a_broken_source_is_said_for_every_kernel() -> None:
+    found = complaints("nvidia/580.7: broken")
+    assert len(found) == 2
+    assert all("reinstall" in text for text in found)
+
+
+def test_a_kernel_without_headers_is_named_with_its_package() -> None:
+    (found,) = complaints(built(OLD), found=[Kernel(OLD, True), Kernel(NEW, False)])
+    assert NEW in found
+    assert f"apt-get install linux-headers-{NEW}" in found
+
+
+def test_a_module_that_is_there_needs_no_headers() -> None:
+    assert complaints(built(NEW), found=[Kernel(NEW, False)]) == []
+
+
+def test_another_version_or_flavour_does_not_count() -> None:
+    old = built(OLD) + built(NEW)
+    assert "no driver 580.7" in complaints(old, gate.Wanted("580.7"))[0]
+    assert "nvidia-current-open/535.7.01" in complaints(old, gate.Wanted("580.7"))[0]
+    assert "no proprietary driver" in complaints(old, gate.Wanted(flavor="proprietary"))[0]
+    leftover = old + built(NEW, "nvidia-current", "550.7")
+    (found,) = complaints(leftover, gate.Wanted("550.7"))
+    assert OLD in found
+
+
+def test_a_real_time_kernel_cannot_be_built_for() -> None:
+    (found,) = complaints(built(NEW), found=[Kernel(NEW, True), Kernel("6.1.0-77-rt-amd64", True)])
+    assert "real-time" in found
+
+
+def test_no_kernel_at_all_is_no_pass() -> None:
+    assert "option kernels" in complaints(built(NEW), found=[])[0]

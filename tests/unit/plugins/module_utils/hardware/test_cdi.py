@@ -1,0 +1,262 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""CDI specifications: what they say, and whether it is still true of the machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import cdi
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu.models import Gpu, MigDevice
+from ansible_collections.baremetal.inference.plugins.modules import cdi_facts, cdi_specs
+
+DRIVER = "571.20.03"
+OLD = "535.7.01"
+UUID = "GPU-0a0b0c0d-1111-4222-8333-444455556666"
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+HOOK = "/usr/bin/nvidia-cdi-hook"
+
+
+def spec(driver: str = DRIVER, names: tuple[str, ...] = ("0", UUID, "all"), **more: Any) -> dict[str, Any]:
+    """A specification of the form that nvidia-ctk writes."""
+    return {
+        "cdiVersion": "0.5.0",
+        "kind": "nvidia.com/gpu",
+        "devices": [
+            {"name": name, "containerEdits": {"deviceNodes": [{"path": "/dev/nvidia0", "permissions": "rw"}]}}
+            for name in names
+        ],
+        "containerEdits": {
+            "env": ["NVIDIA_VISIBLE_DEVICES=void"],
+            "deviceNodes": [{"path": "/dev/nvidiactl"}],
+            "hooks": [{"hookName": "createContainer", "path": HOOK, "args": ["nvidia-cdi-hook", "update-ldcache"]}],
+            "mounts": [
+                {"hostPath": f"{LIBRARIES}/libcuda.so.{driver}", "containerPath": f"{LIBRARIES}/libcuda.so.{driver}"},
+                {"hostPath": f"{LIBRARIES}/libnvidia-ml.so.{driver}", "containerPath": "/x"},
+            ],
+        },
+        **more,
+    }
+
+
+class Machine:
+    """A machine with a loaded driver and all files that its specification names."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.file("proc/driver/nvidia/version", f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER}  x\n")
+        for path in ("dev/nvidia0", "dev/nvidiactl", HOOK, f"{LIBRARIES}/libcuda.so.{DRIVER}"):
+            self.file(path)
+        self.file(f"{LIBRARIES}/libnvidia-ml.so.{DRIVER}")
+
+    def file(self, path: str, text: str = "") -> Path:
+        place = self.root / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+        return place
+
+    def spec(self, path: str, content: dict[str, Any]) -> None:
+        self.file(path, json.dumps(content) if path.endswith("json") else yaml.safe_dump(content))
+
+    def facts(self, *gpus: Gpu) -> dict[str, Any]:
+        return cdi_facts.facts(self.root, [asdict(gpu) for gpu in gpus])
+
+    def stale(self) -> dict[str, str]:
+        return {entry["path"]: entry["stale"] for entry in self.facts()["specs"] if entry["stale"]}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+@pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump])
+def test_both_forms_say_the_same(dump: Callable[[Any], str]) -> None:
+    path = "/etc/cdi/x.json" if dump is json.dumps else "/etc/cdi/x.yaml"
+    found = cdi.parse(dump(spec()), path)
+    assert found.error == ""
+    assert (found.kind, found.version, found.devices) == ("nvidia.com/gpu", "0.5.0", ("0", UUID, "all"))
+    assert found.driver_versions == (DRIVER,)
+    assert found.files == (HOOK, f"{LIBRARIES}/libcuda.so.{DRIVER}", f"{LIBRARIES}/libnvidia-ml.so.{DRIVER}")
+    assert [node.path for node in found.nodes] == ["/dev/nvidiactl", "/dev/nvidia0"]
+
+
+def test_a_slices_name_is_no_number() -> None:
+    text = "kind: nvidia.com/gpu\ndevices:\n- name: 1:0\n- name: 0\n"
+    assert cdi.parse(text, "/etc/cdi/x.yaml").devices == ("1:0", "0")
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "error"),
+    [
+        ("{", "/etc/cdi/x.json", "cannot be read"),
+        ("a: [", "/etc/cdi/x.yaml", "cannot be read"),
+        ("&a [*a]", "/etc/cdi/x.yaml", "cannot be read"),
+        ("[]", "/etc/cdi/x.json", "is no CDI specification"),
+        ("", "/etc/cdi/x.yaml", "is no CDI specification"),
+    ],
+)
+def test_what_is_broken_is_said(text: str, path: str, error: str) -> None:
+    assert error in cdi.parse(text, path).error
+
+
+def test_without_yaml_on_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cdi, "HAS_YAML", False)
+    assert "install it (apt-get install python3-yaml)" in cdi.parse(yaml.safe_dump(spec()), "/etc/cdi/x.yaml").error
+    assert cdi.parse(json.dumps(spec()), "/etc/cdi/x.json").error == ""
+
+
+@given(st.integers(0, 700), st.integers(0, 700), st.text(max_size=5), st.sampled_from(["json", "yaml"]))
+def test_mangled_text_is_never_an_exception(start: int, length: int, other: str, ending: str) -> None:
+    text = json.dumps(spec()) if ending == "json" else yaml.safe_dump(spec())
+    found = cdi.parse(text[:start] + other + text[start + length :], f"/etc/cdi/x.{ending}")
+    assert bool(found.error) != bool(found.kind)
+
+
+def test_a_true_specification(machine: Machine) -> None:
+    machine.spec(cdi.OWN, spec())
+    machine.spec("/etc/cdi/other.json", {"cdiVersion": "0.6.0", "kind": "example.com/nic", "devices": [{"name": "n"}]})
+    facts = machine.facts(Gpu(index=0, uuid=UUID, reported=True))
+    assert facts["refresh_reason"] is None
+    assert facts["driver_version"] == DRIVER
+    assert facts["conflicts"] == []
+    assert facts["devices"] == ["example.com/nic=n", *(f"nvidia.com/gpu={name}" for name in ("0", UUID, "all"))]
+    assert [(one["path"], one["stale"], one["missing_paths"]) for one in facts["specs"]] == [
+        ("/etc/cdi/other.json", None, []),
+        (cdi.OWN, None, []),
+    ]
+
+
+def other_uuid(machine: Machine) -> None:
+    machine.spec(cdi.OWN, spec(names=("0", "GPU-deadbeef")))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda machine: (machine.root / cdi.OWN.lstrip("/")).unlink(), "is not there"),
+        (lambda machine: machine.spec(cdi.OWN, spec(OLD)), f"is for the driver {OLD}, and {DRIVER} is loaded"),
+        (lambda machine: (machine.root / "dev/nvidiactl").unlink(), "names what does not exist: /dev/nvidiactl"),
+        (lambda machine: machine.file(cdi.OWN, "kind: ["), "cannot be read"),
+        (lambda machine: machine.spec(cdi.OWN, spec(kind="x.com/gpu")), "is of the kind x.com/gpu"),
+        (other_uuid, f"lacks {UUID}"),
+        (lambda machine: machine.spec(cdi.OWN, spec(names=("0", UUID, "GPU-gone"))), "offers what is gone: GPU-gone"),
+    ],
+)
+def test_why_the_own_one_is_written_anew(machine: Machine, change: Callable[[Machine], Any], reason: str) -> None:
+    machine.spec(cdi.OWN, spec())
+    change(machine)
+    assert reason in machine.facts(Gpu(index=0, uuid=UUID, reported=True))["refresh_reason"]
+    # It is never moved aside: its owner replaces it.
+    assert machine.stale() == {}
+
+
+def test_device_nodes_that_were_renumbered(machine: Machine) -> None:
+    """Those of nvidia-uvm get other numbers at each boot. /dev/null stands for one: it has 1 and 3."""
+    (machine.root / "dev/nvidia-uvm").symlink_to("/dev/null")
+    for minor, expected in ((3, None), (4, "names devices by numbers that they no longer have: /dev/nvidia-uvm")):
+        nodes = [{"path": "/dev/nvidia-uvm", "major": 1, "minor": minor}]
+        machine.spec(cdi.OWN, spec(containerEdits={"deviceNodes": nodes}))
+        assert machine.facts()["refresh_reason"] == (f"{cdi.OWN} {expected}" if expected else None)
+
+
+def test_in_mig_mode_the_slices_are_offered(machine: Machine) -> None:
+    gpu = Gpu(index=0, uuid=UUID, reported=True, mig_mode="enabled", mig_devices=[MigDevice(index=0, uuid="MIG-1")])
+    machine.spec(cdi.OWN, spec(names=("0:0", "MIG-1", "all")))
+    assert machine.facts(gpu)["refresh_reason"] is None
+    # Whether the GPU itself is named as well is up to the toolkit.
+    machine.spec(cdi.OWN, spec(names=("0", UUID, "0:0", "MIG-1", "all")))
+    assert machine.facts(gpu)["refresh_reason"] is None
+    gpu.mig_devices.append(MigDevice(index=1, uuid="MIG-2"))
+    assert "lacks MIG-2" in machine.facts(gpu)["refresh_reason"]
+    # A GPU that the driver does not list is in no specification.
+    assert machine.facts(Gpu(index=None, uuid="GPU-9"))["refresh_reason"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "reason"),
+    [
+        ("/etc/cdi/nvidia.yaml", spec(), "is kept by nobody"),
+        ("/etc/cdi/nvidia-gpus.json", spec(names=("pair",)), "is kept by nobody"),
+        ("/etc/cdi/nvidia.yaml", spec(OLD), f"is for the driver {OLD}"),
+        ("/etc/cdi/ours.yaml", spec(OLD, names=("pair",)), f"is for the driver {OLD}"),
+        ("/etc/cdi/ours.json", spec(names=("pair",), containerEdits={"hooks": [{"path": "/gone"}]}), "exist: /gone"),
+        ("/var/run/cdi/ours.json", spec(names=("0",)), "offers a device of the same name as another file"),
+    ],
+)
+def test_what_is_stale_is_moved_aside(machine: Machine, path: str, content: dict[str, Any], reason: str) -> None:
+    machine.spec(cdi.OWN, spec())
+    machine.spec(path, content)
+    backup = machine.root / "backup"
+    assert [one["path"] for one in cdi_specs.remove(machine.root, backup, check=True)] == [path]
+    assert (machine.root / path.lstrip("/")).exists()
+    (removed,) = cdi_specs.remove(machine.root, backup, check=False)
+    assert removed["path"] == path
+    assert reason in removed["reason"]
+    assert cdi.parse(Path(removed["backup"]).read_text(), path).kind == cdi.KIND
+    assert cdi_specs.remove(machine.root, backup, check=False) == []
+    assert machine.facts()["conflicts"] == []
+    assert (machine.root / cdi.OWN.lstrip("/")).exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        # Of other kinds, whatever their names are, and whatever they say.
+        ("/etc/cdi/nvidia.yaml", spec(OLD, kind="nvidia.com/gds")),
+        ("/etc/cdi/nvidia-nic.json", {"kind": "example.com/nic", "devices": []}),
+        # True, with a name that nobody else has.
+        ("/etc/cdi/ours.yaml", spec(names=("pair",))),
+        # Not looked at by anybody.
+        ("/etc/cdi/nvidia.yml", spec(OLD)),
+    ],
+)
+def test_what_stays(machine: Machine, path: str, content: dict[str, Any]) -> None:
+    machine.spec(cdi.OWN, spec())
+    machine.spec(path, content)
+    assert machine.stale() == {}
+
+
+def test_what_cannot_be_read_stays_and_is_told(machine: Machine) -> None:
+    machine.file("/etc/cdi/nvidia.yaml", "kind: [")
+    assert machine.stale() == {}
+    assert "cannot be read" in machine.facts()["specs"][0]["error"]
+
+
+def test_a_conflict_takes_the_device_from_everybody(machine: Machine) -> None:
+    """In one directory only: between the two, the later counts."""
+    machine.spec(cdi.OWN, spec(names=("0", "1")))
+    machine.spec("/etc/cdi/ours.json", spec(names=("0",)))
+    assert machine.facts()["conflicts"] == []
+    machine.spec("/var/run/cdi/ours.json", spec(names=("0",)))
+    facts = machine.facts()
+    assert facts["conflicts"] == [{"device": "nvidia.com/gpu=0", "paths": [cdi.OWN, "/var/run/cdi/ours.json"]}]
+    assert facts["devices"] == ["nvidia.com/gpu=1"]
+
+
+def test_a_node_without_any(tmp_path: Path) -> None:
+    facts = cdi_facts.facts(tmp_path, [])
+    assert facts == {
+        "devices": [],
+        "conflicts": [],
+        "driver_version": None,
+        "refresh_reason": f"{cdi.OWN} is not there",
+        "specs": [],
+    }
+
+
+def test_the_facts_are_documented(machine: Machine) -> None:
+    machine.spec(cdi.OWN, spec())
+    returned = yaml.safe_load(cdi_facts.RETURN)["ansible_facts"]["contains"]["cdi"]["contains"]
+    facts = machine.facts()
+    assert set(facts) == set(returned)
+    assert set(facts["specs"][0]) == set(returned["specs"]["contains"])

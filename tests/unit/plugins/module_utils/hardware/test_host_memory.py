@@ -1,0 +1,32 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The memory of the smallest NUMA node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.host_memory import (
+    available,
+    smallest_numa_node,
+)
+
+
+def test_the_smallest_node_that_has_memory(tmp_path: Path) -> None:
+    assert smallest_numa_node(tmp_path) is None
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal:       16384000 kB\nMemFree:         1000 kB\n")
+    assert smallest_numa_node(tmp_path) == 16000
+    # Node 2 is a GPU's memory without any, as Grace Hopper shows it.
+    for number, size in enumerate((8192000, 4096000, 0)):
+        directory = tmp_path / f"sys/devices/system/node/node{number}"
+        directory.mkdir(parents=True)
+        (directory / "meminfo").write_text(f"Node {number} MemTotal:        {size} kB\nNode {number} MemFree: 5 kB\n")
+    assert smallest_numa_node(tmp_path) == 4000
+
+
+def test_what_can_still_be_taken(tmp_path: Path) -> None:
+    assert available(tmp_path) is None
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal:       16384000 kB\nMemAvailable:    2048000 kB\n")
+    assert available(tmp_path) == 2000

@@ -1,0 +1,230 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of model/config.py and what it reads with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.attention import Attention
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.config import Config, parse
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.quantization import (
+    Quantization,
+    quantization,
+)
+
+
+def config(raw: dict[str, Any], **more: Any) -> Config:
+    """A configuration without problems."""
+    found, problems = parse(raw, **more)
+    assert problems == []
+    return found
+
+
+BASE = {"model_type": "llama", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "vocab_size": 99}
+
+
+def test_reads_a_published_configuration(published: dict[str, Any]) -> None:
+    found = config(published["llama-3.1-70b"]["config"])
+    assert found.architectures == ("LlamaForCausalLM",)
+    assert (found.layers, found.attention_heads, found.kv_heads, found.head_size) == (80, 64, 8, 128)
+    assert (found.hidden_size, found.intermediate_size, found.vocabulary_size) == (8192, 28672, 128256)
+    assert (found.max_length, found.default_length) == (131072, 131072)
+    assert found.rope and (found.rope.type, found.rope.factor, found.rope.original_max_positions) == ("llama3", 8, 8192)
+    assert (found.dtype, found.tied_embeddings, found.quantization, found.mla) == ("bfloat16", False, None, None)
+
+
+def test_reads_latent_attention_and_experts(published: dict[str, Any]) -> None:
+    found = config(published["deepseek-v3"]["config"])
+    assert found.mla and (found.mla.kv_lora_rank, found.mla.qk_rope_head_dim) == (512, 64)
+    assert found.experts
+    assert (found.experts.count, found.experts.per_token, found.experts.layers) == (256, 8, 58)
+    assert (found.experts.intermediate_size, found.experts.shared_intermediate_size) == (2048, 2048)
+    assert found.quantization == Quantization("fp8", 8, None, (128, 128))
+    # The factor of 40 is in max_position_embeddings already.
+    assert found.max_length == 163840
+
+
+def test_reads_experts_that_have_no_size_of_their_own(published: dict[str, Any]) -> None:
+    experts = config(published["mixtral-8x7b"]["config"]).experts
+    assert experts and (experts.count, experts.intermediate_size, experts.layers) == (8, 14336, 32)
+
+
+def test_tells_no_dtype_where_none_is_said(published: dict[str, Any]) -> None:
+    assert config(published["gpt-oss-120b"]["config"]).dtype is None
+
+
+def test_reads_old_names() -> None:
+    found = config({"n_layer": 24, "n_head": 16, "n_embd": 1024, "n_positions": 2048, "n_inner": 4096, "n_head_kv": 2})
+    assert (found.layers, found.attention_heads, found.hidden_size, found.head_size) == (24, 16, 1024, 64)
+    assert (found.max_length, found.intermediate_size, found.kv_heads) == (2048, 4096, 2)
+
+
+def test_multi_query_models_have_one_kv_head() -> None:
+    assert config({**BASE, "multi_query": True}).kv_heads == 1
+    assert config({**BASE, "multi_query": True, "new_decoder_architecture": True}).kv_heads == 12
+
+
+def test_reads_the_language_part_of_a_model_that_also_sees() -> None:
+    found = config(
+        {
+            "architectures": ["ExampleForConditionalGeneration"],
+            "dtype": "bfloat16",
+            "model_type": "example",
+            "text_config": {**BASE, "max_position_embeddings": 4096, "tie_word_embeddings": True},
+            "vision_config": {"num_hidden_layers": 40, "hidden_size": 1280, "num_attention_heads": 16},
+        }
+    )
+    assert (found.model_type, found.layers, found.hidden_size, found.modalities) == ("llama", 12, 768, ("vision",))
+    assert (found.dtype, found.tied_embeddings) == ("bfloat16", True)
+
+
+@pytest.mark.parametrize(
+    ("rope", "length"),
+    [
+        ({"rope_scaling": {"type": "linear", "factor": 4.0}}, 8192),
+        ({"rope_scaling": {"rope_type": "dynamic", "factor": 2}}, 4096),
+        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, 2048),
+        ({"rope_scaling": {"type": "yarn", "factor": 32.0}}, 2048),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}, 2048),
+        (
+            {
+                "rope_parameters": {
+                    "full_attention": {"rope_type": "linear", "factor": 8.0},
+                    "x": {"rope_type": "default"},
+                }
+            },
+            16384,
+        ),
+        ({"rope_scaling": {"type": "linear", "factor": 8.0}, "model_type": "gemma3_text"}, 2048),
+        ({"rope_scaling": {"type": "linear", "factor": None}}, 2048),
+        ({"rope_scaling": "linear"}, 2048),
+        ({}, 2048),
+    ],
+)
+def test_counts_rope_scaling_in_as_the_engine_does(rope: dict[str, Any], length: int) -> None:
+    assert config({**BASE, "max_position_embeddings": 2048, **rope}).max_length == length
+
+
+def test_longrope_is_short_unless_asked() -> None:
+    found = config(
+        {
+            **BASE,
+            "max_position_embeddings": 131072,
+            "original_max_position_embeddings": 4096,
+            "rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [2.0]},
+        }
+    )
+    assert (found.max_length, found.default_length) == (131072, 4096)
+
+
+def test_the_tokenizer_limits_the_length() -> None:
+    raw = {**BASE, "max_position_embeddings": 8192}
+    assert config(raw, tokenizer_max_length=2048).max_length == 2048
+    assert config(raw, tokenizer_max_length=10**9).max_length == 8192
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({}, Attention(12)),
+        ({"sliding_window": None}, Attention(12)),
+        ({"sliding_window": 4096, "use_sliding_window": False, "model_type": "qwen2"}, Attention(12)),
+        (
+            {"sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 9, "model_type": "qwen2"},
+            Attention(9, 3),
+        ),
+        ({"sliding_window": 4096, "model_type": "mistral"}, Attention(0, 12)),
+        ({"sliding_window": 4096, "model_type": "gemma2"}, Attention(6, 6)),
+        ({"sliding_window": 512, "sliding_window_pattern": 4, "model_type": "cohere2"}, Attention(3, 9)),
+        ({"sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 6}, Attention(6, 6)),
+        ({"layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 3}, Attention(3, 0, 9)),
+        ({"full_attention_interval": 4}, Attention(3, 0, 9)),
+        # What a type that is not known does with its window, and where a hybrid has attention, is not known.
+        ({"sliding_window": 4096, "model_type": "unheard_of"}, None),
+        ({"hybrid_override_pattern": "M*M*"}, None),
+    ],
+)
+def test_tells_what_layers_keep(raw: dict[str, Any], expected: Attention | None) -> None:
+    assert config({**BASE, **raw}).attention == expected
+
+
+def test_layer_types_must_be_as_many_as_layers() -> None:
+    found, problems = parse({**BASE, "layer_types": ["full_attention"] * 5})
+    assert found.attention is None
+    assert problems == ["has layer_types for 5 layers, num_hidden_layers says 12"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, Quantization("gptq", 4, 128)),
+        ({"quant_method": "gptq", "bits": 8, "group_size": -1}, Quantization("gptq", 8)),
+        ({"quant_method": "awq", "w_bit": 4, "q_group_size": 64}, Quantization("awq", 4, 64)),
+        ({"quant_method": "mxfp4"}, Quantization("mxfp4", 4)),
+        (
+            {
+                "quant_method": "compressed_tensors",
+                "config_groups": {"group_0": {"weights": {"num_bits": 4, "group_size": 32}}},
+            },
+            Quantization("compressed-tensors", 4, 32),
+        ),
+        (
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {"a": {"weights": {"num_bits": 8}}, "b": {"weights": {"num_bits": 4}}},
+            },
+            Quantization("compressed-tensors"),
+        ),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, Quantization("modelopt_fp4", 4)),
+        ({"bits": 4}, Quantization("", 4)),
+        ({}, None),
+    ],
+)
+def test_reads_quantization(raw: dict[str, Any], expected: Quantization | None) -> None:
+    assert quantization(raw) == expected
+
+
+def test_reads_what_model_optimizer_writes_beside_the_configuration() -> None:
+    told = {"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": None}}
+    assert config(BASE, quantization_file=told).quantization == Quantization("modelopt", 8)
+
+
+def test_an_absurd_number_of_layers_takes_no_memory() -> None:
+    found, problems = parse({**BASE, "num_hidden_layers": 10**11})
+    assert found.layers is None
+    assert problems == ["has num_hidden_layers: '100000000000', which is no size"]
+
+
+def test_names_what_is_no_size() -> None:
+    found, problems = parse({**BASE, "num_key_value_heads": "eight", "vocab_size": 1 << 80, "head_dim": True})
+    assert (found.vocabulary_size, found.layers) == (None, 12)
+    assert [problem.partition(":")[0] for problem in problems] == [
+        "has num_key_value_heads",
+        "has head_dim",
+        "has vocab_size",
+    ]
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(data=st.data())
+def test_survives_a_mangled_configuration(data: st.DataObject, published: dict[str, Any]) -> None:
+    """Any value of any key of a real configuration may be anything."""
+    raw = dict(data.draw(st.sampled_from([entry["config"] for entry in published.values()])))
+    for key in data.draw(st.lists(st.sampled_from(sorted(raw)), min_size=1, max_size=4)):
+        raw[key] = data.draw(values)
+    if data.draw(st.booleans()):
+        raw["text_config"] = data.draw(values)
+    found, problems = parse(raw)
+    assert all(isinstance(problem, str) for problem in problems)
+    assert found.layers is None or found.layers > 0

@@ -1,0 +1,154 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files that hold templates, and the directory of a variant."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import File, Manifest
+from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.templates import (
+    rewrite,
+    template_files,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.store import hashes, variant
+
+
+def wrap(template: str) -> str:
+    if "bad" in template:
+        raise ValueError("does not take the prompt")
+    return f"<{template}>"
+
+
+def test_templates_are_where_the_engine_looks_for_them() -> None:
+    names = ["chat_template.jinja", "chat_template.json", "processor_config.json", "tokenizer_config.json"]
+    names = ["additional_chat_templates/rag.jinja", *names]
+    others = ["config.json", "examples/chat_template.jinja", "tool.jinja", "additional_chat_templates/README.md"]
+    assert template_files([*others, *names]) == names
+
+
+def test_every_template_is_wrapped_where_it_stands_and_all_else_stays() -> None:
+    config = {"bos_token": "é", "model_max_length": 10**30, "chat_template": [{"name": "default", "template": "d"}]}
+    config["chat_template"] += [{"name": "tool_use", "template": "t"}]  # type: ignore[operator]
+    rewritten = rewrite(
+        {
+            "chat_template.jinja": "j\n",
+            "additional_chat_templates/rag.jinja": "r",
+            "chat_template.json": json.dumps({"chat_template": "p"}),
+            "processor_config.json": json.dumps({"image_size": 1}),
+            "tokenizer_config.json": json.dumps(config),
+        },
+        wrap,
+        "models.bot",
+    )
+    assert rewritten.pop("chat_template.jinja") == "<j\n>"
+    assert rewritten.pop("additional_chat_templates/rag.jinja") == "<r>"
+    assert json.loads(rewritten.pop("chat_template.json")) == {"chat_template": "<p>"}
+    named = [{"name": "default", "template": "<d>"}, {"name": "tool_use", "template": "<t>"}]
+    assert json.loads(rewritten.pop("tokenizer_config.json")) == {**config, "chat_template": named}
+    assert rewritten == {}
+
+
+def test_every_template_that_cannot_be_wrapped_is_named() -> None:
+    named = {"chat_template": [{"name": "rag", "template": "bad"}]}
+    texts = {
+        "chat_template.jinja": "bad",
+        "chat_template.json": "{",
+        "processor_config.json": json.dumps({"chat_template": 7}),
+        "tokenizer_config.json": json.dumps(named),
+    }
+    with pytest.raises(InputError) as caught:
+        rewrite(texts, wrap, "models.bot")
+    messages = [str(problem) for problem in caught.value.problems]
+    assert messages[0] == "models.bot: chat_template.jinja: does not take the prompt"
+    assert messages[1].startswith("models.bot: chat_template.json: is no JSON (line 1, column 2)")
+    assert messages[2].endswith("processor_config.json: chat_template is neither a text nor a list of named templates")
+    assert messages[3] == "models.bot: tokenizer_config.json: template 'rag' does not take the prompt"
+
+
+def test_a_model_without_a_template_is_refused() -> None:
+    with pytest.raises(InputError, match=r"models\.bot: .*has no chat template"):
+        rewrite({"tokenizer_config.json": json.dumps({"chat_template": None})}, wrap, "models.bot")
+
+
+def file(text: str) -> File:
+    return File(len(text), text)
+
+
+BASE = variant.Base(
+    "qwen",
+    Manifest(
+        {
+            "config.json": file("c"),
+            "chat_template.jinja": file("t"),
+            "a/b/model.safetensors": file("w" * 9),
+            "system_prompt.txt": file("somebody's"),
+        },
+        weight_bytes=8,
+    ),
+)
+
+
+def test_a_variant_has_its_own_few_files_and_links_to_the_rest() -> None:
+    bot = variant.plan("bot", BASE, "Be kind.\n\n", "always", {"chat_template.jinja": "<t>"})
+    assert bot.files["system_prompt.txt"] == "Be kind.\n"
+    assert json.loads(bot.files["model_info.json"]) == {
+        "schema": 1,
+        "name": "bot",
+        "base": {"name": "qwen", "revision": BASE.manifest.revision},
+        "system_prompt_policy": "always",
+        "templates": ["chat_template.jinja"],
+    }
+    assert bot.links == {
+        "config.json": f"../../qwen/{BASE.manifest.revision}/config.json",
+        "a/b/model.safetensors": f"../../../../qwen/{BASE.manifest.revision}/a/b/model.safetensors",
+    }
+    assert set(bot.manifest.files) == {*bot.files, *bot.links}
+    assert (bot.manifest.weight_bytes, bot.manifest.bytes > BASE.manifest.bytes) == (8, True)
+
+
+def test_a_model_that_has_a_prompt_itself_links_to_its_neighbour() -> None:
+    own = variant.plan("qwen", BASE, "Be kind.", "default", {"chat_template.jinja": "<t>"})
+    assert own.links["config.json"] == f"../{BASE.manifest.revision}/config.json"
+
+
+def test_the_revision_tells_every_change_and_nothing_else() -> None:
+    def revision(name: str = "bot", prompt: str = "p", policy: str = "default", text: str = "<t>") -> str:
+        return variant.plan(name, BASE, prompt, policy, {"chat_template.jinja": text}).revision
+
+    revisions = {revision(), revision(prompt="q"), revision(policy="always"), revision(text="<u>")}
+    assert len({*revisions, BASE.manifest.revision}) == 5
+    assert revision() in revisions
+
+
+def test_what_is_written_is_what_the_manifest_says(tmp_path: Path) -> None:
+    """Laid out as planned, in a store that lies anywhere, links resolve and every hash is right."""
+    base_files = {"config.json": "{}", "sub/model.safetensors": "w", "chat_template.jinja": "é"}
+    source = tmp_path / "source"
+    for path, text in base_files.items():
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        (source / path).write_text(text)
+    digests = hashes.HashCache().hashes([source / path for path in base_files])
+    files = {path: File((source / path).stat().st_size, digests[source / path]) for path in base_files}
+    base = variant.Base("qwen", Manifest(files, 1))
+    bot = variant.plan("bot", base, "Sei nett – 日本", "default", {"chat_template.jinja": "<é>"})
+    store = tmp_path / "store"
+    (store / "qwen").mkdir(parents=True)
+    source.rename(store / "qwen" / base.manifest.revision)
+    root = store / "bot" / bot.revision
+    for path, text in bot.files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode())
+    for path, target in bot.links.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).symlink_to(target)
+    store.rename(tmp_path / "elsewhere")
+    root = tmp_path / "elsewhere" / "bot" / bot.revision
+    found = hashes.HashCache().hashes([root / path for path in bot.manifest.files])
+    assert {path: File((root / path).stat().st_size, found[root / path]) for path in bot.manifest.files} == dict(
+        bot.manifest.files
+    )

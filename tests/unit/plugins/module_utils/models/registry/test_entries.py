@@ -1,0 +1,195 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The registry's entries: what they come to, and each mistake with what the operator gets to read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import load_instances, served_models
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import arguments
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import (
+    OWN_KEYS,
+    Registry,
+    read,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.text import load_registry
+
+FLAGS = choose("0.32.0")
+PUBLISHED = Path(__file__).parent / "data/models.yml"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def reading(models: Any) -> Registry:
+    return read(models, FLAGS)
+
+
+def mistakes(**models: Any) -> list[str]:
+    return [str(problem) for problem in reading(models).problems]
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ({}, "models.x: model: is required"),
+        ("text", "models.x: must be a dictionary of keys, found str"),
+        ({"model": ""}, "models.x: model: '': must be a text"),
+        ({"model": "m", "revision": 7}, "models.x: revision: 7: must be a text, in quotes"),
+        ({"model": "m", "description": None}, "models.x: description: must be a text"),
+        ({"model": "m", "max_model_len": 5}, "write 'max-model-len'"),
+        ({"model": "m", "--dtype": "half"}, "write 'dtype'"),
+        ({"model": "m", "system_prompt": "p"}, "write 'system-prompt'"),
+        ({"model": "m", "descripton": "d"}, "did you mean 'description'?"),
+        ({"model": "m", 8: "d"}, "models.x: holds the key 8, which YAML does not see as a text: put it in quotes"),
+        ({"model": "m", "base": "y"}, "models.x: model: 'm': belongs to the base"),
+        ({"base": "y", "revision": COMMIT}, "models.x: revision: '0123456789abcdef0123456789abcdef01234567': belongs"),
+        ({"base": "yy"}, "models.x: base: 'yy': must be another entry of the registry: did you mean 'y'? known: y"),
+        ({"base": ["y"]}, "models.x: base: ['y']: must be another entry"),
+        ({"base": "x"}, "models.x: base: 'x': goes in a circle, x → x"),
+        ({"model": "m", "system-prompt": " "}, "models.x: system-prompt: ' ': must be a text"),
+        ({"model": "m", "golden-prompts": []}, "models.x: golden-prompts: []: must be a list of dictionaries"),
+        ({"model": "m", "golden-prompts": [{"prompt": "a"}]}, "with prompt, expect (a regular expression)"),
+        ({"model": "m", "golden-prompts": [{"prompt": "a", "expect": "b", "x": 1}]}, "must be a list of dictionaries"),
+        ({"model": "m", "golden-prompts": [{"prompt": "a", "expect": "("}]}, "is no regular expression"),
+        ({"model": "m", "golden-prompts": [{"prompt": "a", "expect": "b", "max-tokens": 0}]}, "no number from 1"),
+        ({"model": "m", "system-prompt-policy": "always"}, "does nothing without a system-prompt"),
+        ({"base": "y", "system-prompt": "p", "system-prompt-policy": "ever"}, "must be one of default, always"),
+        ({"model": "m", "allow-remote-code": "yes"}, "models.x: allow-remote-code: 'yes': must be true or false"),
+    ],
+)
+def test_mistakes_of_our_own_keys(entry: Any, expected: str) -> None:
+    (found,) = mistakes(x=entry, y={"model": "m"})
+    assert expected in found
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"allow-remote-code": True, "revision": COMMIT}, []),
+        ({"revision": COMMIT}, ["models.x: trust-remote-code: True: runs code that comes with the model"]),
+        ({"allow-remote-code": False, "revision": COMMIT}, ["trust-remote-code: True: runs code"]),
+        ({"allow-remote-code": True}, ["models.x: revision: must pin the code that trust-remote-code runs: a commit"]),
+        ({"allow-remote-code": True, "revision": "main"}, ["models.x: revision: 'main': must pin"]),
+        ({"allow-remote-code": True, "revision": COMMIT[:12]}, ["a commit of 40 hexadecimal digits"]),
+        ({"allow-remote-code": True, "revision": COMMIT[:12], "model": "/srv/m"}, []),
+        ({"allow-remote-code": True, "model": "controller:/srv/m"}, ["the store's, of 12 hexadecimal digits"]),
+        ({}, ["trust-remote-code: True: runs code", "revision: must pin"]),
+        ({"trust-remote-code": False}, []),
+    ],
+)
+def test_code_of_a_model_runs_only_where_it_is_allowed_and_pinned(changes: dict[str, Any], expected: list[str]) -> None:
+    found = mistakes(x={"model": "org/repo", "trust-remote-code": True, **changes})
+    assert len(found) == len(expected)
+    assert all(text in line for text, line in zip(expected, found, strict=True))
+
+
+def test_a_variant_may_not_run_code_that_its_base_does_not_pin() -> None:
+    assert len(mistakes(x={"model": "org/repo"}, y={"base": "x", "trust-remote-code": True})) == 2
+    base = {"model": "org/repo", "revision": COMMIT, "allow-remote-code": True}
+    assert mistakes(x=base, y={"base": "x", "trust-remote-code": True}) == []
+
+
+def test_a_variant_shares_everything_but_the_description() -> None:
+    registry = reading(
+        {
+            "calm": {"base": "pirate", "system-prompt": "Be calm.", "max-model-len": 64},
+            "pirate": {"base": "tiny", "description": "Arr", "system-prompt": "Arr.", "system-prompt-policy": "always"},
+            "tiny": {"model": "/m", "revision": "abc", "description": "Tiny", "dtype": "half", "max-model-len": 512},
+        }
+    )
+    assert registry.problems == []
+    tiny, pirate, calm = (registry.entries[name] for name in ("tiny", "pirate", "calm"))
+    assert {(entry.model, entry.revision, entry.store_name) for entry in (tiny, pirate, calm)} == {
+        ("/m", "abc", "tiny")
+    }
+    assert (tiny.description, pirate.description, calm.description) == ("Tiny", "Arr", "")
+    assert dict(pirate.flags) == dict(tiny.flags) == {"dtype": "half", "max-model-len": 512}
+    assert dict(calm.flags) == {"dtype": "half", "max-model-len": 64}
+    assert (tiny.system_prompt, tiny.system_prompt_policy) == (None, "default")
+    assert (calm.system_prompt, calm.system_prompt_policy) == ("Be calm.", "always")
+
+
+def test_a_circle_is_named_once_whoever_leads_into_it() -> None:
+    found = mistakes(c={"base": "b"}, a={"base": "c"}, b={"base": "a"}, outside={"base": "c"}, sound={"model": "m"})
+    assert found == ["models.a: base: 'c': goes in a circle, a → c → b → a: give one of them a model in place of base"]
+
+
+def test_every_mistake_at_once_and_a_bases_own_only_once() -> None:
+    registry = reading({"x": {"model": "m", "dtypee": 1, "port": 1}, "y": {"base": "x", "seed": "s"}, "z": 1, 5: {}})
+    assert len(registry.problems) == 5
+    assert registry.names == {"x", "y", "z", "5"}
+
+
+def test_what_is_no_dictionary_at_all() -> None:
+    assert [str(problem) for problem in reading(["x"]).problems] == [
+        "models: must be a dictionary of entries by name, found list"
+    ]
+
+
+def test_a_published_registry_loads_unchanged() -> None:
+    models = load_registry(PUBLISHED.read_text(), PUBLISHED.name)
+    registry = reading(models)
+    assert (registry.problems, registry.warnings) == ([], [])
+    assert registry.entries["chat-small"].description == "Small model for general chat"
+    assert arguments(registry.entries["code"].flags, FLAGS) == [
+        *(
+            "--enable-auto-tool-choice",
+            "--enable-expert-parallel",
+            "--kv-cache-dtype",
+            "fp8",
+            "--max-model-len",
+            "128k",
+        ),
+        *("--tensor-parallel-size", "2", "--tool-call-parser", "qwen3_coder"),
+    ]
+    assert arguments(registry.entries["reasoning"].flags, FLAGS)[2:4] == [
+        "--speculative-config",
+        '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}',
+    ]
+
+
+KEYS = st.sampled_from([*OWN_KEYS, *FLAGS.flags, "tp", "max_model_len", "compilation-config.level"]) | st.text()
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates() | st.binary()
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner), max_leaves=5
+)
+NAMES = st.sampled_from(["a", "b", "c"]) | st.text()
+ENTRIES = st.dictionaries(KEYS, VALUES | NAMES, max_size=5) | VALUES
+
+
+@given(models=st.dictionaries(NAMES, ENTRIES, max_size=4) | VALUES, instances=st.lists(VALUES, max_size=2))
+def test_whatever_is_written_there_is_a_sound_registry_or_a_list_of_mistakes(models: Any, instances: list[Any]) -> None:
+    registry = reading(models)
+    assert all(str(problem) and problem.message for problem in [*registry.problems, *registry.warnings])
+    if not registry.problems:
+        assert set(registry.entries) == set(models)
+        for entry in registry.entries.values():
+            assert all(isinstance(argument, str) for argument in arguments(entry.flags, FLAGS))
+    if isinstance(models, dict):
+        served_models(models, instances)
+    try:
+        load_instances(instances, registry)
+    except InputError as error:
+        assert error.problems
+    else:
+        assert registry.problems == []
+
+
+BASES = st.dictionaries(
+    st.sampled_from("abcdef"),
+    st.fixed_dictionaries({"base": st.sampled_from("abcdef")}) | st.just({"model": "m"}),
+)
+
+
+@given(BASES)
+def test_an_entry_resolves_or_its_chain_of_bases_has_a_mistake(models: dict[str, Any]) -> None:
+    registry = reading(models)
+    assert bool(registry.problems) == (set(registry.entries) != set(models))
+    assert all(models[entry.store_name] == {"model": "m"} for entry in registry.entries.values())

@@ -1,0 +1,69 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A registry in a file: what does not parse is named by file, line and column."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.text import load_registry
+
+
+def refused(text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        load_registry(text, "models.yml")
+    return str(caught.value)
+
+
+def test_entries_stand_below_models_or_on_top() -> None:
+    expected = {"a": {"model": "/m", "max-model-len": 512}}
+    assert load_registry("models:\n  a:\n    model: /m\n    max-model-len: 512\n", "f") == expected
+    assert load_registry("a: {model: /m, max-model-len: 512}\n", "f") == expected
+
+
+def test_merge_keys_are_no_duplicates() -> None:
+    text = "a: &a {model: /m, seed: 1}\nb: {<<: *a, seed: 2}\n"
+    assert load_registry(text, "f")["b"] == {"model": "/m", "seed": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a:\n  model: /m\n   dtype: half\n", "models.yml:3:9: is not valid YAML: mapping values are not allowed here"),
+        ("a:\n\tmodel: /m\n", "models.yml:2:1: is not valid YAML: found character '\\t'"),
+        (
+            "a:\n  seed: 1\n  dtype: half\n  seed: 2\n",
+            "models.yml:4:3: is not valid YAML: the key 'seed' stands in line 2",
+        ),
+        ("a: {}\na: {}\n", "models.yml:2:1: is not valid YAML: the key 'a' stands in line 1 already"),
+        (
+            "a:\n  model: !vault x\n",
+            "models.yml:2:10: is not valid YAML: could not determine a constructor for the tag",
+        ),
+        ("a:\n  model: /m\x07\n", "models.yml:2:12: holds the character"),
+        ("a: 2026-13-01\n", "models.yml:1:4: is not valid YAML: this is no value of its kind (month must be in 1..12"),
+        ("a: 1\n---\nb: 2\n", "models.yml:2:1: is not valid YAML"),
+        ("? [a]\n: 1\n", "models.yml:1:3: is not valid YAML: found unhashable key"),
+        ("- a\n", "models.yml: must hold a dictionary of models by name, found list"),
+        ("", "models.yml: must hold a dictionary of models by name, found nothing"),
+        ("models: 5\n", "models.yml: must hold a dictionary of models by name, found int"),
+        ("[" * 5000, "models.yml: is nested too deeply"),
+    ],
+)
+def test_what_does_not_load_says_where(text: str, expected: str) -> None:
+    assert expected in refused(text)
+
+
+@given(st.text(alphabet=st.sampled_from("ab:-?!&*{}[]<>|'\"#%@`,=~ \n\t01.x") | st.characters()))
+@example("!!int ''")
+@example("!!timestamp x")
+@example("&a [*a]")
+@example("0b_: 1")
+def test_whatever_is_written_there_loads_or_is_refused(text: str) -> None:
+    try:
+        assert isinstance(load_registry(text, "models.yml"), dict)
+    except InputError as error:
+        assert str(error).startswith("models.yml")

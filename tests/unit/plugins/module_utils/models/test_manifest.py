@@ -1,0 +1,176 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of manifest.py."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import File, Manifest
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+
+INDEX = "model.safetensors.index.json"
+SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+
+
+def problems_of(root: Path) -> list[str]:
+    found, problems = build(root, "models.x", HashCache())
+    assert (found is None) == bool(problems)
+    return [str(problem) for problem in problems]
+
+
+def manifest_of(root: Path, cache: HashCache | None = None, verify: bool = False) -> Manifest:
+    found, problems = build(root, "models.x", cache or HashCache(), verify)
+    assert not problems
+    assert found
+    return found
+
+
+def test_describes_a_model(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+    root = write_model(tmp_path / "m")
+    (root / ".gitattributes").write_text("x")
+    (root / ".cache").mkdir()
+    (root / ".cache" / "x.safetensors").write_text("x")
+    (root / "manifest.json").write_text("of the store")
+    found = manifest_of(root)
+    assert set(found.files) == {"config.json", "templates/chat [1].jinja", INDEX, *SHARDS}
+    assert found.weight_bytes == 8000
+    assert found.bytes == sum((root / name).stat().st_size for name in found.files)
+    config = (root / "config.json").read_bytes()
+    assert found.files["config.json"] == File(len(config), hashlib.sha256(config).hexdigest())
+
+
+def test_revision_follows_content_and_names_only(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+    one, two = write_model(tmp_path / "one"), write_model(tmp_path / "two")
+    os.utime(two / "config.json", (1, 1))
+    revision = manifest_of(one).revision
+    assert len(revision) == 12
+    assert manifest_of(two).revision == revision
+    (two / "templates" / "chat [1].jinja").rename(two / "chat.jinja")
+    assert manifest_of(two).revision != revision
+
+
+def test_comes_back_from_json(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+    found = manifest_of(write_model(tmp_path / "m"))
+    assert Manifest.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": 2}, "schema 2"),
+        ({"files": None}, "no manifest"),
+        ({"revision": "000000000000"}, "was edited"),
+        ({"files": {}}, "was edited"),
+    ],
+)
+def test_refuses_another_manifest(
+    tmp_path: Path, change: dict[str, Any], message: str, write_model: Callable[..., Path]
+) -> None:
+    data = manifest_of(write_model(tmp_path / "m")).to_dict()
+    with pytest.raises(ValueError, match=message):
+        Manifest.from_dict({**data, **change})
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "a/../../b"])
+def test_refuses_a_manifest_that_leaves_the_model(path: str) -> None:
+    data = Manifest({path: File(1, "0" * 64)}, 0).to_dict()
+    with pytest.raises(ValueError, match="outside of the model"):
+        Manifest.from_dict(data)
+
+
+def remove(name: str) -> Callable[[Path], None]:
+    return lambda root: (root / name).unlink()
+
+
+def write(name: str, text: str) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        (root / name).write_text(text)
+
+    return change
+
+
+def cut(root: Path) -> None:
+    os.truncate(root / SHARDS[1], 1000)
+
+
+def link(name: str, target: str) -> Callable[[Path], None]:
+    return lambda root: (root / name).symlink_to(target)
+
+
+def only_pickles(root: Path) -> None:
+    for name in [INDEX, *SHARDS]:
+        (root / name).unlink()
+    (root / "pytorch_model.bin").write_text("x")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (remove("config.json"), "config.json is missing"),
+        (write("config.json", "{"), "config.json is not JSON"),
+        (write("config.json", "[]"), "config.json must be a dictionary, found list"),
+        (write("config.json", "[" * 100_000), "config.json is not JSON"),
+        (remove(SHARDS[0]), f"{SHARDS[0]} is missing: {INDEX} names it"),
+        (cut, f"{SHARDS[1]} is cut: expected 4,1"),
+        (write(INDEX, "{}"), "names no shard"),
+        (write(INDEX, '{"weight_map": []}'), "names no shard"),
+        (write(INDEX, f'{{"weight_map": {{"lost": "{SHARDS[0]}"}}}}'), "lacks 1 tensors"),
+        (only_pickles, "found only pytorch_model.bin, convert it"),
+        (link("x", "/etc/passwd"), "x is a link that leaves"),
+        (link("x", "nowhere"), "x is a link to nothing: nowhere"),
+        (link("x", "x"), "x is a link to nothing: x"),
+        (link("d", "templates"), "d is a link to a directory"),
+        (lambda root: os.mkfifo(root / "pipe"), "pipe is no regular file"),
+        (write("a\nb", ""), "unprintable name"),
+    ],
+)
+def test_names_what_is_wrong(
+    tmp_path: Path, change: Callable[[Path], None], message: str, write_model: Callable[..., Path]
+) -> None:
+    root = write_model(tmp_path / "m")
+    change(root)
+    problems = problems_of(root)
+    assert len(problems) == 1
+    assert message in problems[0]
+    assert str(root) in problems[0]
+
+
+def test_names_all_problems_at_once(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+    root = write_model(tmp_path / "m")
+    (root / "config.json").unlink()
+    (root / SHARDS[0]).unlink()
+    cut(root)
+    assert len(problems_of(root)) == 3
+
+
+@pytest.mark.parametrize(("name", "message"), [("none", "does not exist"), ("file", "is not a directory")])
+def test_names_a_source_that_is_no_directory(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "file").write_text("x")
+    assert message in problems_of(tmp_path / name)[0]
+
+
+def test_follows_the_links_of_a_hub_cache(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+    plain = write_model(tmp_path / "plain")
+    repository = tmp_path / "models--org--name"
+    blobs, snapshot = repository / "blobs", repository / "snapshots" / "0123"
+    blobs.mkdir(parents=True)
+    (snapshot / "templates").mkdir(parents=True)
+    for number, name in enumerate(manifest_of(plain).files):
+        (plain / name).rename(blobs / str(number))
+        (snapshot / name).symlink_to(os.path.relpath(blobs / str(number), (snapshot / name).parent))
+    expected = manifest_of(write_model(tmp_path / "again"))
+    assert manifest_of(snapshot) == expected
+
+
+def test_counts_the_weights_of_a_model_without_index(tmp_path: Path, write_safetensors: Callable[..., None]) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    write_safetensors(tmp_path / "model.safetensors", {"a": 10})
+    assert manifest_of(tmp_path).weight_bytes == 40

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of safetensors.py."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models import safetensors
+
+
+def entry(dtype: Any = "F16", shape: Any = (2, 3), offsets: Any = (0, 12)) -> dict[str, Any]:
+    return {"dtype": dtype, "shape": shape, "data_offsets": offsets}
+
+
+def test_reads_what_a_file_holds(tmp_path: Path, write_safetensors: Callable[..., None]) -> None:
+    path = tmp_path / "model.safetensors"
+    write_safetensors(path, {"a": 1000, "b": 250})
+    header = safetensors.read(path)
+    assert header.weight_bytes == 5000
+    assert header.file_size == path.stat().st_size
+    assert header.tensors["b"] == safetensors.Tensor("F32", (250,), 4000, 5000)
+
+
+@pytest.mark.parametrize("left", [0, 5, 8, 40, 1000, -1])
+def test_names_expected_and_found_bytes_of_a_cut_file(
+    tmp_path: Path, left: int, write_safetensors: Callable[..., None]
+) -> None:
+    path = tmp_path / "model.safetensors"
+    write_safetensors(path, {"a": 1000})
+    whole = path.read_bytes()
+    path.write_bytes(whole[:left])
+    with pytest.raises(safetensors.Truncated, match="is cut") as caught:
+        safetensors.read(path)
+    assert caught.value.found == len(whole[:left])
+    assert caught.value.expected > caught.value.found
+    if left in (1000, -1):
+        assert caught.value.expected == len(whole)
+
+
+def test_refuses_a_file_that_is_longer_than_its_header_says(
+    tmp_path: Path, write_safetensors: Callable[..., None]
+) -> None:
+    path = tmp_path / "model.safetensors"
+    write_safetensors(path, {"a": 10})
+    path.write_bytes(path.read_bytes() + b"x")
+    with pytest.raises(safetensors.SafetensorsError, match="longer than its header says"):
+        safetensors.read(path)
+
+
+def test_says_what_to_do_about_a_git_lfs_pointer(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
+    with pytest.raises(safetensors.SafetensorsError, match="git lfs pull"):
+        safetensors.read(path)
+
+
+def test_does_not_read_a_header_of_absurd_length(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", 1 << 62) + b"{}")
+    with pytest.raises(safetensors.SafetensorsError, match="no safetensors file"):
+        safetensors.read(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ([], "no dictionary but list"),
+        ({"a": 1}, "'a' is no dictionary"),
+        ({"a": entry(dtype=None)}, "no dtype"),
+        ({"a": entry(shape=[-1])}, "shape of tensor 'a'"),
+        ({"a": entry(shape=[True])}, "shape of tensor 'a'"),
+        ({"a": entry(shape=[1 << 64])}, "shape of tensor 'a'"),
+        ({"a": entry(offsets=[0])}, "begin, end"),
+        ({"a": entry(offsets=[12, 0])}, "begin, end"),
+        ({"a": entry(offsets=[0, 13])}, "does not fit its 13 bytes"),
+        ({"a": entry(), "b": entry(offsets=[13, 25])}, "gap or an overlap before tensor 'b'"),
+        ({"a": entry(), "b": entry(offsets=[6, 18])}, "gap or an overlap before tensor 'b'"),
+    ],
+)
+def test_names_what_is_wrong_with_a_header(header: Any, message: str) -> None:
+    with pytest.raises(safetensors.SafetensorsError, match=message):
+        safetensors.parse_header(json.dumps(header).encode())
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b"\xff", b"[" * 100_000, b'{"a":' + b"9" * 5000])
+def test_refuses_what_is_not_json(raw: bytes) -> None:
+    with pytest.raises(safetensors.SafetensorsError, match="not JSON"):
+        safetensors.parse_header(raw)
+
+
+def test_takes_sub_byte_and_unknown_dtypes() -> None:
+    header = {"a": entry("F4", [4], [0, 2]), "b": entry("X99", [4], [2, 9])}
+    assert safetensors.parse_header(json.dumps(header).encode()).weight_bytes == 9
+
+
+numbers = st.integers(-(1 << 70), 1 << 70) | st.booleans() | st.floats() | st.none()
+entries = st.dictionaries(
+    st.sampled_from(["dtype", "shape", "data_offsets"]), st.text() | numbers | st.lists(numbers, max_size=3)
+)
+headers = st.dictionaries(st.text(), entries | numbers)
+
+
+@given(headers.map(lambda value: json.dumps(value).encode()) | st.binary())
+def test_never_raises_anything_else(raw: bytes) -> None:
+    try:
+        header = safetensors.parse_header(raw)
+    except safetensors.SafetensorsError:
+        return
+    assert header.file_size == 8 + len(raw) + header.weight_bytes
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(safetensors.BITS)), st.lists(st.integers(0, 8), max_size=3))))
+def test_accepts_every_layout_without_gaps(tensors: list[tuple[str, list[int]]]) -> None:
+    header, position = {}, 0
+    for number, (dtype, shape) in enumerate(tensors):
+        elements = 8
+        for size in shape:
+            elements *= size
+        size = elements * safetensors.BITS[dtype] // 8
+        header[str(number)] = entry(dtype, [8, *shape], [position, position + size])
+        position += size
+    assert safetensors.parse_header(json.dumps(header).encode()).weight_bytes == position

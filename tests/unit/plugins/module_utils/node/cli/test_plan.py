@@ -1,0 +1,260 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`inferctl models` and `inferctl plan`: what they print, the JSON, the exit codes and the errors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import plans
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import arguments
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import read
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+
+ISSUE = ["ok", "model", "argv", "estimate", "problems"]
+"""The keys that scripts of others count on."""
+
+MODELS = {
+    "llama": {"model": "/srv/llama", "max-model-len": 8192, "description": "General chat"},
+    "short": {"base": "llama", "max-model-len": 1024},
+}
+
+
+class Node:
+    """A node whose instance main serves `short`, a variant of llama, on one GPU."""
+
+    def __init__(self, root: Path, config: Mapping[str, Any]) -> None:
+        self.paths = Paths(root)
+        self.models = json.loads(json.dumps(MODELS))
+        self.stored = root / "mnt/models/llama/ab12cd34ef56"
+        self.stored.mkdir(parents=True)
+        (self.stored / "config.json").write_text(json.dumps(config))
+        self.running = {"vllm@main.service"}
+        self.stage("main", "short")
+        releases.activate(self.paths, "main", 1)
+
+    def stage(self, name: str, model: str, **settings: Any) -> None:
+        """What engine_release leaves on a node."""
+        flags = catalogue.choose("0.32.0")
+        entry = read(self.models, flags).entries[model]
+        instance = Instance(name=name, model=model, port=5005, gpus=("0",))
+        stored = StoredModel(str(self.stored), self.stored.name)
+        engine = arguments(entry.flags, flags)
+
+        def rendered(number: int) -> Any:
+            return render(instance, engine, stored, "image", Settings(**settings), number=number)
+
+        staged, _written = releases.stage(self.paths, name, rendered(0).release.id, rendered, pytest.fail)
+        state = {"schema": 1, "model": model, "release": staged.release.number}
+        files.write_json(self.paths.instance(name), state)
+        files.write_json(self.paths.registry, {"schema": 1, "engine": {"version": "0.32.0"}, "models": self.models})
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: dict[str, Any]) -> Node:
+    node = Node(tmp_path, published["llama-3-8b"]["config"])
+    gpu = {"index": 0, "uuid": "GPU-1", "product": "H100-80GB", "compute_capability": "9.0", "memory_total_mib": 81559}
+    monkeypatch.setattr(plans.gpu_facts, "gather", lambda *arguments: {"gpus": [gpu]})
+    monkeypatch.setattr(systemd, "active_state", lambda unit: "active" if unit in node.running else "inactive")
+    return node
+
+
+Call = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def call(node: Node, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run inferctl; returns its exit code and all that it printed."""
+
+    def run(*arguments: str) -> tuple[int, str]:
+        code = inferctl.main(arguments, node.paths)
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+
+    return run
+
+
+def test_models(call: Call) -> None:
+    code, text = call("models")
+    assert code == 0
+    assert [line.split() for line in text.splitlines()[1:]] == [
+        ["llama", "/srv/llama", "ab12cd34ef56", "-", "-", "yes"],
+        ["short", "/srv/llama", "ab12cd34ef56", "llama", "main", "yes"],
+    ]
+    found = json.loads(call("models", "--json")[1])
+    assert found["schema"] == 1
+    assert found["models"][0]["description"] == "General chat"
+    assert found["models"][1]["instances"] == ["main"]
+
+
+def test_a_model_that_was_deleted_is_not_on_disk(node: Node, call: Call) -> None:
+    (node.stored / "config.json").unlink()
+    assert [model["on_disk"] for model in json.loads(call("models", "--json")[1])["models"]] == [False, False]
+
+
+def test_a_node_without_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = Paths(tmp_path)
+    assert inferctl.main(["models"], paths) == 0
+    assert "site.yml brings" in capsys.readouterr().out
+    assert inferctl.main(["plan"], paths) == 0
+    assert "site.yml makes" in capsys.readouterr().out
+
+
+def plan(call: Call, *arguments: str) -> tuple[int, dict[str, Any]]:
+    code, text = call("plan", *arguments, "--json")
+    return code, json.loads(text)
+
+
+def test_an_instance_that_fits(node: Node, call: Call) -> None:
+    # Weights are worked out from the configuration where there is no file: the directory has problems of its own.
+    code, found = plan(call, "main", "--model-config", str(node.stored / "config.json"))
+    assert code == 0
+    assert set(ISSUE) <= set(found)
+    release = releases.load(node.paths, "main", 1)
+    assert found["argv"] == ["vllm", *release.engine_argv]
+    assert found["argv"][-2:] == ["--max-model-len", "1024"]
+    assert found["ok"] is True
+    assert found["estimate"]["weights_gib"] == pytest.approx(14.96, abs=0.01)
+    assert found["estimate"]["max_model_len"] == 1024
+    assert found["change"] == {"action": "none", "active": 1, "desired": 1, "served": False, "differences": []}
+    assert found["problems"] == []
+
+
+def test_the_text_holds_the_command_and_the_estimate(node: Node, call: Call) -> None:
+    code, text = call("plan", "--model-config", str(node.stored / "config.json"), "main")
+    lines = text.splitlines()
+    assert (code, lines[0]) == (0, "main: fits")
+    assert f"  command   vllm serve {node.stored} --served-model-name main short --host 127.0.0.1" in text
+    assert "  runs on   H100-80GB (GPU 0)" in lines
+    assert "  estimate  weights 14.96 GiB, " in text
+    assert "  change    nothing: release 1 runs" in lines
+
+
+def test_files_that_are_missing_are_problems(node: Node, call: Call) -> None:
+    code, found = plan(call, "main")
+    assert (code, found["ok"]) == (1, False)
+    assert {problem["check"] for problem in found["problems"]} == {"files"}
+    assert "PROBLEM" in call("plan")[1]
+
+
+def test_without_a_name_there_is_a_list(node: Node, call: Call) -> None:
+    node.stage("side", "llama")
+    code, found = plan(call)
+    assert (code, found["ok"]) == (1, False)
+    assert [one["instance"] for one in found["plans"]] == ["main", "side"]
+    assert found["plans"][1]["change"]["action"] == "start"
+
+
+def test_what_would_change(node: Node, call: Call) -> None:
+    node.models["short"]["max-model-len"] = 2048
+    node.stage("main", "short", environment={"VLLM_API_KEY": "s3cret-value"})
+    _code, found = plan(call, "main")
+    assert found["change"] == {
+        "action": "update",
+        "active": 1,
+        "desired": 2,
+        "served": False,
+        "differences": ["-     1024", "+     2048", "environment: VLLM_API_KEY"],
+    }
+    text = call("plan", "main")[1]
+    assert "release 1 runs, release 2 is pending: update-model.yml rolls it out" in text
+    assert "s3cret" not in text
+    node.running.clear()
+    assert "does not run: site.yml starts release 2, in place of release 1" in call("plan", "main")[1]
+
+
+def test_a_models_name_stands_for_its_instance_or_for_itself(node: Node, call: Call) -> None:
+    assert plan(call, "short")[1]["instance"] == "main"
+    found = plan(call, "llama")[1]
+    assert found["instance"] is None
+    assert found["argv"] == [
+        *("vllm", "serve", str(node.stored), "--served-model-name", "llama", "--max-model-len", "8192"),
+    ]
+    assert found["change"] is None
+    # What an entry needs is on the node: the weights of a variant are its own.
+    assert found["revision"] == "ab12cd34ef56"
+
+
+def test_a_name_that_is_not_known_lists_the_known_ones(call: Call) -> None:
+    code, text = call("plan", "mian")
+    assert code == 2
+    assert "no instance or model 'mian' on this node: did you mean 'main'? known: llama, main, short" in text
+
+
+def test_hardware_and_a_model_that_are_not_there(call: Call, tmp_path: Path, published: dict[str, Any]) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(published["llama-3-70b"]["config"]))
+    code, found = plan(call, "--gpus", "8xH100-80GB", "--model-config", str(config))
+    assert (code, found["ok"]) == (1, False)
+    assert found["argv"] == ["vllm", "serve", str(tmp_path)]
+    assert len(found["devices"]) == 8
+    (problem,) = found["problems"]
+    assert problem["fits"][0] == {"tensor-parallel-size": 2}
+    text = call("plan", "--gpus", "8xH100-80GB", "--model-config", str(config))[1]
+    assert "runs on   8 x H100-80GB" in text
+    assert "would fit: tensor-parallel-size: 2" in text
+
+
+def test_an_instance_on_other_hardware(node: Node, call: Call) -> None:
+    """Its flags and command stay, and no GPU of this node is named."""
+    config = str(node.stored / "config.json")
+    code, found = plan(call, "main", "--gpus", "T4", "--model-config", config)
+    assert (code, found["gpus"], found["devices"][0]["name"]) == (1, None, "T4")
+    assert "release 1" in call("plan", "main", "--gpus", "T4")[1]
+    assert plan(call, "main", "--gpus", "H100-80GB", "--model-config", config)[0] == 0
+
+
+def test_what_cannot_be_told_is_no_success(node: Node, call: Call, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"model_type": "unheard-of", "num_attention_heads": 8}))
+    code, found = plan(call, "main", "--model-config", str(config))
+    assert (code, found["ok"]) == (4, None)
+    assert found["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--gpus", "8xH100-80G"], "--gpus: 'H100-80G' is no GPU of the hardware table: did you mean 'H100-80GB'"),
+        (["--model-config", "/nowhere/config.json"], "--model-config: /nowhere/config.json is no file"),
+    ],
+)
+def test_wrong_options(call: Call, arguments: list[str], message: str) -> None:
+    code, text = call("plan", *arguments)
+    assert code == 2
+    assert message in text
+
+
+def test_a_gpu_that_the_node_does_not_have(node: Node, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans.gpu_facts, "gather", lambda *arguments: {"gpus": []})
+    code, found = plan(call, "main", "--model-config", str(node.stored / "config.json"))
+    assert (code, found["problems"][0]["value"]) == (1, ["0"])
+    assert "the node has no GPU '0'" in found["problems"][0]["message"]
+
+
+def test_a_damaged_release_is_a_problem_of_its_instance_alone(node: Node, call: Call) -> None:
+    node.stage("side", "llama")
+    (node.paths.release("side", 1) / releases.RELEASE_FILE).write_text("")
+    code, found = plan(call)
+    assert (code, [one["argv"] == [] for one in found["plans"]]) == (1, [False, True])
+    assert found["plans"][1]["ok"] is False
+    assert found["plans"][1]["problems"][0]["check"] == "release"
+    assert "site.yml stages anew" in call("plan", "side")[1]
+
+
+def test_a_damaged_registry_is_named(node: Node, call: Call) -> None:
+    node.paths.registry.write_text("[]")
+    code, text = call("plan")
+    assert (code, f"{node.paths.registry} is damaged: site.yml writes it anew" in text) == (1, True)

@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The hub's client in its container, of which Docker's answers are played."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources import hub
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import (
+    Download,
+    Hub,
+    excluded,
+    sizes,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import Remote
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.transfer import TransferError
+
+REMOTE = Remote("hub", "acme/tiny", "0123456789" * 4)
+FILES = {"config.json": 4000, "model.safetensors": 8000}
+
+
+class Docker:
+    """Containers end with the exit codes of `ends`, one start after the other; each brings some bytes."""
+
+    def __init__(self, target: Path, *ends: int, brings: int = 4096) -> None:
+        self._target = target
+        self._ends = list(ends)
+        self._brings = brings
+        self._state = ""
+        self.started: list[list[str]] = []
+
+    def __call__(self, argv: list[str]) -> tuple[int, str, str]:
+        verb = argv[1]
+        if verb == "run":
+            self.started.append(argv)
+            (self._target / f"part{len(self.started)}").write_bytes(b"x" * self._brings)
+            self._state = f"exited {self._ends.pop(0)}" if self._ends else "running 0"
+        elif verb == "inspect":
+            return (0, self._state, "") if self._state else (1, "", "no such container")
+        elif verb == "rm":
+            self._state = ""
+        elif verb == "logs":
+            return 0, "Downloading\n", "Error: the network is unreachable\nHint: set HF_DEBUG\n"
+        return 0, "", ""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub.time, "sleep", lambda seconds: None)
+
+
+def download(docker: Docker, target: Path) -> Download:
+    return Download(docker, "docker", "image", REMOTE, "https://mirror.example.com", target)
+
+
+def test_a_client_that_fails_is_started_again(tmp_path: Path) -> None:
+    docker = Docker(tmp_path, 1, 0)
+    progress = download(docker, tmp_path).fetch(FILES, 5)
+    assert (progress.done, progress.have, len(docker.started)) == (True, 12000, 2)
+
+
+def test_time_is_over_while_the_client_goes_on(tmp_path: Path) -> None:
+    docker = Docker(tmp_path)
+    progress = download(docker, tmp_path).fetch(FILES, 0.05)
+    assert (progress.done, progress.have) == (False, 4096)
+    # The next call finds it at work.
+    download(docker, tmp_path).fetch(FILES, 0.05)
+    assert len(docker.started) == 1
+
+
+def test_a_client_that_brings_nothing_says_why(tmp_path: Path) -> None:
+    with pytest.raises(TransferError, match=r"acme/tiny: nothing came .* the network is unreachable"):
+        download(Docker(tmp_path, *[1] * 100_000, brings=0), tmp_path).fetch(FILES, 0.05)
+
+
+def test_the_client_gets_the_commit_the_mirror_and_the_token_in_a_file(tmp_path: Path) -> None:
+    docker = Docker(tmp_path, 0)
+    made = download(docker, tmp_path)
+    made.token_file = Path("/run/inference/hub-token")
+    made.fetch(FILES, 5)
+    ((*options, _last),) = docker.started
+    said = " ".join(options)
+    assert "HF_ENDPOINT=https://mirror.example.com" in said
+    assert f"download acme/tiny --revision {REMOTE.pin} --local-dir /model" in said
+    assert "source=/run/inference/hub-token,target=/run/hub-token,readonly" in said
+    assert "HF_TOKEN_PATH=/run/hub-token" in said
+    assert "--cap-drop ALL" in said
+
+
+def test_what_no_engine_reads_is_left_out() -> None:
+    assert "*.bin" in excluded({"model.safetensors": 1, "pytorch_model.bin": 1})
+    assert "*.bin" not in excluded({"pytorch_model.bin": 1})
+    assert "original/*" in excluded({})
+
+
+def test_a_hub_that_cannot_be_asked_is_named() -> None:
+    with pytest.raises(TransferError, match=r"the hub http://127\.0\.0\.1:9 cannot be asked"):
+        sizes(REMOTE, Hub("http://127.0.0.1:9"))

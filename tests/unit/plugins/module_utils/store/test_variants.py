@@ -1,0 +1,186 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variants in the store: what is published, what damages it, and how plans find it again."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import base_of, find_files
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
+from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variants
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
+from ansible_collections.baremetal.inference.plugins.module_utils.store.variant import Variant, plan
+
+PROMPT = "Be kind – 親切."
+
+
+class Bed:
+    """A store with a published base, and the variant that is to come."""
+
+    def __init__(self, root: Path, write_model: Callable[..., Path], name: str = "bot") -> None:
+        self.root = root / "store"
+        source = write_model(root / "source")
+        (source / "chat_template.jinja").write_text("{{ messages[0].content }}")
+        self.base = self.publish_base(source)
+        self.entry = Entry(name, "base", "controller:/base", system_prompt=PROMPT)
+        self.variant = self.made(self.base)
+
+    def publish_base(self, source: Path) -> Path:
+        store = Store(self.root, HashCache())
+        manifest, problems = build(source, "base", HashCache())
+        assert manifest, problems
+        wanted = store.plan("base", manifest)
+        store.publish(wanted, source)
+        return wanted.path
+
+    def made(self, base: Path) -> Variant:
+        found = variants.read_base(self.entry, base)
+        return plan(self.entry.name, found, PROMPT, "default", {"chat_template.jinja": "wrapped"})
+
+    @property
+    def path(self) -> Path:
+        return self.root / self.entry.name / self.variant.revision
+
+
+@pytest.fixture
+def bed(tmp_path: Path, write_model: Callable[..., Path]) -> Bed:
+    return Bed(tmp_path, write_model)
+
+
+def test_weights_exist_once_and_everything_is_readable_by_the_engine(bed: Bed) -> None:
+    os.umask(0o077)
+    try:
+        variants.publish(bed.root, bed.variant)
+    finally:
+        os.umask(0o022)
+    assert variants.damage(bed.path, bed.variant) == []
+    shard = bed.path / "model-00001-of-00002.safetensors"
+    assert shard.is_symlink()
+    assert shard.resolve() == bed.base / shard.name
+    assert not os.readlink(shard).startswith("/")
+    assert (bed.path / "chat_template.jinja").read_text() == "wrapped"
+    assert (bed.base / "chat_template.jinja").read_text() == "{{ messages[0].content }}"
+    modes = {path.name: path.stat().st_mode & 0o777 for path in bed.path.rglob("*") if not path.is_symlink()}
+    assert modes == {name: 0o755 if name == "templates" else 0o644 for name in modes}
+    assert bed.path.stat().st_mode & 0o777 == 0o755
+    assert list((bed.root / ".incoming").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("hurt", "message"),
+    [
+        (
+            lambda path: (path / "chat_template.jinja").write_text("other"),
+            "chat_template.jinja is not what was written",
+        ),
+        (lambda path: (path / "system_prompt.txt").unlink(), "system_prompt.txt is not what was written"),
+        (lambda path: (path / "manifest.json").write_text("{"), "manifest.json is not what was written"),
+        (lambda path: (path / "config.json").unlink(), "config.json is no link to ../../base/"),
+        (lambda path: (path / "stray.py").write_text(""), "stray.py does not belong there"),
+    ],
+)
+def test_what_was_altered_is_named_and_replaced(bed: Bed, hurt: Callable[[Path], None], message: str) -> None:
+    variants.publish(bed.root, bed.variant)
+    hurt(bed.path)
+    (found,) = variants.damage(bed.path, bed.variant)
+    assert message in found
+    variants.publish(bed.root, bed.variant)
+    assert variants.damage(bed.path, bed.variant) == []
+    assert [path.name for path in bed.path.parent.iterdir()] == [bed.variant.revision]
+
+
+def test_a_file_in_the_place_of_a_link_is_damage(bed: Bed) -> None:
+    """It may be the same now, and would not be repaired with the base."""
+    variants.publish(bed.root, bed.variant)
+    link = bed.path / "config.json"
+    text = link.read_text()
+    link.unlink()
+    link.write_text(text)
+    assert len(variants.damage(bed.path, bed.variant)) == 1
+
+
+def test_an_interrupted_publication_is_no_model(bed: Bed) -> None:
+    incoming = bed.root / ".incoming" / f"bot-{bed.variant.revision}"
+    incoming.mkdir(parents=True)
+    (incoming / "config.json").write_text("half")
+    assert not bed.path.exists()
+    variants.publish(bed.root, bed.variant)
+    assert variants.damage(bed.path, bed.variant) == []
+
+
+def test_its_facts_are_those_of_the_base(bed: Bed) -> None:
+    variants.publish(bed.root, bed.variant)
+    facts, base = gather(bed.path), gather(bed.base)
+    assert facts.problems == ()
+    assert facts.weights == base.weights
+    assert (facts.revision, facts.chat_template) == (bed.variant.revision, "chat_template.jinja")
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        {"name": "..", "revision": "0" * 12},
+        {"name": "base", "revision": "../../../etc"},
+        {"name": "other", "revision": "0" * 12},
+        "base",
+    ],
+)
+def test_links_lead_nowhere_but_to_the_base(bed: Bed, base: object) -> None:
+    variants.publish(bed.root, bed.variant)
+    (bed.path / "model_info.json").write_text(json.dumps({"base": base}))
+    _files, problems = find_files(bed.path, "model")
+    assert "is a link that leaves" in str(problems[0])
+
+
+def test_the_plan_finds_the_variant_of_this_prompt_and_this_policy(bed: Bed) -> None:
+    place = stored.find(bed.root, bed.entry)
+    assert (place.path, place.revision, place.files) == (bed.root / "bot/REVISION", None, bed.base)
+    variants.publish(bed.root, bed.variant)
+    place = stored.find(bed.root, bed.entry)
+    assert (place.path, place.revision, place.files) == (bed.path, bed.variant.revision, bed.base)
+    # Once more, for its base is damaged; and another base that only its source can tell of.
+    place = stored.find(bed.root, bed.entry, coming=bed.base.name)
+    assert (place.path, place.revision, place.files) == (bed.path, bed.variant.revision, None)
+    place = stored.find(bed.root, bed.entry, coming="ffffffffffff")
+    assert (place.path, place.revision, place.files) == (bed.root / "bot/REVISION", None, None)
+    for changed in ({"system_prompt": "Be rude."}, {"system_prompt_policy": "always"}):
+        other = Entry(**{**vars(bed.entry), **changed})
+        assert stored.find(bed.root, other).revision is None
+
+
+def test_a_model_with_a_prompt_of_its_own_lies_beside_its_weights(
+    tmp_path: Path, write_model: Callable[..., Path]
+) -> None:
+    bed = Bed(tmp_path, write_model, name="base")
+    variants.publish(bed.root, bed.variant)
+    assert (bed.path.parent, base_of(bed.path), base_of(bed.base)) == (bed.base.parent, bed.base, None)
+    assert stored.find(bed.root, bed.entry).path == bed.path
+    plain = Entry("plain", "base", "controller:/base")
+    assert stored.find(bed.root, plain).path == bed.base
+
+
+def test_a_model_that_cannot_carry_a_prompt_is_refused_by_its_files(bed: Bed, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    assert variants.check_model(bed.entry, source) == []
+    (source / "config.json").write_text('{"model_type": "gpt_oss", "architectures": ["GptOssForCausalLM"]}')
+    (problem,) = variants.check_model(bed.entry, source)
+    assert "let the clients send the prompt" in problem.message
+    (source / "config.json").write_text('{"architectures": "no list"}')
+    (source / "chat_template.jinja").unlink()
+    (problem,) = variants.check_model(bed.entry, source)
+    assert str(problem).startswith("models.bot: the model has no chat template")
+
+
+def test_a_base_that_is_damaged_is_named(bed: Bed) -> None:
+    (bed.base / "manifest.json").write_text("{}")
+    with pytest.raises(InputError, match=r"models\.bot: .*/manifest\.json cannot be used"):
+        variants.read_base(bed.entry, bed.base)
