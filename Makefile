@@ -40,7 +40,7 @@ sanity: $(VENV)/.ready ## ansible-test sanity on a copy of the collection
 	@$(IN_VENV) tests/tools/sanity
 
 unit: $(VENV)/.ready ## Unit tests on this machine's Python
-	@$(IN_VENV) pytest tests/unit
+	@$(IN_VENV) tests/tools/unit
 
 units: setup ## Unit tests and syntax checks on every supported ansible-core
 	@$(IN_VENV) tests/tools/controllers

@@ -130,7 +130,9 @@ class Plan:
 
     def _remove_abandoned(self, directory: Path) -> None:
         """Remove a directory of the library, and those above, where no wanted file lies: byte code alone is left."""
-        while directory.is_relative_to(self.library) and not any(path.is_relative_to(directory) for path in self.wanted):
+        while directory.is_relative_to(self.library) and not any(
+            path.is_relative_to(directory) for path in self.wanted
+        ):
             shutil.rmtree(directory, ignore_errors=True)
             directory = directory.parent
 
