@@ -7,26 +7,42 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: model_variants
-short_description: Publish models with a system prompt in the store of a node
+short_description: Check models with a system prompt, or publish them in the store of a node
 version_added: 0.1.0
 description:
   - For every entry of the registry with a C(system-prompt) that an instance serves, publishes a directory under
     C(STORE/NAME/REVISION). It has links to the base's files, the prompt, and the model's own chat templates with the
     prompt in front. Weights exist once.
+  - Before anything changes, O(state=checked) reads the files of those models and refuses every model that cannot carry
+    a prompt.
   - A template is a program of whoever made the model. So it is rendered and tried in a container of the engine's image,
     without network or rights, by the Jinja that the engine itself has.
   - A published revision is never modified. One that was altered is replaced as a whole.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
+  state:
+    description:
+      - V(checked) only reads. It fails with every model whose chats the engine writes without a chat template, or that
+        has none, and names the way out. It skips a model whose files are not on this machine.
+      - V(published) tries the template with the prompt, and publishes. It needs O(store), O(catalog) and O(image).
+    type: str
+    choices: [checked, published]
+    default: published
+  origin:
+    description:
+      - Which models V(checked) reads, those whose C(model) begins with C(controller:), or all others.
+      - The module reads files of the machine it runs on. Delegate it to the controller for V(controller).
+    type: str
+    choices: [controller, node]
+    default: node
   store:
-    description: The root of the store.
+    description: The root of the store. V(checked) reads models that are published there already.
     type: path
-    required: true
   catalog:
-    description: Where the store keeps each model, as M(baremetal.inference.model_publish) returns it.
+    description: Where the store keeps each model, as M(baremetal.inference.model) returns it.
     type: dict
-    required: true
   fast_path:
     description:
       - The root of the fast copies, as of M(baremetal.inference.model_fast_copy), where each model with a system prompt
@@ -36,7 +52,6 @@ options:
   image:
     description: The engine's image, which the node must have; in check mode it need not.
     type: str
-    required: true
 extends_documentation_fragment:
   - baremetal.inference.registry
   - baremetal.inference.attributes
@@ -48,13 +63,22 @@ attributes:
   diff_mode:
     support: full
 seealso:
-  - module: baremetal.inference.prompt_check
+  - module: baremetal.inference.model
   - module: baremetal.inference.engine_release
 requirements:
   - the library of the node tool, which M(baremetal.inference.node_tool) installs
 """
 
 EXAMPLES = r"""
+- name: Check the prompts of the models on the controller
+  baremetal.inference.model_variants:
+    state: checked
+    instances: "{{ instances }}"
+    models: "{{ models }}"
+    origin: controller
+  delegate_to: localhost
+  become: false
+
 - name: Publish the models with a system prompt
   baremetal.inference.model_variants:
     store: /mnt/models
@@ -66,9 +90,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+checked:
+  description: The registry's entries whose model was read.
+  returned: O(state=checked), success
+  type: list
+  elements: str
 catalog:
   description: Where each model with a system prompt lies, or will lie, by the registry's name.
-  returned: success
+  returned: O(state=published), success
   type: dict
   sample:
     support-bot:
@@ -76,7 +105,7 @@ catalog:
       revision: 0f4e5cab12cd
 published:
   description: The directories that were published, or would be in check mode.
-  returned: success
+  returned: O(state=published)
   type: list
   elements: str
 """
@@ -94,13 +123,23 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.instanc
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import MANIFEST, NAME, find_files
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
-from ansible_collections.baremetal.inference.plugins.module_utils.store import variant, variants
-from ansible_collections.baremetal.inference.plugins.module_utils.store.store import make_directory
+from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variant, variants
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import (
+    CONTROLLER,
+    NODE,
+    PREFIX,
+    make_directory,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import NOT_KNOWN, StoredModel
 from ansible_collections.baremetal.inference.plugins.module_utils.store.variant import Variant
 
+CHECKED, PUBLISHED = "checked", "published"
+
 RENDER_SECONDS = 60
 """A template renders in milliseconds: one that takes a minute never ends."""
+
+PROMPTS = "models/prompts"
+"""The package of the node's library that renders."""
 
 CODE = """\
 import signal, sys
@@ -164,7 +203,7 @@ class Publisher:
 
     def _can_render(self, root: Path) -> bool:
         """Whether everything is there already that a fresh node gets before."""
-        if not self._docker or not (root / MANIFEST).is_file() or not (self._library / "system_prompt").is_dir():
+        if not self._docker or not (root / MANIFEST).is_file() or not (self._library / PROMPTS).is_dir():
             return False
         return bool(self._module.run_command([self._docker, "image", "inspect", self._module.params["image"]])[0] == 0)
 
@@ -206,26 +245,51 @@ class Publisher:
         return {str(file): str(text) for file, text in answer["files"].items()}
 
 
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "store": {"type": "path", "required": True},
-            "instances": {"type": "list", "elements": "dict", "required": True},
-            "models": {"type": "dict", "required": True},
-            "catalog": {"type": "dict", "required": True},
-            "fast_path": {"type": "str", "default": ""},
-            "image": {"type": "str", "required": True},
-        },
-        supports_check_mode=True,
-    )
-    # Mistakes in the registry itself are reported by engine_plan, which knows the engine's version.
-    registry = entries.read(module.params["models"], catalogue.choose(""))
+class Checker:
+    """Reads the models of this machine that have a system prompt."""
+
+    def __init__(self, origin: str, store: Path | None) -> None:
+        self._origin = origin
+        self._store = store or Path("/nonexistent")
+        self.checked: list[str] = []
+
+    def check(self, entry: entries.Entry) -> list[Problem]:
+        """What stands against the prompt of an entry. Raises OSError."""
+        root = self._directory(entry)
+        # A model that is missing is reported with the models.
+        if root is None or not root.is_dir():
+            return []
+        self.checked.append(entry.name)
+        return variants.check_model(entry, root)
+
+    def _directory(self, entry: entries.Entry) -> Path | None:
+        """Where this machine has the files of an entry's model; None where it has none, or another machine has them."""
+        from_controller = entry.model.startswith(PREFIX)
+        if from_controller != (self._origin == CONTROLLER):
+            return None
+        if from_controller:
+            return Path(entry.model.removeprefix(PREFIX))
+        return stored.find(self._store, entry).files
+
+
+def check(module: AnsibleModule, with_prompt: list[entries.Entry]) -> None:
+    """Answer for the state `checked`."""
+    checker = Checker(module.params["origin"], Path(module.params["store"]) if module.params["store"] else None)
+    try:
+        problems = [problem for entry in with_prompt for problem in checker.check(entry)]
+    except OSError as error:
+        module.fail_json(msg=str(error))
+    if problems:
+        module.fail_json(msg=f"Nothing was changed. {InputError(problems)}")
+    module.exit_json(changed=False, checked=checker.checked)
+
+
+def publish(module: AnsibleModule, with_prompt: list[entries.Entry]) -> None:
+    """Answer for the state `published`."""
     publisher = Publisher(module, Paths())
     made: dict[str, StoredModel] = {}
     problems: list[Problem] = []
-    for entry in served_entries(module.params["instances"], registry.entries):
-        if entry.system_prompt is None:
-            continue
+    for entry in with_prompt:
         try:
             made[entry.name] = publisher.variant(entry)
         except InputError as error:
@@ -236,10 +300,32 @@ def main() -> None:
         module.fail_json(msg=str(InputError(problems)), published=publisher.published)
     module.exit_json(
         changed=bool(publisher.published),
-        catalog={name: {"path": stored.path, "revision": stored.revision} for name, stored in made.items()},
+        catalog={name: {"path": each.path, "revision": each.revision} for name, each in made.items()},
         published=publisher.published,
         diff={"before": "", "after": "".join(f"{path}\n" for path in publisher.published)},
     )
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": [CHECKED, PUBLISHED], "default": PUBLISHED},
+            "origin": {"type": "str", "choices": [CONTROLLER, NODE], "default": NODE},
+            "store": {"type": "path"},
+            "instances": {"type": "list", "elements": "dict", "required": True},
+            "models": {"type": "dict", "required": True},
+            "catalog": {"type": "dict"},
+            "fast_path": {"type": "str", "default": ""},
+            "image": {"type": "str"},
+        },
+        required_if=[("state", PUBLISHED, ("store", "catalog", "image"))],
+        supports_check_mode=True,
+    )
+    # Mistakes in the registry itself are reported by engine_plan, which knows the engine's version.
+    registry = entries.read(module.params["models"], catalogue.choose(""))
+    served = served_entries(module.params["instances"], registry.entries)
+    with_prompt = [entry for entry in served if entry.system_prompt is not None]
+    (check if module.params["state"] == CHECKED else publish)(module, with_prompt)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules prompt_check and model_variants, with the program that runs in the engine's container run beside them."""
+"""The module model_variants, with the program that runs in the engine's container run beside them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store import v
 from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore, Room
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
-from ansible_collections.baremetal.inference.plugins.modules import model_variants, prompt_check
+from ansible_collections.baremetal.inference.plugins.modules import model_variants
 
 TEMPLATE = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
 
@@ -33,7 +33,7 @@ class Bed:
     def __init__(self, root: Path, write_model: Callable[..., Path], run_module: RunModule) -> None:
         self._run = run_module
         self.paths = Paths(root)
-        (self.paths.library / "system_prompt").mkdir(parents=True)
+        (self.paths.library / "models/prompts").mkdir(parents=True)
         self.store = root / "store"
         self.source = write_model(root / "source")
         (self.source / "chat_template.jinja").write_text(TEMPLATE)
@@ -61,15 +61,21 @@ class Bed:
         command.main(io.StringIO(data), stdout)
         return 0, stdout.getvalue(), ""
 
-    def run(self, module: Any = model_variants, check: bool = False, **arguments: Any) -> dict[str, Any]:
+    def run(self, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        given = {
+            "instances": self.instances,
+            "models": self.models,
+            "store": str(self.store),
+            "catalog": {"base": {"path": str(self.base), "revision": self.base.name}},
+            "image": "registry.example.com/vllm@sha256:00",
+            **arguments,
+        }
+        return self._run(model_variants, check, **given)
+
+    def check(self, state: str = "checked", **arguments: Any) -> dict[str, Any]:
+        """The check of the preflight, which has neither catalog nor image."""
         given = {"instances": self.instances, "models": self.models, **arguments}
-        if module is model_variants:
-            given |= {
-                "store": str(self.store),
-                "catalog": {"base": {"path": str(self.base), "revision": self.base.name}},
-                "image": "registry.example.com/vllm@sha256:00",
-            }
-        return self._run(module, check, **given)
+        return self._run(model_variants, state=state, **given)
 
 
 @pytest.fixture
@@ -159,7 +165,7 @@ def test_check_mode_on_a_node_that_is_not_ready_yet(bed: Bed, missing: str) -> N
     if missing == "image":
         bed.image_is_there = False
     elif missing == "library":
-        (bed.paths.library / "system_prompt").rmdir()
+        (bed.paths.library / "models/prompts").rmdir()
     else:
         (bed.base / "manifest.json").unlink()
     result = bed.run(check=True)
@@ -201,18 +207,23 @@ def test_every_mistake_is_told_at_once(bed: Bed) -> None:
 
 
 def test_preflight_refuses_by_the_files_of_the_source(bed: Bed) -> None:
-    assert bed.run(prompt_check, origin="controller")["checked"] == ["bot"]
-    assert bed.run(prompt_check, store=str(bed.store))["checked"] == []
+    assert bed.check(origin="controller")["checked"] == ["bot"]
+    assert bed.check(store=str(bed.store))["checked"] == []
     (bed.source / "chat_template.jinja").unlink()
-    message = bed.run(prompt_check, origin="controller")["msg"]
+    message = bed.check(origin="controller")["msg"]
     assert message.startswith("Nothing was changed. models.bot: the model has no chat template")
 
 
 def test_preflight_looks_at_the_node_for_models_of_the_node(bed: Bed) -> None:
     bed.models["base"]["model"] = str(bed.source)
-    assert bed.run(prompt_check, origin="controller")["checked"] == []
-    assert bed.run(prompt_check)["checked"] == ["bot"]
+    assert bed.check(origin="controller")["checked"] == []
+    assert bed.check()["checked"] == ["bot"]
     # Not there yet, but published from there before.
     bed.models["base"]["model"] = "/gone"
-    assert bed.run(prompt_check, store=str(bed.store))["checked"] == ["bot"]
-    assert bed.run(prompt_check)["checked"] == []
+    assert bed.check(store=str(bed.store))["checked"] == ["bot"]
+    assert bed.check()["checked"] == []
+
+
+def test_publishing_needs_to_know_where(bed: Bed) -> None:
+    message = bed.check(state="published")["msg"]
+    assert "state is published but all of the following are missing: store, catalog, image" in message
