@@ -233,6 +233,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
     plan_text,
     plans,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import (
     address_problems,
     endpoint_problems,
@@ -242,7 +243,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.environ
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import (
     Instance,
     present_instances,
-    sound_instances,
     want_gpus,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
@@ -256,9 +256,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.memory import CPU_CACHE
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import arguments
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
 from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variants
 
 
@@ -281,7 +279,7 @@ def revision_in_use(paths: Paths, name: str, model: str) -> str | None:
     return release.revision if release and release.model == model else None
 
 
-def prompt_problems(entry: entries.Entry, files: Path | None) -> list[Misfit]:
+def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
     """What in a model stands against the system prompt of its entry, where its files can be read."""
     if entry.system_prompt is None or files is None:
         return []
@@ -292,19 +290,19 @@ def prompt_problems(entry: entries.Entry, files: Path | None) -> list[Misfit]:
 class Planner:
     """Plans the instances of a node one by one."""
 
-    def __init__(self, module: AnsibleModule, paths: Paths, flags: catalogue.Catalogue, settings: Settings) -> None:
+    def __init__(self, module: AnsibleModule, paths: Paths, declared: Declared, settings: Settings) -> None:
         self._module = module
         self._paths = paths
-        self._flags = flags
+        self._declared = declared
         self._settings = settings
 
-    def engine(self, instance: Instance, entry: entries.Entry) -> plans.Engine:
+    def engine(self, instance: Instance, entry: Entry) -> plans.Engine:
         """What an instance would run. Raises InputError and SystemdError."""
         name, image = instance.name, self._module.params["image"]
         in_use = revision_in_use(self._paths, name, instance.model)
         coming = self._module.params["coming"].get(entry.store_name)
         place = stored.find(Path(self._settings.store_path), entry, in_use, coming)
-        rendered = render(instance, arguments(entry.flags, self._flags), place.stored, image, self._settings)
+        rendered = render(instance, self._declared.arguments(entry), place.stored, image, self._settings)
         number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
         wanted = changes.Texts(rendered.unit, rendered.environment)
         return plans.Engine(
@@ -342,14 +340,12 @@ def main() -> None:
     hardware = plans.Hardware(paths.root)
     docker = module.get_bin_path("docker")
     version = image_version.find(values["engine_version"], values["image"], paths.registry, docker, module.run_command)
-    flags = catalogue.choose(version)
-    registry = entries.read(values["models"], flags)
     environments = values["environment"], values["secret_environment"]
     settings = read_settings(values["settings"], *user_ids(values["user"]), *environments)
     wanted = present_instances(values["instances"])
     gpus = hardware.gpus if want_gpus(values["instances"]) else None
-    instances, problems = sound_instances(values["instances"], values["models"], registry, gpus)
-    problems += check_settings(vars(settings)) + check_environment(*environments)
+    declared = Declared.read(values["models"], values["instances"], version, gpus)
+    problems = [*declared.problems, *check_settings(vars(settings)), *check_environment(*environments)]
     wrong_address = address_problems(settings.address)
     problems += wrong_address
     made = []
@@ -357,10 +353,12 @@ def main() -> None:
         if not wrong_address:
             key = settings.environment.get(API_KEY, "")
             running = running_instances(paths)
-            problems += endpoint_problems(instances, settings.address, key, running, gateways=values["gateways"])
-        planner = Planner(module, paths, flags, settings)
-        for instance in instances:
-            entry = registry.entries[instance.model]
+            problems += endpoint_problems(
+                declared.instances, settings.address, key, running, gateways=values["gateways"]
+            )
+        planner = Planner(module, paths, declared, settings)
+        for instance in declared.instances:
+            entry = declared.entries[instance.model]
             engine = planner.engine(instance, entry)
             told = values["facts"].get(entry.store_name) if engine.path is None else None
             made.append(plans.plan(engine, hardware, ModelFacts.from_dict(told) if told else None))
@@ -370,16 +368,15 @@ def main() -> None:
     except (SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     orphans = sorted(set(bridges.instances(paths)) - {raw.get("name") for raw in wanted})
-    warned = [str(warning) for warning in [*filter(None, [flags.note]), *registry.warnings]]
     found = [misfit(problem) for problem in problems]
     module.exit_json(
         changed=False,
         ok=False if found else plans.verdict(made),
         plans=made,
         problems=found,
-        warned=warned,
+        warned=declared.warnings,
         orphans=orphans,
-        text=plan_text.of_node(made, found, warned, orphans),
+        text=plan_text.of_node(made, found, declared.warnings, orphans),
     )
 
 

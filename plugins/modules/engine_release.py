@@ -125,11 +125,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import fi
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem, nearest
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges, changes, image_version
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import (
-    Instance,
-    load_instances,
-    needed_entries,
-)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
     SCHEMA,
     Rendered,
@@ -138,9 +135,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import ARGUMENTS, read_settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import arguments
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
 CACHE_MODE = 0o750
@@ -276,32 +270,27 @@ def main() -> None:
     )
     paths = Paths()
     stage = Stage(module, paths)
-    models, image = module.params["models"], module.params["image"]
-    docker = module.get_bin_path("docker")
-    version = image_version.find(module.params["engine_version"], image, paths.registry, docker, module.run_command)
-    flags = catalogue.choose(version)
-    registry = entries.read(models, flags)
+    given, image, docker = module.params, module.params["image"], module.get_bin_path("docker")
+    version = image_version.find(given["engine_version"], image, paths.registry, docker, module.run_command)
+    declared = Declared.read(given["models"], given["instances"], version, given["gpus"])
     result = []
     try:
-        instances = load_instances(module.params["instances"], registry, module.params["gpus"])
-        present = [instance for instance in instances if instance.state == "present"]
-        served = {instance.name: registry.entries[instance.model] for instance in present}
-        stored = stored_models(module.params["catalog"], {entry.served_as for entry in served.values()})
+        declared.require()
+        stored = stored_models(given["catalog"], {entry.served_as for entry in declared.served})
         settings = settings_for(module)
-        for instance in present:
-            entry = served[instance.name]
-            engine = arguments(entry.flags, flags)
-            result.append(stage.instance(instance, engine, stored[entry.served_as], settings))
+        for instance in declared.instances:
+            entry = declared.entries[instance.model]
+            result.append(stage.instance(instance, declared.arguments(entry), stored[entry.served_as], settings))
         desired = {
             "schema": SCHEMA,
-            "engine": image_version.kept_as(image, version, module.params["engine_version"]),
-            "models": needed_entries(models, present),
+            "engine": image_version.kept_as(image, version, given["engine_version"]),
+            "models": declared.needed,
         }
-        if module.params["desired"]:
+        if given["desired"]:
             stage.write(paths.registry, desired)
     except (InputError, releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
-    orphans = sorted(set(bridges.instances(paths)) - {instance.name for instance in present})
+    orphans = sorted(set(bridges.instances(paths)) - {instance.name for instance in declared.instances})
     diff = {"before": "\n".join(stage.before) + "\n", "after": "\n".join(stage.after) + "\n"}
     module.exit_json(
         changed=stage.changed,

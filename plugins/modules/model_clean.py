@@ -114,9 +114,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB, human
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.block_devices import read_mounts
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
 from ansible_collections.baremetal.inference.plugins.module_utils.store import clean, references, stored
 from ansible_collections.baremetal.inference.plugins.module_utils.store.clean import Cleaning, Item
 from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore
@@ -128,7 +127,7 @@ def of_registries(store: Path, *registries: Any) -> dict[Revision, str]:
     """The revisions that entries of registries ask for, as far as the store has them."""
     found: dict[Revision, str] = {}
     for models in registries:
-        for name, entry in entries.read(models, catalogue.choose("")).entries.items():
+        for name, entry in Declared.read(models).entries.items():
             place = stored.find(store, entry)
             if place.revision:
                 found[(place.path.parent.name, place.path.name)] = f"the registry's entry {name}"

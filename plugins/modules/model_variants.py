@@ -119,10 +119,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import fi
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem, nearest
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.container import python_argv
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import served_entries
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import MANIFEST, NAME, find_files
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
 from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variant, variants
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import (
     CONTROLLER,
@@ -161,7 +160,7 @@ class Publisher:
         self._docker = module.get_bin_path("docker")
         self.published: list[str] = []
 
-    def variant(self, entry: entries.Entry) -> StoredModel:
+    def variant(self, entry: Entry) -> StoredModel:
         """Publish one, unless it is. Raises InputError and OSError."""
         catalog, where = self._module.params["catalog"], f"models.{entry.name}"
         if not NAME.match(entry.name):
@@ -207,7 +206,7 @@ class Publisher:
             return False
         return bool(self._module.run_command([self._docker, "image", "inspect", self._module.params["image"]])[0] == 0)
 
-    def _wrap(self, entry: entries.Entry, root: Path) -> dict[str, str]:
+    def _wrap(self, entry: Entry, root: Path) -> dict[str, str]:
         """The files with the model's templates, with the prompt in each. Raises InputError."""
         where = f"models.{entry.name}"
         if not self._docker:
@@ -253,7 +252,7 @@ class Checker:
         self._store = store or Path("/nonexistent")
         self.checked: list[str] = []
 
-    def check(self, entry: entries.Entry) -> list[Problem]:
+    def check(self, entry: Entry) -> list[Problem]:
         """What stands against the prompt of an entry. Raises OSError."""
         root = self._directory(entry)
         # A model that is missing is reported with the models.
@@ -262,7 +261,7 @@ class Checker:
         self.checked.append(entry.name)
         return variants.check_model(entry, root)
 
-    def _directory(self, entry: entries.Entry) -> Path | None:
+    def _directory(self, entry: Entry) -> Path | None:
         """Where this machine has the files of an entry's model; None where it has none, or another machine has them."""
         from_controller = entry.model.startswith(PREFIX)
         if from_controller != (self._origin == CONTROLLER):
@@ -272,7 +271,7 @@ class Checker:
         return stored.find(self._store, entry).files
 
 
-def check(module: AnsibleModule, with_prompt: list[entries.Entry]) -> None:
+def check(module: AnsibleModule, with_prompt: list[Entry]) -> None:
     """Answer for the state `checked`."""
     checker = Checker(module.params["origin"], Path(module.params["store"]) if module.params["store"] else None)
     try:
@@ -284,7 +283,7 @@ def check(module: AnsibleModule, with_prompt: list[entries.Entry]) -> None:
     module.exit_json(changed=False, checked=checker.checked)
 
 
-def publish(module: AnsibleModule, with_prompt: list[entries.Entry]) -> None:
+def publish(module: AnsibleModule, with_prompt: list[Entry]) -> None:
     """Answer for the state `published`."""
     publisher = Publisher(module, Paths())
     made: dict[str, StoredModel] = {}
@@ -322,8 +321,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     # Mistakes in the registry itself are reported by engine_plan, which knows the engine's version.
-    registry = entries.read(module.params["models"], catalogue.choose(""))
-    served = served_entries(module.params["instances"], registry.entries)
+    served = Declared.read(module.params["models"], module.params["instances"]).served
     with_prompt = [entry for entry in served if entry.system_prompt is not None]
     (check if module.params["state"] == CHECKED else publish)(module, with_prompt)
 

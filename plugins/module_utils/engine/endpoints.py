@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..core import systemd
@@ -74,7 +74,7 @@ def running_instances(paths: Paths) -> dict[str, Endpoint | None]:
 
 
 def endpoint_problems(
-    instances: list[Instance], address: str, key: str, running: Mapping[str, Endpoint | None], *, gateways: bool
+    instances: Sequence[Instance], address: str, key: str, running: Mapping[str, Endpoint | None], *, gateways: bool
 ) -> list[Problem]:
     """Ports of instances that would be started, which somebody has already; and what would move under those that serve.
 

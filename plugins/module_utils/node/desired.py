@@ -8,19 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..core import files
 from ..core.paths import Paths
 from ..engine import changes
+from ..engine.declared import Declared
 from ..engine.plans import Engine
 from ..engine.release import Release
 from ..engine.state import releases
 from ..models.fit.memory import CPU_CACHE
 from ..models.fit.misfit import Misfit
-from ..models.flags.catalogue import Catalogue, choose
-from ..models.flags.check import arguments
-from ..models.registry import entries
 
 COMMAND = ("vllm", "serve")
 
@@ -49,10 +46,10 @@ class Desired:
         if not isinstance(state, Mapping) or not isinstance(state.get("models", {}), Mapping):
             raise ValueError(f"{paths.registry} is damaged: site.yml writes it anew")
         self._paths = paths
-        self._models: Mapping[str, Any] = state.get("models", {})
         engine = state.get("engine")
-        self.catalogue: Catalogue = choose(str(engine.get("version") or "") if isinstance(engine, Mapping) else "")
-        self.entries = entries.read(self._models, self.catalogue).entries
+        version = str(engine.get("version") or "") if isinstance(engine, Mapping) else ""
+        self._declared = Declared.read(state.get("models", {}), version=version)
+        self.entries = self._declared.entries
         self.instances: dict[str, int] = {}
         """The desired release of each."""
         for name in releases.names(paths):
@@ -83,7 +80,7 @@ class Desired:
                     name=name,
                     model=entry.model,
                     revision=release.revision if release else entry.revision,
-                    base=self._models[name].get("base"),
+                    base=self._declared.models[name].get("base"),
                     description=entry.description,
                     instances=serving,
                     path=release.model_path if release else None,
@@ -145,7 +142,7 @@ class Desired:
             path = str(Path(holder.model_path).parents[1] / entry.name / "REVISION")
         return Engine(
             model=name,
-            argv=[*COMMAND, path, "--served-model-name", name, *arguments(entry.flags, self.catalogue)],
+            argv=[*COMMAND, path, "--served-model-name", name, *self._declared.arguments(entry)],
             flags=entry.flags,
             revision=holder.revision if holder else entry.revision,
             path=Path(holder.model_path) if holder else None,

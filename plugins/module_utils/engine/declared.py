@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a site declares: the model registry and the instances that serve from it. Private to the collection.
+
+This is the only place that reads a registry. It is pure: it reads dictionaries and returns values and problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.problems import InputError, Problem
+from ..models.flags.catalogue import Catalogue, choose
+from ..models.flags.check import arguments
+from ..models.registry import entries
+from ..models.registry.entries import Entry
+from .instances import Instance, needed_entries, served_entries, sound_instances
+
+
+@dataclass(frozen=True)
+class Declared:
+    """The registry and the instances, checked by the flags of one version of the engine."""
+
+    catalogue: Catalogue
+    """The flags of the engine's version."""
+    entries: Mapping[str, Entry]
+    """The registry's entries by name, each with all that it gets from its bases."""
+    served: tuple[Entry, ...]
+    """The entries that present instances serve, each once, in the registry's order."""
+    instances: tuple[Instance, ...]
+    """The present instances without a mistake, with their GPUs."""
+    problems: tuple[Problem, ...]
+    """Every mistake in registry and instances."""
+    warnings: tuple[str, ...]
+    """What works, but not as its author may think, such as deprecated flags."""
+    models: Mapping[str, Any]
+    """The registry as it was declared."""
+
+    @classmethod
+    def read(
+        cls,
+        models: Any,
+        instances: Sequence[Any] = (),
+        version: str = "",
+        gpus: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Declared:
+        """Read a registry, and instances with the GPUs that they get of those in the fact `gpus`.
+
+        Without a version of the engine, the flags are those of the newest. Mistakes are collected and not raised: the
+        module engine_plan reports them before anything changes, and `require` raises them.
+        """
+        catalogue = choose(version)
+        registry = entries.read(models, catalogue)
+        sound, problems = sound_instances(instances, models, registry, gpus)
+        return cls(
+            catalogue=catalogue,
+            entries=registry.entries,
+            served=tuple(served_entries(instances, registry.entries)),
+            instances=tuple(sound),
+            problems=tuple(problems),
+            warnings=tuple(str(warning) for warning in (*filter(None, [catalogue.note]), *registry.warnings)),
+            models=models if isinstance(models, Mapping) else {},
+        )
+
+    def require(self) -> None:
+        """Raise InputError with every mistake, if there is any."""
+        if self.problems:
+            raise InputError(self.problems)
+
+    def arguments(self, entry: Entry) -> list[str]:
+        """The engine's arguments of an entry, as its version wants them."""
+        return arguments(entry.flags, self.catalogue)
+
+    @property
+    def needed(self) -> dict[str, Any]:
+        """The registry's entries of the instances with all their bases, as they were declared."""
+        return needed_entries(self.models, self.instances)

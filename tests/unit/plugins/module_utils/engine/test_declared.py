@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The registry and the instances, read once: what is sound, every mistake, and what is only warned of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
+
+MODELS: dict[str, Any] = {
+    "tiny": {"model": "/m/tiny", "dtype": "float32"},
+    "bot": {"base": "tiny", "system-prompt": "Be kind."},
+    "spare": {"model": "/m/spare"},
+}
+GPUS = [{"index": 0, "uuid": "GPU-0", "reported": True}]
+MAIN: dict[str, Any] = {"name": "main", "model": "bot", "port": 5005}
+
+
+def test_a_sound_site() -> None:
+    gone = {"name": "old", "model": "spare", "port": 5006, "state": "absent"}
+    declared = Declared.read(MODELS, [MAIN, gone], "0.32.0", GPUS)
+    assert (declared.problems, declared.warnings, declared.catalogue.version) == ((), (), "0.32.0")
+    declared.require()
+    assert [(instance.name, instance.gpus) for instance in declared.instances] == [("main", ("0",))]
+    assert [entry.name for entry in declared.served] == ["bot"] and sorted(declared.entries) == ["bot", "spare", "tiny"]
+    assert declared.arguments(declared.entries["bot"]) == ["--dtype", "float32"]
+    assert declared.needed == {name: MODELS[name] for name in ("bot", "tiny")}
+
+
+def test_a_registry_without_instances() -> None:
+    declared = Declared.read(MODELS)
+    assert (declared.served, declared.instances, declared.problems, declared.needed) == ((), (), (), {})
+    assert declared.entries["bot"].store_name == "tiny"
+
+
+def test_every_mistake_is_kept_and_spares_what_is_sound() -> None:
+    """One that is served is served all the same: where its files are is looked at before its mistake is corrected."""
+    models = {**MODELS, "typo": {"model": "/m", "dtypee": "half"}}
+    instances = [
+        MAIN,
+        {"name": "other", "model": "typo", "port": 5006},
+        {"name": "far", "model": "none", "port": 80},
+    ]
+    declared = Declared.read(models, instances, "0.32.0")
+    assert [instance.name for instance in declared.instances] == ["main"]
+    assert [entry.name for entry in declared.served] == ["bot", "typo"]
+    text = "\n".join(map(str, declared.problems))
+    assert [words in text for words in ("models.typo: dtypee", "(far): model: 'none'", "(far): port: 80")] == [True] * 3
+    with pytest.raises(InputError) as refused:
+        declared.require()
+    assert str(refused.value) == text
+
+
+def test_gpus_that_the_node_does_not_have() -> None:
+    declared = Declared.read(
+        MODELS, [{**MAIN, "gpus": [7]}], "0.32.0", [{"index": 0, "uuid": "GPU-0", "reported": True}]
+    )
+    (problem,) = declared.problems
+    assert (problem.value, declared.instances) == ("7", ())
+
+
+def test_what_is_only_warned_of() -> None:
+    models = {"tiny": {"model": "/m", "disable-cascade-attn": True}}
+    (warning,) = Declared.read(models, version="0.32.0").warnings
+    assert warning.startswith("models.tiny: disable-cascade-attn: True: is deprecated in vLLM 0.32.0")
+    assert "no catalogue of the flags of vLLM 0.32.9" in Declared.read(models, version="0.32.9").warnings[0]
+
+
+def test_what_is_no_registry() -> None:
+    declared = Declared.read(["tiny"], [MAIN])
+    assert declared.entries == {} and declared.needed == {}
+    assert str(declared.problems[0]) == "models: must be a dictionary of entries by name, found list"
