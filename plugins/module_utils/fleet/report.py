@@ -75,7 +75,7 @@ class Fleet:
 
 
 def read(told: Mapping[str, Mapping[str, Any]], now: datetime) -> Fleet:
-    """The fleet by what the module node_status has returned of each node, or Ansible in its place."""
+    """The fleet by what the module node_facts has returned of each node, or Ansible in its place."""
     unreachable = {
         name: " ".join(str(result.get("msg") or "gave no answer").split())
         for name, result in told.items()

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules node_recovery and node_doctor: what they install, refuse, take away, and say."""
+"""The module node_recovery: what it installs, refuses and removes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
     recovery_unit,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import recovery_units
-from ansible_collections.baremetal.inference.plugins.modules import node_doctor, node_recovery
+from ansible_collections.baremetal.inference.plugins.modules import node_recovery
 
 Call = Callable[..., dict[str, Any]]
 
@@ -123,13 +123,3 @@ def test_systemd_takes_the_units(tmp_path: Path, systemd_analyze: str) -> None:
     verified = subprocess.run(command, capture_output=True, text=True, check=False)
     complaints = [line for line in verified.stderr.splitlines() if "inference-recovery" in line]
     assert complaints == []
-
-
-def test_the_doctor_fails_as_far_as_it_is_told(call: Call, fake: Systemd, paths: Paths) -> None:
-    (paths.root / "run").mkdir()
-    (paths.root / "run/reboot-required").write_text("")
-    result = call(node_doctor, checks=["system-reboot", "gpu-count"], fail_on="fail")
-    assert result["verdict"] == "warn" and len(result["problems"]) == 1
-    assert result["problems"][0].startswith("warn: system-reboot: ")
-    assert call(node_doctor, checks=["system-reboot"], fail_on="warn")["failed"] is True
-    assert "gpu-xids" in call(node_doctor, checks=["gpu-xid"])["msg"]

@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node's maintenance reports: reboot, driver, disks, certificates, and the models of the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import facts
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def no_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node without dkms and openssl."""
+    monkeypatch.setattr(commands, "run", lambda *_given: commands.Outcome(None, failure=commands.NOT_INSTALLED))
+
+
+def test_a_node_that_wants_nothing(tmp_path: Path) -> None:
+    assert facts.reboot_reasons(tmp_path) == []
+    assert facts.has_driver() is False
+    assert facts.certificates([], NOW, 30, 7) == []
+
+
+def test_each_file_system_that_holds_files_for_good_counts_once(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "again").mkdir()
+    (tmp_path / "proc/self/mountinfo").write_text(
+        f"21 1 8:1 / {tmp_path}/again rw shared:1 - ext4 /dev/sda1 rw\n"
+        f"22 1 8:1 / {tmp_path} rw shared:1 - ext4 /dev/sda1 rw\n23 22 0:5 / /proc rw - proc proc rw\n"
+        f"24 22 0:9 / {tmp_path}/proc rw - overlay overlay rw\n"
+    )
+    assert [usage.path for usage in facts.usages(tmp_path)] == [str(tmp_path)]
+
+
+def test_a_reboot_that_is_due(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/reboot-required").touch()
+    (tmp_path / "run/reboot-required.pkgs").write_text("libc6\ndbus\n")
+    assert facts.reboot_reasons(tmp_path) == ["libc6, dbus"]
+
+
+def test_a_driver_that_dkms_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "nvidia/580.105.08, 6.1.0-50-amd64, x86_64: installed\n"
+    monkeypatch.setattr(commands, "run", lambda *_given: commands.Outcome(0, said))
+    assert facts.has_driver() is True
+
+
+def test_a_certificate_that_is_not_there() -> None:
+    (found,) = facts.certificates(["/nowhere/tls.pem"], NOW, 30, 7)
+    assert found["status"] == "fail" and found["words"].startswith("is not there")
+
+
+def test_openssl_says_how_long_a_certificate_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "tls.pem"
+    path.write_text("x")
+    said = "notAfter=Dec  1 12:00:00 2026 GMT\n"
+    for code, status, days in ((0, "warn", 10), (1, "fail", None)):
+        monkeypatch.setattr(commands, "run", lambda *_given, code=code: commands.Outcome(code, said))
+        (found,) = facts.certificates([str(path)], NOW, 30, 7)
+        assert (found["status"], found["days"]) == (status, days)
+
+
+def test_a_model_that_is_damaged(tmp_path: Path, write_model: Callable[..., Path]) -> None:
+    source = write_model(tmp_path / "source")
+    manifest, _problems = build(source, "m", HashCache())
+    assert manifest
+    store, cache = tmp_path / "store", tmp_path / "state/manifests.json"
+    plan = Store(store, HashCache()).plan("m", manifest)
+    Store(store, HashCache()).publish(plan, source)
+
+    def damaged(read_only: bool = False) -> tuple[int, list[str]]:
+        return facts.damaged(store, cache, verify=False, read_only=read_only)
+
+    assert damaged(read_only=True) == (1, []) and not cache.exists()
+    assert damaged() == (1, []) and cache.exists()
+    shard = plan.path / "model-00001-of-00002.safetensors"
+    shard.chmod(0o644)
+    shard.write_bytes(b"x")
+    (damage, *_more) = damaged()[1]
+    assert damage.startswith(f"m/{manifest.revision}: ") and shard.name in damage
+    (plan.path / "manifest.json").write_text(json.dumps({"schema": 1}))
+    assert "manifest.json" in damaged()[1][0]

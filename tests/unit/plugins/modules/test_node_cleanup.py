@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module node_cleanup: what it would remove, what it removes, and that it does so once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.modules import node_cleanup
+
+RunModule = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A journal with one archived file of a MiB."""
+    directory = tmp_path / "journal/machine"
+    directory.mkdir(parents=True)
+    for name in ("system.journal", "system@1.journal"):
+        (directory / name).write_bytes(b"x" * (1 << 20))
+    monkeypatch.setattr(node_cleanup, "JOURNALS", (tmp_path / "journal",))
+    monkeypatch.setattr(node_cleanup, "LOGROTATE", tmp_path / "logrotate.conf")
+    monkeypatch.setattr(node_cleanup, "MEMORY", tmp_path / "status")
+    monkeypatch.setattr(node_cleanup.Docker, "path", tmp_path / "no.sock", raising=False)
+    return directory
+
+
+def test_the_journal_is_cut_once(journals: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def run(_module: object, argv: list[str], **_more: Any) -> tuple[int, str, str]:
+        asked.append(argv)
+        (journals / "system@1.journal").unlink()
+        return 0, "", "Vacuuming done, freed 1.0M of archived journals from /var/log/journal/machine.\n"
+
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", run)
+    foreseen = run_module(node_cleanup, check=True, images=False, journal_max_mib=1)
+    assert foreseen["changed"] and foreseen["freed_bytes"] == 1 << 20 and asked == []
+    found = run_module(node_cleanup, images=False, journal_max_mib=1, journal_max_days=3)
+    assert found["lines"] == ["1 files of the journal: 1.0 MiB"]
+    assert asked == [["journalctl", "--vacuum-size=1048576", "--vacuum-time=259200s"]]
+    assert run_module(node_cleanup, images=False, journal_max_mib=1)["changed"] is False
+    assert len(asked) == 1
+
+
+def test_logs_are_rotated(journals: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    node_cleanup.LOGROTATE.write_text("")
+    node_cleanup.MEMORY.write_text('"/var/log/a.log" 2026-11-1-0:0:0\n')
+
+    def run(_module: object, argv: list[str], **_more: Any) -> tuple[int, str, str]:
+        if "--debug" in argv:
+            return 0, "", "considering log /var/log/a.log\n  log needs rotating\n"
+        node_cleanup.MEMORY.write_text('"/var/log/a.log" 2026-11-21-0:0:0\n')
+        return 0, "", ""
+
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", run)
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_given: "/usr/sbin/logrotate")
+    assert run_module(node_cleanup, check=True, images=False)["lines"] == ["rotate /var/log/a.log"]
+    assert run_module(node_cleanup, images=False)["lines"] == ["rotate /var/log/a.log"]
+    assert run_module(node_cleanup, images=False)["changed"] is False
+
+
+def test_a_program_that_fails_is_told(journals: Path, run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda *_given, **_more: (1, "", "no space"))
+    found = run_module(node_cleanup, images=False, journal_max_mib=1)
+    assert found["failed"] and "no space" in found["msg"]
+
+
+def test_the_inventorys_image_is_kept(run_module: RunModule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    seen: list[docker_disk.Disk] = []
+
+    def clean(disk: docker_disk.Disk, *, caches: bool, check: bool) -> list[docker_disk.Item]:
+        seen.append(disk)
+        assert caches and check
+        return [docker_disk.Item("image", "vllm@sha256:old", 3 << 30)]
+
+    monkeypatch.setattr(docker_disk.Disk, "clean", clean)
+    (tmp_path / "docker.sock").touch()
+    monkeypatch.setattr(node_cleanup, "Docker", lambda: docker_disk.Docker(tmp_path / "docker.sock"))
+    found = run_module(node_cleanup, check=True, logs=False, keep=["vllm@sha256:new"])
+    assert found["freed_gib"] == 3.0 and found["lines"] == ["image vllm@sha256:old: 3.0 GiB"]
+    assert seen[0].keep == {"vllm@sha256:new"} and seen[0].repositories == {"vllm"}
+
+
+def test_releases_that_nobody_goes_back_to_go_with_their_images(
+    run_module: RunModule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[docker_disk.Disk] = []
+    paths = Paths(tmp_path)
+    for number in (1, 2, 3):
+        settings = Settings()
+        instance = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
+        made = render(instance, [], StoredModel("/m/a", "r"), f"vllm-{number}@sha256:0", settings, number=number)
+        files.write(paths.release("main", number) / "release.json", made.release.to_json())
+    # Damaged, and of no use: it does not keep the others.
+    files.write(paths.release("main", 2) / "release.json", "")
+    files.write_json(paths.instance("main"), {"release": 3})
+
+    def clean(disk: docker_disk.Disk, *, caches: bool, check: bool) -> list[docker_disk.Item]:
+        seen.append(disk)
+        return []
+
+    monkeypatch.setattr(docker_disk.Disk, "clean", clean)
+    monkeypatch.setattr(node_cleanup, "Paths", lambda: paths)
+    (tmp_path / "docker.sock").touch()
+    monkeypatch.setattr(node_cleanup, "Docker", lambda: docker_disk.Docker(tmp_path / "docker.sock"))
+    predicted = run_module(node_cleanup, check=True, logs=False, keep_releases=1)
+    assert releases.numbers(paths, "main") == [1, 2, 3]
+    done = run_module(node_cleanup, logs=False, keep_releases=1)
+    assert done["lines"] == predicted["lines"] == ["release 1 of main", "release 2 of main"]
+    assert releases.numbers(paths, "main") == [3]
+    # What they needed goes in check mode, too, and their repositories are ours although nobody else has one.
+    for disk in seen:
+        assert disk.repositories == {"vllm-1"} and disk.without == {("main", 1), ("main", 2)}
+        assert docker_disk.kept_images(paths, disk.without) == {"vllm-3@sha256:0"}
+    assert not run_module(node_cleanup, logs=False, keep_releases=1)["changed"]
