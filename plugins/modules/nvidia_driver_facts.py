@@ -6,41 +6,112 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nvidia_driver_facts
-short_description: What is known of a node's NVIDIA driver, before it is installed and after
+short_description: Report a node's NVIDIA driver, and fail where a kernel or CUDA would not work with it
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Tells which packages of a driver are installed, for which kernels its module is built, which module is loaded, who
-    uses it, and whether Secure Boot would let it in.
-  - Changes nothing, loads nothing, and runs C(dpkg-query), C(dkms), C(modinfo) and C(mokutil) where they are there. Run
-    it as root. Others do not see whose processes use the driver.
+  - The subset V(driver) reports which packages of a driver are installed, for which kernels its module is built, which
+    module is loaded, what uses it, and whether Secure Boot would let it in. It loads nothing, and runs C(dpkg-query),
+    C(dkms), C(modinfo) and C(mokutil) where they are installed.
+  - The subset V(gate) fails unless every kernel that could be booted next has the driver's module. A module that DKMS
+    could not build, for want of headers or because the build broke, is otherwise found out at the next boot, by engines
+    without GPUs. Every kernel with an image in C(/boot) must have its module in the state installed, and DKMS must have
+    nothing to remark on the module. All kernels without one are reported at once, each with what to do.
+  - The subset V(cuda) initialises CUDA through C(libcuda.so.1), as every engine does first, and counts the GPUs.
+    C(nvidia-smi) may work where CUDA does not, when C(nvidia-uvm) is not loaded or the fabric of the NVSwitches is
+    not up. CUDA runs in a process of its own with a time limit, so that a driver that hangs or crashes is an answer,
+    not the end of the play. Without O(devices) and O(fabric_wait), this subset reports only, and never fails.
+  - Changes nothing. Run the module as root. Other users do not see whose processes use the driver.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
+    details:
+      - Initialising CUDA may load kernel modules and create device nodes, as any use of CUDA does, in check mode too.
   diff_mode:
     support: none
 options:
+  gather_subset:
+    description:
+      - What to gather. V(all) is everything, V(min) nothing. An exclamation mark leaves one out, of V(all) where
+        nothing else is given.
+      - A fact that is left out is not returned, so that an earlier one stays.
+    type: list
+    elements: str
+    choices: [all, min, driver, '!driver', gate, '!gate', cuda, '!cuda']
+    default: [driver]
   timeout:
-    description: Seconds that each program gets. C(dkms status) compares files of every kernel, and takes the longest.
+    description:
+      - Seconds that each program, and CUDA, gets. C(dkms status) compares files of every kernel, and takes the longest.
+        For CUDA, a machine with eight GPUs and without persistence mode takes some ten.
     type: int
     default: 60
   firmware_root:
     description: The directory below which the firmware's variables are read, in C(sys/firmware/efi/efivars).
     type: path
     default: /
+  version:
+    description:
+      - For V(gate), the driver's version, without the revision of a package, such as V(580.105.08). Empty takes any.
+    type: str
+    default: ""
+  flavor:
+    description:
+      - For V(gate), the kernel module's flavour; V(any) takes both. NVIDIA's own packages build both under one name, so
+        that theirs passes as either.
+    type: str
+    choices: [any, open, proprietary]
+    default: any
+  kernels:
+    description:
+      - For V(gate), the releases of the kernels, for a machine that boots from elsewhere than its own C(/boot). Where
+        none is named, those in C(/boot).
+    type: list
+    elements: str
+    default: []
+  devices:
+    description: For V(cuda), how many GPUs, or MIG slices, CUDA must find. The module fails where CUDA does not.
+    type: int
+  fabric_wait:
+    description:
+      - For V(cuda) on a node with NVSwitches, the seconds in which their fabric must be up. The fabric manager
+        registers the GPUs after it has started; until then CUDA answers with code 802, or C(nvidia-smi) with a state
+        that is not C(Completed).
+      - The module asks until then, and fails where the fabric is not up at the end. V(0) asks once.
+    type: int
+    default: 0
+  library:
+    description: For V(cuda), the library to load.
+    type: str
+    default: libcuda.so.1
 """
 
 EXAMPLES = r"""
-- name: Look at the driver
+- name: Gather the facts of the driver
   baremetal.inference.nvidia_driver_facts:
 
 - name: Refuse to swap a driver in use
   ansible.builtin.assert:
     that: ansible_facts['nvidia_driver'].held_by | length == 0
     fail_msg: "In use by {{ ansible_facts['nvidia_driver'].held_by | join(', ') }}: drain the node first."
+
+- name: Fail before a reboot where a kernel would come up without the driver
+  baremetal.inference.nvidia_driver_facts:
+    gather_subset: [gate]
+    version: 580.105.08
+
+- name: Fail unless CUDA works on all GPUs
+  baremetal.inference.nvidia_driver_facts:
+    gather_subset: [cuda]
+    devices: "{{ ansible_facts['gpus'] | rejectattr('excluded') | length }}"
+
+- name: Give the fabric manager of an HGX machine time to register the GPUs
+  baremetal.inference.nvidia_driver_facts:
+    gather_subset: [cuda]
+    devices: 8
+    fabric_wait: 300
 """
 
 RETURN = r"""
@@ -56,6 +127,7 @@ ansible_facts:
   contains:
     nvidia_driver:
       description: The driver.
+      returned: when O(gather_subset) has V(driver)
       type: dict
       contains:
         debian:
@@ -224,29 +296,162 @@ ansible_facts:
             problem:
               description: What a person has to do before the module can be loaded, V(null) for nothing.
               type: str
+    nvidia_driver_gate:
+      description: The kernels that could be booted next.
+      returned: when O(gather_subset) has V(gate)
+      type: dict
+      contains:
+        kernels:
+          description: The kernels that were looked at.
+          type: list
+          elements: dict
+          contains:
+            release:
+              description: The kernel's release.
+              type: str
+            headers:
+              description: Whether modules can be built for it.
+              type: bool
+            module:
+              description: Its module, as NAME/VERSION; V(null) where it has none to trust.
+              type: str
+        problems:
+          description: Each kernel's problem, with what to do. On success there is none.
+          type: list
+          elements: str
+    cuda:
+      description: CUDA.
+      returned: when O(gather_subset) has V(cuda)
+      type: dict
+      contains:
+        ok:
+          description: Whether CUDA could be initialised, and with O(fabric_wait), whether the fabric is up.
+          type: bool
+        code:
+          description: CUDA's own code, V(0) for success; V(null) where it gave none.
+          type: int
+          sample: 802
+        name:
+          description: The name of the code.
+          type: str
+          sample: CUDA_ERROR_SYSTEM_NOT_READY
+        devices:
+          description: How many GPUs, or MIG slices, CUDA can use; V(null) where it did not say.
+          type: int
+        cuda_version:
+          description: The highest version of CUDA that the driver supports; V(null) where it did not say.
+          type: str
+          sample: "13.0"
+        message:
+          description: What is wrong, and what to do. Empty where nothing is.
+          type: str
 """
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import run
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import choices, chosen
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import cuda, dkms, fabric, gate
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.facts import Reader
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.kernels import Kernel
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts as gpu_facts
+
+DRIVER, GATE, CUDA = PARTS = ("driver", "gate", "cuda")
+
+ARGUMENTS = {
+    "gather_subset": {"type": "list", "elements": "str", "choices": choices(PARTS), "default": [DRIVER]},
+    "timeout": {"type": "int", "default": 60},
+    "firmware_root": {"type": "path", "default": "/"},
+    "version": {"type": "str", "default": ""},
+    "flavor": {"type": "str", "choices": ["any", "open", "proprietary"], "default": "any"},
+    "kernels": {"type": "list", "elements": "str", "default": []},
+    "devices": {"type": "int"},
+    "fabric_wait": {"type": "int", "default": 0},
+    "library": {"type": "str", "default": cuda.LIBRARY},
+}
+
+
+def judge(kernels: list[Kernel], modules: list[dkms.Module], wanted: gate.Wanted) -> dict[str, Any]:
+    """The fact of the subset gate."""
+    candidates = wanted.among(modules)
+    ready = [(kernel, gate.ready(kernel, candidates)) for kernel in kernels]
+    return {
+        "kernels": [
+            {
+                "release": kernel.release,
+                "headers": kernel.headers,
+                "module": f"{module.name}/{module.version}" if module else None,
+            }
+            for kernel, module in ready
+        ],
+        "problems": [str(problem) for problem in gate.problems(kernels, modules, wanted)],
+    }
+
+
+def refusal(found: dict[str, Any], warnings: list[str]) -> str:
+    """Why the kernels do not pass the gate, empty where they do."""
+    if warnings:
+        return f"Nothing is known of the kernels: {'; '.join(warnings)}"
+    advice = "Do not reboot this node: a kernel could come up without the NVIDIA driver."
+    return "\n- ".join([advice, *found["problems"]]) if found["problems"] else ""
+
+
+def ask(library: str, timeout: float, fabric_wait: float) -> cuda.Check:
+    """CUDA's answer, after the fabric came up where the caller waits for the fabric."""
+    if not fabric_wait:
+        return cuda.check(library, timeout)
+
+    def gpus() -> list[dict[str, Any]]:
+        found = gpu_facts.gather(
+            Path("/"), lambda command: commands.run(command, timeout), "nvidia-smi", (gpu_facts.NVIDIA_SMI,), timeout
+        )
+        return list(found["gpus"])
+
+    return fabric.wait(lambda: cuda.check(library, timeout), gpus, fabric_wait)
+
+
+def shortfall(found: cuda.Check, devices: int | None, fabric_wait: float = 0) -> str:
+    """Why what was asked for is not there, empty where it is, or where nothing was asked for."""
+    if not found.ok:
+        fabric_down = fabric_wait and found.code in (0, fabric.NOT_READY)
+        return found.message if devices is not None or fabric_down else ""
+    if devices is None or found.devices == devices:
+        return ""
+    return (
+        f"CUDA finds {found.devices} GPUs instead of {devices}: look for lost ones with lspci -d 10de: and dmesg, "
+        "and for CUDA_VISIBLE_DEVICES"
+    )
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "timeout": {"type": "int", "default": 60},
-            "firmware_root": {"type": "path", "default": "/"},
-        },
-        supports_check_mode=True,
-    )
-    reader = Reader(Path("/"), run, module.params["timeout"], Path(module.params["firmware_root"]))
-    facts = reader.facts()
-    for warning in reader.warnings:
-        module.warn(warning)
-    module.exit_json(changed=False, ansible_facts={"nvidia_driver": facts})
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    params = module.params
+    parts = chosen(params["gather_subset"], PARTS)
+    facts: dict[str, Any] = {}
+    if GATE in parts:
+        reader = Reader(Path("/"), commands.run, params["timeout"])
+        wanted = gate.Wanted(params["version"], "" if params["flavor"] == "any" else params["flavor"])
+        modules = reader.dkms_modules()
+        facts["nvidia_driver_gate"] = judge(reader.installed_kernels(params["kernels"]), modules, wanted)
+        problem = refusal(facts["nvidia_driver_gate"], reader.warnings)
+        if problem:
+            module.fail_json(msg=problem, ansible_facts=facts)
+    if DRIVER in parts:
+        reader = Reader(Path("/"), commands.run, params["timeout"], Path(params["firmware_root"]))
+        facts["nvidia_driver"] = reader.facts()
+        for warning in reader.warnings:
+            module.warn(warning)
+    if CUDA in parts:
+        found = ask(params["library"], params["timeout"], params["fabric_wait"])
+        facts["cuda"] = asdict(found)
+        problem = shortfall(found, params["devices"], params["fabric_wait"])
+        if problem:
+            module.fail_json(msg=problem, ansible_facts=facts)
+    module.exit_json(changed=False, ansible_facts=facts)
 
 
 if __name__ == "__main__":
