@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import doctor, inferctl
-from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue, check
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import check
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import (
     FAIL,
     OK,
@@ -95,15 +95,6 @@ def test_the_table_begins_with_the_worst_and_says_what_to_do() -> None:
     assert lines[2].startswith("FAIL") and lines[3].strip() == "-> do it"
 
 
-def test_checks_have_names_of_their_own_and_can_be_switched_off() -> None:
-    names = [one.name for one in catalogue.CHECKS]
-    assert len(set(names)) == len(names)
-    assert {one.name for one in catalogue.chosen([], ["rdma", "gpu-xids"])} == {
-        name for name in names if not name.startswith("rdma-") and name != "gpu-xids"
-    }
-    assert [one.name for one in catalogue.chosen(["gpu-xids"], ["gpu"])] == ["gpu-xids"]
-
-
 def test_the_command_prints_json_and_names_what_does_not_exist(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,15 +110,3 @@ def test_the_command_prints_json_and_names_what_does_not_exist(
     assert "linux-image-amd64" in capsys.readouterr().out
     assert inferctl.main(["doctor", "gpu-xid"], paths) == 2
     assert "gpu-xids" in capsys.readouterr().err
-
-
-def test_settings_survive_the_file_and_a_damaged_one_is_named(tmp_path: Path) -> None:
-    paths = Paths(tmp_path)
-    assert catalogue.read(paths) == catalogue.Settings()
-    wanted = catalogue.Settings(("rdma",), catalogue.Thresholds(free_percent=10))
-    paths.etc.mkdir(parents=True)
-    paths.doctor_settings.write_text(json.dumps(catalogue.to_json(wanted)))
-    assert catalogue.read(paths) == wanted
-    paths.doctor_settings.write_text("[]")
-    with pytest.raises(ValueError, match=r"doctor\.json"):
-        catalogue.read(paths)

@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""All checks by name, and the settings that switch them off."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue
+
+
+def test_checks_have_names_of_their_own_and_can_be_switched_off() -> None:
+    names = [one.name for one in catalogue.CHECKS]
+    assert len(set(names)) == len(names)
+    assert {one.name for one in catalogue.chosen([], ["rdma", "gpu-xids"])} == {
+        name for name in names if not name.startswith("rdma-") and name != "gpu-xids"
+    }
+    assert [one.name for one in catalogue.chosen(["gpu-xids"], ["gpu"])] == ["gpu-xids"]
+
+
+def test_settings_survive_the_file_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    assert catalogue.read(paths) == catalogue.Settings()
+    wanted = catalogue.Settings(("rdma",), catalogue.Thresholds(free_percent=10))
+    paths.etc.mkdir(parents=True)
+    paths.doctor_settings.write_text(json.dumps(catalogue.to_json(wanted)))
+    assert catalogue.read(paths) == wanted
+    paths.doctor_settings.write_text("[]")
+    with pytest.raises(ValueError, match=r"doctor\.json"):
+        catalogue.read(paths)
+
+
+def test_a_check_that_does_not_exist_is_answered_with_the_nearest() -> None:
+    assert catalogue.unknown(["gpu", "gpu-xids"]) == []
+    (wrong,) = catalogue.unknown(["gpu-xid"])
+    assert "'gpu-xid'" in wrong and "gpu-xids" in wrong
