@@ -13,7 +13,7 @@ author:
 description:
   - The bridge runs one of the instance's releases, on a port and GPUs of its own. It is drained from the beginning,
     until somebody has tried it and takes that back.
-  - By its own name, which M(baremetal.inference.engine_update_facts) returns, all other modules handle it like any
+  - By its own name, which M(baremetal.inference.engine_facts) returns, all other modules handle it like any
     instance.
 extends_documentation_fragment:
   - baremetal.inference.attributes

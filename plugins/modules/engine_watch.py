@@ -35,7 +35,7 @@ options:
   before:
     description:
       - Two looks at the engine's counters, from before it was swapped, which
-        M(baremetal.inference.engine_counter_facts) has returned. Without them, it is not judged how fast it is.
+        M(baremetal.inference.engine_facts) has returned. Without them, it is not judged how fast it is.
     type: list
     elements: dict
     default: []

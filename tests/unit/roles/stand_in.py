@@ -31,6 +31,7 @@ ANSWER = {
     "load_seconds": 21.0,
     "tokens_per_second": 33.0,
     "instances": [{"name": "main", "serving": False, "release": 1, "model": "tiny-a", "drained_by": "update"}],
+    "updates": [{"name": "main", "serving": False}],
     "release": 1,
     "counters": {"main": {"at": 20.0}, "side": {}},
     "speed": "a request gets 28.1 tokens/s",

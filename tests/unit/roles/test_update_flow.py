@@ -17,7 +17,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settin
 
 MODULES = (
     "engine_bridge",
-    "engine_counter_facts",
     "engine_drain",
     "engine_estimate",
     "engine_facts",
@@ -25,7 +24,6 @@ MODULES = (
     "engine_release",
     "engine_service",
     "engine_switch",
-    "engine_update_facts",
     "engine_watch",
     "gateway_servers",
     "node_lock",
@@ -41,6 +39,9 @@ ITEM = {
     "bridge": BRIDGE,
 }
 TURN = {"name": "main", "swap": True, "alone": False, "bridge": False, "drain_seconds": None}
+
+DUE_FACTS: dict[str, Any] = {"module": "engine_facts", "gather_subset": ["update"]}
+"""A call for what is due."""
 
 UPDATE = ("update", "running", "update_report")
 
@@ -70,7 +71,7 @@ class Update:
             "vllm_image": "registry.example/vllm@sha256:" + "0" * 64,
             "vllm_update_watch_seconds": 1,
             "__vllm_batches": [[{"host": host, **TURN}] for host in ("a", "b")],
-            "__vllm_facts": {"instances": [ITEM]},
+            "__vllm_facts": {"updates": [ITEM]},
             "__vllm_counted": {"counters": {"main": {"at": 10.0}, "side": {}}},
             **extra,
         }
@@ -142,8 +143,8 @@ def test_an_engine_is_watched_for_its_speed_before_it_was_drained(update: Update
     assert not succeeded and "a, main: Admit | Watch it for a while: engine_watch was told to fail" in output
     (watched,) = update.calls("engine_watch", "a")
     assert (watched["before"], watched["speed_bound"]) == ([{"at": 10.0}, {"at": 20.0}], 0.4)
-    order = [call["module"] for call in update.stage.calls()]
-    assert order.index("engine_counter_facts") < order.index("engine_drain")
+    order = [(call["module"], call.get("gather_subset")) for call in update.stage.calls()]
+    assert order.index(("engine_facts", ["counters"])) < order.index(("engine_drain", None))
     assert update.steps("a") == [*THERE[:-1], *BACK]
 
 
@@ -168,7 +169,7 @@ def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
     succeeded, output = update.run(
         tasks=["update/give_up"],
         __vllm_lock={"adopted": adopted},
-        __vllm_facts={"instances": [{**ITEM, "interrupted": interrupted}]},
+        __vllm_facts={"updates": [{**ITEM, "interrupted": interrupted}]},
         ansible_failed_result={"msg": "the disk is full"},
     )
     assert not succeeded and "the disk is full" in output
@@ -249,7 +250,7 @@ def test_an_update_without_a_gateway_s_word_tells_the_way_round(update: Update) 
     succeeded, output = update.run(
         tasks=["update/plan"],
         seen=[
-            ({"module": "engine_update_facts"}, {"instances": [{**ITEM, **DUE}]}),
+            (DUE_FACTS, {"updates": [{**ITEM, **DUE}]}),
             ({"module": "gateway_servers"}, SAID),
         ],
         vllm_update_gateways=["a", "gone"],
@@ -261,7 +262,7 @@ def test_an_update_without_a_gateway_s_word_tells_the_way_round(update: Update) 
     assert """-e '{"vllm_update_gateways": ["a"]}'""" in output
     # What it compares with what runs is what the gateways will be told.
     asked = {"ports": {"main": 5005}, "address": "192.0.2.11", "api_key": "key-of-today", "gateways": True}
-    assert all(asked.items() <= call.items() for call in update.calls("engine_update_facts"))
+    assert all(asked.items() <= call.items() for call in update.calls(**DUE_FACTS))
 
 
 @pytest.mark.full
@@ -337,12 +338,12 @@ def test_an_only_replica_goes_back_while_its_clients_are_held(update: Update) ->
     """What it works at then is cut off, for all others would be refused."""
     seen: list[tuple[Call, Call]] = [
         ({"module": "engine_drain", "state": "idle"}, {"idle": False, "msg": "1 request runs"}),
-        ({"module": "engine_update_facts"}, {"instances": [{"name": "main", "serving": True}]}),
+        (DUE_FACTS, {"updates": [{"name": "main", "serving": True}]}),
     ]
     # The swap itself cuts nothing off.
     succeeded, output = update.run(
         seen=seen,
-        __vllm_facts={"instances": [{**ITEM, "interrupted": True}]},
+        __vllm_facts={"updates": [{**ITEM, "interrupted": True}]},
         __vllm_batches=[[{"host": "a", **TURN, "alone": True, "drain_seconds": 3}]],
     )
     assert not succeeded and "After 3 s, 1 request runs" in output
@@ -391,7 +392,7 @@ def test_all_that_go_back_go_in_batches_and_not_the_last_one(update: Update) -> 
             "reason": f"update-model.yml puts back release {ITEM['origin']}",
         },
         vllm_update_on_failure="all",
-        __vllm_facts={"instances": [ITEM, {**ITEM, "name": "side", "origin": 5, "target": 6}]},
+        __vllm_facts={"updates": [ITEM, {**ITEM, "name": "side", "origin": 5, "target": 6}]},
         __vllm_batches=[[{"host": "a", **TURN}], [{"host": "b", **TURN}], [{"host": "a", **TURN, "name": "side"}]],
     )
     assert not succeeded and "it failed on a" in output
@@ -441,7 +442,7 @@ def test_what_cannot_go_back_stays_drained_and_is_named(update: Update) -> None:
 
 @pytest.mark.full
 def test_a_first_release_that_fails_has_no_way_back(update: Update) -> None:
-    succeeded, output = update.run({"module": "engine_probe"}, __vllm_facts={"instances": [{**ITEM, "origin": None}]})
+    succeeded, output = update.run({"module": "engine_probe"}, __vllm_facts={"updates": [{**ITEM, "origin": None}]})
     assert not succeeded and "has never served: there is nothing to go back to" in output
     assert update.steps("a") == ["drained", "idle", "to 2", "probed"]
 
@@ -450,7 +451,7 @@ def test_a_first_release_that_fails_has_no_way_back(update: Update) -> None:
 def test_a_swap_that_was_cut_off_goes_back_even_where_nothing_was_touched_now(update: Update) -> None:
     succeeded, output = update.run(
         {"module": "gateway_servers", "state": "drained", "on": "a"},
-        __vllm_facts={"instances": [{**ITEM, "interrupted": True}]},
+        __vllm_facts={"updates": [{**ITEM, "interrupted": True}]},
     )
     assert not succeeded and "could not be put back and stays drained" in output
     assert "undrained" not in update.steps("a")
@@ -485,7 +486,7 @@ def test_two_instances_of_a_node_do_not_meet(update: Update) -> None:
     """The second one fails, and only that goes back."""
     succeeded, output = update.run(
         {"module": "engine_probe", "name": "side", "release": 6},
-        __vllm_facts={"instances": [ITEM, {**ITEM, "name": "side", "origin": 5, "target": 6}]},
+        __vllm_facts={"updates": [ITEM, {**ITEM, "name": "side", "origin": 5, "target": 6}]},
         __vllm_batches=[[{"host": "a", **TURN}], [{"host": "a", **TURN, "name": "side"}]],
     )
     assert not succeeded and "side went back to the release that served before" in output
@@ -568,7 +569,7 @@ def test_what_is_set_for_once_leaves_the_others_to_the_inventory(update: Update)
     _succeeded, output = update.run(
         tasks=["update/plan"], vllm_update_set={"main": "tiny-c"}, __vllm_set={"releases": rendered}
     )
-    (call,) = update.calls("engine_update_facts", "a")
+    (call,) = update.calls(on="a", **DUE_FACTS)
     assert (call["targets"], call["unstaged"]) == ({"main": 7}, rendered[:1]), output
 
 
@@ -613,7 +614,7 @@ def test_an_only_replica_that_others_take_back_has_a_bridge_then_too(update: Upd
         {"module": "engine_probe", "name": "side", "release": 6},
         vllm_update_on_failure="all",
         vllm_models={"tiny-b": {"golden-prompts": []}},
-        __vllm_facts={"instances": [ITEM, {**ITEM, "name": "side", "origin": 5, "target": 6}]},
+        __vllm_facts={"updates": [ITEM, {**ITEM, "name": "side", "origin": 5, "target": 6}]},
         __vllm_batches=[[ALONE], [{"host": "b", **TURN, "name": "side"}]],
     )
     assert not succeeded and "it failed on b" in output
@@ -635,7 +636,7 @@ def test_a_bridge_stays_where_nobody_else_serves(update: Update) -> None:
 
 @pytest.mark.full
 def test_the_bridge_of_a_run_that_was_cut_off_serves_until_its_swap_is_finished(update: Update) -> None:
-    facts = {"instances": [{**ITEM, "interrupted": True, "bridge": {**BRIDGE, "left": True}}]}
+    facts = {"updates": [{**ITEM, "interrupted": True, "bridge": {**BRIDGE, "left": True}}]}
     succeeded, output = update.run(__vllm_facts=facts, __vllm_batches=[[{"host": "a", **TURN}]])
     assert succeeded, output
     assert update.steps("a") == [*THERE, *UNBRIDGED]
@@ -643,7 +644,7 @@ def test_the_bridge_of_a_run_that_was_cut_off_serves_until_its_swap_is_finished(
 
 @pytest.mark.full
 def test_a_bridge_that_is_all_that_was_left_is_removed(update: Update) -> None:
-    facts = {"instances": [{**ITEM, "target": 1, "bridge": {**BRIDGE, "left": True}}]}
+    facts = {"updates": [{**ITEM, "target": 1, "bridge": {**BRIDGE, "left": True}}]}
     succeeded, output = update.run(__vllm_facts=facts, __vllm_batches=[[{"host": "a", **TURN, "swap": False}]])
     assert succeeded, output
     assert update.steps("a") == UNBRIDGED
@@ -668,7 +669,7 @@ def test_a_bridge_that_hangs_is_removed_where_nobody_asks_it(update: Update) -> 
 @pytest.mark.parametrize("seen", [[HANGS, BOTH], [BUSY]])
 def test_a_bridge_that_somebody_asks_is_waited_for(update: Update, seen: list[tuple[Call, Call]]) -> None:
     """Of one that is drained already, by a run before, requests may still be in flight at a gateway."""
-    facts = {"instances": [{**ITEM, "target": 1, "bridge": {**BRIDGE, "left": True}}]}
+    facts = {"updates": [{**ITEM, "target": 1, "bridge": {**BRIDGE, "left": True}}]}
     batches = [[{"host": "a", **TURN, "swap": False}]]
     succeeded, output = update.run(seen=seen, __vllm_facts=facts, __vllm_batches=batches, vllm_update_drain_seconds=1)
     assert not succeeded and "main_bridge, which stood in for another, could not be removed" in output

@@ -53,8 +53,8 @@ def plan(
 ) -> Plan:
     """The plan for all hosts of a run.
 
-    Each host has `instances`, as the module engine_update_facts returns them; `gateways`, what gateway_servers saw of
-    each of them at each gateway, with `name`, `up`, `known`, `silent`, `bridge_known`, `keyed` and `hold_seconds`; and
+    Each host has `instances`, the `updates` of the module engine_facts; `gateways`, what gateway_servers saw of each of
+    them at each gateway, with `name`, `up`, `known`, `silent`, `bridge_known`, `keyed` and `hold_seconds`; and
     `unreachable`, the gateways that could not be asked.
     """
     made = Plan()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,6 +15,11 @@ from ansible.module_utils import _internal
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
 RunModule = Callable[..., dict[str, Any]]
 
@@ -66,3 +72,37 @@ def services(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterable[str]], Syste
         return found
 
     return have
+
+
+class Units:
+    """A systemd in which every unit is active that has a file."""
+
+    def __init__(self, units: Path) -> None:
+        self.units = units
+        self.calls: list[str] = []
+
+    def systemctl(self, *words: str) -> str:
+        self.calls.append(" ".join(words))
+        return ""
+
+    def show(self, units: Iterable[str], _properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {unit: {"ActiveState": "active" if (self.units / unit).exists() else "inactive"} for unit in units}
+
+
+@pytest.fixture
+def two_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    """A node below a temporary root: `main` runs its first release, `other` has one and was never started."""
+    paths = Paths(tmp_path)
+    units = Units(paths.units)
+    monkeypatch.setattr(systemd, "show", units.show)
+    monkeypatch.setattr(systemd, "systemctl", units.systemctl)
+    for number, name in enumerate(("main", "other")):
+        stored = StoredModel(f"/mnt/models/{name}/ab12cd34ef56", "ab12cd34ef56")
+        instance = Instance(name=name, model=f"{name}-model", port=5005 + number, accelerator="cpu")
+
+        def rendered(release: int, instance: Instance = instance, stored: StoredModel = stored) -> Any:
+            return render(instance, [], stored, "vllm@sha256:1", Settings(), number=release)
+
+        releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)
+    releases.activate(paths, "main", 1)
+    return paths

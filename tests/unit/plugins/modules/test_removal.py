@@ -26,7 +26,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes i
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 from ansible_collections.baremetal.inference.plugins.modules import (
-    engine_facts,
     engine_removal,
     model_removal,
     node_removal,
@@ -66,7 +65,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Manager:
 def paths(tmp_path: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch) -> Paths:
     """A node with one instance that is started, and one that is not."""
     paths = Paths(tmp_path)
-    for module in (engine_removal, engine_facts, node_removal, model_removal):
+    for module in (engine_removal, node_removal, model_removal):
         monkeypatch.setattr(module, "Paths", lambda: paths)
     monkeypatch.setattr(engine_removal, "Docker", lambda: Docker(tmp_path / "docker.sock"))
     monkeypatch.setattr(removal, "FORGET_SECONDS", 0)
@@ -81,15 +80,6 @@ def paths(tmp_path: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch) -> 
         (tmp_path / "cache" / name).mkdir(parents=True)
     releases.activate(paths, "main", 1)
     return paths
-
-
-def test_which_instances_a_node_has(paths: Paths, run_module: RunModule) -> None:
-    found = run_module(engine_facts)
-    assert [(one["name"], one["release"], one["serving"]) for one in found["instances"]] == [
-        ("main", 1, True),
-        ("other", None, False),
-    ]
-    assert found["instances"][0]["model"] == "main-model" and found["bridges"] == []
 
 
 def test_an_instance_goes_with_its_cache(paths: Paths, run_module: RunModule) -> None:

@@ -1,198 +1,24 @@
-#!/usr/bin/python
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""Which release an instance runs and must run, and whether the node has it. Private to the collection."""
+
 from __future__ import annotations
 
-DOCUMENTATION = r"""
-module: engine_update_facts
-short_description: Tell which instances of a node are due for another release
-version_added: 0.1.0
-author:
-  - The baremetal.inference contributors (@baremetal-inference)
-description:
-  - Compares what each instance runs with what it shall run, and checks that this is all on the node.
-extends_documentation_fragment:
-  - baremetal.inference.attributes
-attributes:
-  check_mode:
-    support: full
-    details:
-      - Looks in check mode, too.
-  diff_mode:
-    support: none
-options:
-  names:
-    description: The instances.
-    type: list
-    elements: str
-    required: true
-  targets:
-    description:
-      - The release that each instance shall run, by its name, in the place of the inventory's or of one that is pinned.
-    type: dict
-    default: {}
-  rollback:
-    description:
-      - The instances go back to the release that they served with before, or to O(release).
-    type: bool
-    default: false
-  release:
-    description: The release to roll back to.
-    type: int
-  unstaged:
-    description:
-      - What M(baremetal.inference.engine_release) returned as C(releases). In check mode it has kept nothing, and the
-        target is only known from there.
-    type: list
-    elements: dict
-    default: []
-  ask_engine:
-    description:
-      - Whether the image of a release that is due, and has not served yet, is asked if it takes the arguments. It
-        starts nothing and reads no weights, but takes some seconds.
-    type: bool
-    default: false
-  ports:
-    description:
-      - The port of each instance by the inventory, which gateways go by from the end of the update on. What runs, and
-        what shall run, is compared with it, but for instances that are not named here.
-    type: dict
-    default: {}
-  address:
-    description: The address of all of them by the inventory.
-    type: str
-    default: 127.0.0.1
-  api_key:
-    description: Their key by the inventory. It is compared, and never shown.
-    type: str
-    default: ""
-  gateways:
-    description: Whether there are gateways. Without any, only the port is compared.
-    type: bool
-    default: false
-"""
-
-EXAMPLES = r"""
-- name: See what is due
-  baremetal.inference.engine_update_facts:
-    names: [main]
-"""
-
-RETURN = r"""
-instances:
-  description: How each instance stands.
-  returned: success
-  type: list
-  elements: dict
-  contains:
-    name:
-      description: The instance.
-      type: str
-    model:
-      description: The model of the release that it shall run.
-      type: str
-    origin:
-      description:
-        - The release that it runs; of a swap that was cut off, the one that ran before. None before the first start.
-      type: int
-    target:
-      description: The release that it shall run; none for one that the inventory does not know.
-      type: int
-    due:
-      description: Whether it runs another one, or a swap was cut off.
-      type: bool
-    interrupted:
-      description: Whether a swap was cut off.
-      type: bool
-    serving:
-      description: Whether it answers, by the word of systemd and of the node's agent.
-      type: bool
-    load_seconds:
-      description:
-        - How long the target took to load when it last did. For one that has not served yet, what runs now took, and
-          for more bytes of another model in proportion longer; none where these are not known.
-      type: float
-    drained_by:
-      description: Who keeps requests away from it; empty for nobody.
-      type: str
-    drained_until:
-      description: When that ends by itself; empty for never.
-      type: str
-    runs:
-      description: What the target runs, by model, revision and image; the same on all nodes where it is the same.
-      type: str
-    bridge:
-      description: The engine that could serve in its place while it is swapped.
-      type: dict
-      contains:
-        name:
-          description: By which name other modules know it.
-          type: str
-        port:
-          description: Where it would listen; none where the inventory declares no C(bridge_port).
-          type: int
-        gpus:
-          description: The GPUs that it would get.
-          type: list
-          elements: str
-        left:
-          description: Whether there is one, or what remains of one, that an update has left.
-          type: bool
-        certain:
-          description: Whether that it fits is known, which in check mode it is not for a release that is not staged.
-          type: bool
-        problem:
-          description: Why there can be none; empty where there can.
-          type: str
-    keyed:
-      description: Whether the target is due, and wants a key of its clients.
-      type: bool
-    problems:
-      description: Why it cannot run the target.
-      type: list
-      elements: str
-    moved:
-      description: Why gateways that go by the inventory would not reach what runs.
-      type: list
-      elements: str
-"""
-
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.baremetal.inference.plugins.module_utils.core import commands, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import (
-    Docker,
-    DockerError,
-    DockerUnavailable,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import (
-    argument_check,
-    bridge_place,
-    bridges,
-    endpoints,
-    environment,
-    load_time,
-    prepare,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import bridge_name
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
-    drains,
-    history,
-    install_state,
-    pins,
-    releases,
-    swaps,
-)
+from ..core import commands
+from ..core.docker_api import Docker, DockerError, DockerUnavailable
+from ..core.paths import Paths
+from . import argument_check, bridge_place, bridges, endpoints, environment, load_time, prepare
+from .instances import bridge_name
+from .state import drains, history, install_state, pins, releases, swaps
 
 
 class Facts:
-    """Collects how instances stand."""
+    """Compares what instances run with what they must run."""
 
     def __init__(self, paths: Paths, docker: Docker, given: dict[str, Any], now: datetime, check_mode: bool) -> None:
         self.check_mode = check_mode
@@ -355,30 +181,3 @@ class Facts:
         reason = argument_check.refusal(outcome.code, outcome.stdout + outcome.stderr)
         shown = environment.mask(reason, environment.secrets(environment.read_file(file)))
         return [f"{name}: the engine refuses the arguments of release {target}: {shown}"] if reason else []
-
-
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "names": {"type": "list", "elements": "str", "required": True},
-            "targets": {"type": "dict", "default": {}},
-            "rollback": {"type": "bool", "default": False},
-            "release": {"type": "int"},
-            "unstaged": {"type": "list", "elements": "dict", "default": []},
-            "ask_engine": {"type": "bool", "default": False},
-            "ports": {"type": "dict", "default": {}},
-            "address": {"type": "str", "default": "127.0.0.1"},
-            "api_key": {"type": "str", "default": "", "no_log": True},
-            "gateways": {"type": "bool", "default": False},
-        },
-        supports_check_mode=True,
-    )
-    try:
-        facts = Facts(Paths(), Docker(), module.params, datetime.now(UTC), module.check_mode)
-        module.exit_json(changed=False, instances=[facts.of(name) for name in module.params["names"]])
-    except (releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
-        module.fail_json(msg=str(error))
-
-
-if __name__ == "__main__":
-    main()

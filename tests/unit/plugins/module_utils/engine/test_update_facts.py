@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which release an instance must run, how long it may load, and whether its clients would reach it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time, update_facts
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+
+NOW = datetime(2026, 11, 21, 3, tzinfo=UTC)
+
+
+def facts(paths: Paths, *unstaged: dict[str, Any], check: bool = False, **changes: Any) -> update_facts.Facts:
+    values = {
+        "unstaged": list(unstaged),
+        "targets": {"main": 2},
+        "rollback": False,
+        "release": None,
+        "ask_engine": True,
+        "ports": {"main": 5005},
+        "address": "127.0.0.1",
+        "api_key": "key-of-today",
+        "gateways": True,
+        **changes,
+    }
+    return update_facts.Facts(paths, Docker(), values, NOW, check)
+
+
+def test_check_mode_knows_the_model_of_what_it_did_not_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    unstaged = {"name": "main", "model": "tiny-b", "model_path": "/mnt/models/b"}
+    foreseen = facts(Paths(tmp_path), unstaged, check=True)
+    assert foreseen.check("main", 2) == ("tiny-b", "", [])
+    assert foreseen.check("side", 2) == ("", "", [])
+    # No engine can be asked about files that are not there.
+    monkeypatch.setattr(update_facts.releases, "active_number", lambda paths, name: 1)
+    monkeypatch.setattr(update_facts.install_state, "serving", lambda paths, name, now: True)
+    monkeypatch.setattr(update_facts.Facts, "load_seconds", lambda *asked: None)
+    found = foreseen.of("main")
+    assert (found["model"], found["target"], found["due"], found["problems"]) == ("tiny-b", 2, True, [])
+    # It would have been staged as the inventory has it.
+    assert found["keyed"] and found["moved"] == []
+
+
+def test_how_long_another_model_may_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, size in (("8b", 1000), ("70b", 9000), ("1b", 100)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_bytes(b"0" * size)
+    models = {1: "8b", 2: "70b", 3: "1b", 4: "gone", 5: "8b"}
+    monkeypatch.setattr(load_time, "seconds", lambda name: 40.0)
+    monkeypatch.setattr(update_facts.releases, "numbers", lambda paths, name: list(models))
+    monkeypatch.setattr(
+        update_facts.releases,
+        "load",
+        lambda paths, name, number: SimpleNamespace(model_path=str(tmp_path / models[number])),
+    )
+    unstaged = {"name": "main", "model": "x", "model_path": str(tmp_path / "70b")}
+    staged, check = facts(Paths()), facts(Paths(), unstaged, check=True)
+    found = {number: staged.load_seconds("main", 1, number) for number in models}
+    assert found == {1: 40.0, 2: 360.0, 3: 40.0, 4: None, 5: 40.0}
+    assert check.load_seconds("main", 1, 9) == 360.0
+    # It is not fetched yet.
+    assert check.load_seconds("main", 1, 4) == 40.0
+
+
+BEFORE, TODAY = "key-of-before", "key-of-today"
+
+
+@pytest.fixture
+def rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """A node that runs its second release, and has served with its first: what a rollback to that one says."""
+    paths = Paths(tmp_path)
+    monkeypatch.setattr(update_facts.prepare, "missing", lambda release, docker: [])
+    monkeypatch.setattr(load_time, "seconds", lambda name: 40.0)
+    monkeypatch.setattr(systemd, "active_state", lambda unit: "active")
+
+    def keep(number: int, port: int, address: str, key: str) -> None:
+        settings = Settings(address=address, environment={"VLLM_API_KEY": key} if key else {})
+        made = render(
+            Instance("main", f"tiny-{number}", port), [], StoredModel("/m", "r"), "i", settings, number=number
+        )
+        releases.stage(paths, "main", made.release.id, lambda _number: made, pytest.fail)
+        history.add(paths, "main", history.Served(number, "2026-11-21T03:00:00Z"))
+
+    def call(first: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
+        second: dict[str, Any] = {"port": 5005, "address": "192.0.2.11", "key": TODAY}
+        keep(1, **{**second, **(first or {})})
+        keep(2, **second)
+        releases.activate(paths, "main", 2)
+        asked = {"ports": {"main": 5005}, "address": "192.0.2.11", "api_key": TODAY, "gateways": True, **given}
+        found = facts(paths, rollback=True, targets={}, ask_engine=False, **asked).of("main")
+        assert BEFORE not in json.dumps(found) and TODAY not in json.dumps(found)
+        assert (found["target"], found["due"]) == (1, True)
+        return found
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        ({"port": 5006}, "port 5006, and not 5005:"),
+        ({"address": "127.0.0.1"}, "address 127.0.0.1, and not 192.0.2.11:"),
+        ({"key": BEFORE}, "another key (vllm_api_key):"),
+        (
+            {"port": 5006, "address": "127.0.0.1", "key": BEFORE},
+            "port 5006, and not 5005; address 127.0.0.1, and not 192.0.2.11; another key (vllm_api_key):",
+        ),
+    ],
+)
+def test_no_rollback_to_what_gateways_would_not_reach(
+    rollback: Callable[..., dict[str, Any]], first: dict[str, Any], words: str
+) -> None:
+    found = rollback(first)
+    (problem,) = found["problems"]
+    assert problem.startswith(f"main: release 1 has {words} who goes by the inventory would not reach it.")
+    assert found["moved"] == []
+
+
+@pytest.mark.parametrize("first", [{}, {"address": "0.0.0.0"}, {"key": ""}])
+def test_a_rollback_to_what_gateways_reach(rollback: Callable[..., dict[str, Any]], first: dict[str, Any]) -> None:
+    found = rollback(first)
+    assert (found["problems"], found["moved"], found["keyed"]) == ([], [], "key" not in first)
+
+
+def test_without_gateways_address_and_key_may_go_back(rollback: Callable[..., dict[str, Any]]) -> None:
+    assert rollback({"address": "127.0.0.1", "key": BEFORE}, gateways=False)["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "key"),
+    [({"ports": {"main": 5006}}, "port"), ({"address": "127.0.0.1"}, "address"), ({"api_key": BEFORE}, "vllm_api_key")],
+)
+def test_no_rollback_while_gateways_would_be_told_wrong(
+    rollback: Callable[..., dict[str, Any]], changed: dict[str, Any], key: str
+) -> None:
+    """At its end they take what the inventory says, and that is not checked before."""
+    (problem,) = rollback(**changed)["moved"]
+    assert problem.startswith(f"instance main: {key}:") and "is not the one" in problem
