@@ -11,12 +11,12 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import MODULES
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import versions
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -123,18 +123,102 @@ def test_a_form_that_is_new(introspection: ModuleType) -> None:
         introspection.catalogue(parser)
 
 
+@pytest.fixture(scope="module")
+def tool() -> Iterator[ModuleType]:
+    """The script behind `make catalogue`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "dont_write_bytecode", True)
+        loader = importlib.machinery.SourceFileLoader("catalogue_tool", str(ROOT / "tests/tools/catalogue"))
+        spec = importlib.util.spec_from_loader("catalogue_tool", loader)
+        assert spec
+        found = importlib.util.module_from_spec(spec)
+        loader.exec_module(found)
+        yield found
+
+
+def loaded(text: str) -> SimpleNamespace:
+    """A module of data from its text."""
+    names: dict[str, Any] = {}
+    exec(text, names)  # The text is the tool's own.
+    return SimpleNamespace(**names)
+
+
 def test_every_catalogue_is_used() -> None:
     files = (ROOT / "plugins/module_utils/models/flags").glob("vllm_*.py")
-    assert {file.stem for file in files} == {module.__name__.rpartition(".")[2] for module in MODULES}
+    modules = (versions.BASE, *versions.DELTAS)
+    assert {file.stem for file in files} == {module.__name__.rpartition(".")[2] for module in modules}
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.VERSION)
-def test_the_catalogues_are_as_the_tool_writes_them(module: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody has edited one."""
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    loader = importlib.machinery.SourceFileLoader("catalogue_tool", str(ROOT / "tests/tools/catalogue"))
-    spec = importlib.util.spec_from_loader("catalogue_tool", loader)
-    assert spec
-    tool = importlib.util.module_from_spec(spec)
-    loader.exec_module(tool)
-    assert Path(module.__file__).read_text() == tool.render(module.VERSION, module.FLAGS)
+def test_the_catalogues_are_as_the_tool_writes_them(tool: ModuleType) -> None:
+    """Nothing but the tool has changed a catalogue."""
+    modules = (versions.BASE, *versions.DELTAS)
+    texts = {module.__name__.rpartition(".")[2]: Path(module.__file__ or "").read_text() for module in modules}
+    assert tool.texts(versions.known()) == texts
+
+
+OLD: versions.Flags = {
+    "gone": {"type": "text"},
+    "kept": {"type": "switch"},
+    "limited": {"type": "text", "choices": ["a", "c"]},
+    "ordered": {"type": "text", "choices": ["z", "a"]},
+    "other": {"type": "text", "choices": ["a"]},
+    "reordered": {"type": "text", "choices": ["b", "a", "c"]},
+    "sized": {"type": "integer", "aliases": ["s"]},
+}
+NEW: versions.Flags = {
+    "fresh": {"type": "json"},
+    "kept": {"type": "switch"},
+    "limited": {"type": "text", "choices": ["a", "b"]},
+    "ordered": {"type": "text", "choices": ["z", "a", "b"]},
+    "other": {"type": "text", "choices": ["b"]},
+    "reordered": {"type": "text", "choices": ["c", "b", "a"]},
+    "sized": {"type": "size", "optional": True},
+}
+
+
+def test_a_later_version_is_written_as_its_differences(tool: ModuleType) -> None:
+    assert tool.differences(OLD, NEW) == {
+        "ADDED": {"fresh": {"type": "json"}},
+        "REMOVED": ["gone"],
+        "CHANGED": {
+            "other": {"choices": ["b"]},
+            "reordered": {"choices": ["c", "b", "a"]},
+            "sized": {"type": "size", "aliases": None, "optional": True},
+        },
+        "ADDED_VALUES": {"limited": {"choices": ["b"]}, "ordered": {"choices": ["b"]}},
+        "REMOVED_VALUES": {"limited": {"choices": ["c"]}},
+    }
+
+
+def test_what_is_written_is_read_as_the_same_flags(tool: ModuleType) -> None:
+    texts = tool.texts({"1.10.0": NEW, "1.9.0": OLD})
+    assert list(texts) == ["vllm_1_9_0", "vllm_1_10_0"]
+    base, delta = map(loaded, texts.values())
+    assert (base.VERSION, base.FLAGS) == ("1.9.0", OLD)
+    assert delta.VERSION == "1.10.0"
+    assert versions.apply(base.FLAGS, delta) == NEW
+    # The other way round, what was added is removed.
+    _base, back = map(loaded, tool.texts({"1.9.0": NEW, "1.10.0": OLD}).values())
+    assert versions.apply(NEW, back) == OLD
+
+
+def test_a_version_between_two_others_changes_the_later_one_too(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    (folder / "versions.py").write_text("from . import vllm_1_8_0, vllm_1_10_0")
+    monkeypatch.setattr(tool, "ROOT", tmp_path)
+    monkeypatch.setattr(tool, "CATALOGUES", folder)
+    monkeypatch.setattr(tool, "ask", lambda image: {"version": "1.9.0", "flags": OLD})
+    monkeypatch.setattr(versions, "known", lambda: {"1.8.0": OLD, "1.10.0": NEW})
+    monkeypatch.setattr(sys, "argv", ["catalogue", "image"])
+    assert tool.main() == 0
+    found = {name: loaded((folder / f"{name}.py").read_text()) for name in ("vllm_1_8_0", "vllm_1_9_0", "vllm_1_10_0")}
+    assert found["vllm_1_8_0"].FLAGS == OLD
+    assert (found["vllm_1_9_0"].ADDED, found["vllm_1_9_0"].CHANGED) == ({}, {})
+    assert list(found["vllm_1_10_0"].ADDED) == ["fresh"]
+    said = capsys.readouterr().out
+    assert "BASE vllm_1_8_0, DELTAS vllm_1_9_0, vllm_1_10_0" in said
+    assert tool.main() == 0
+    assert capsys.readouterr().out.count("unchanged") == 3

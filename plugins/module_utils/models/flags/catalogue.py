@@ -1,11 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The flags that a version of the engine knows. Private to the collection.
-
-`make catalogue` writes one module of data per version, from the argument parser inside the image. It is Python, not
-JSON, for Ansible sends nothing else along to a node.
-"""
+"""The catalogue of the flags that a version of the engine knows. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,10 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import vllm_0_32_0, vllm_0_33_0
-
-MODULES = (vllm_0_32_0, vllm_0_33_0)
-"""Every catalogue that there is."""
+from . import versions
 
 SWITCH, INTEGER, NUMBER, SIZE, OBJECT, JSON, TEXT, TEXT_OR_JSON, ANY = (
     *("switch", "integer", "number", "size", "object", "json", "text", "text-or-json", "any"),
@@ -116,12 +109,12 @@ def _flag(name: str, facts: Mapping[str, Any]) -> Flag:
     return Flag(name, **frozen)
 
 
-def _load(module: Any, wanted: str) -> Catalogue:
-    flags = {name: _flag(name, facts) for name, facts in module.FLAGS.items()}
+def _catalogue(version: str, facts: versions.Flags, wanted: str) -> Catalogue:
+    flags = {name: _flag(name, known) for name, known in facts.items()}
     aliases = {alias: flag.name for flag in flags.values() for alias in flag.aliases}
     inverse = {name: flag.name for flag in flags.values() for name in flag.inverse}
     inverse |= {f"no-{flag.name}": flag.name for flag in flags.values() if flag.negatable}
-    return Catalogue(module.VERSION, flags, wanted, aliases, inverse)
+    return Catalogue(version, flags, wanted, aliases, inverse)
 
 
 def choose(version: str = "") -> Catalogue:
@@ -129,7 +122,8 @@ def choose(version: str = "") -> Catalogue:
 
     For a version without one: the newest that is not newer, else the oldest.
     """
-    modules = sorted(MODULES, key=lambda module: _numbers(module.VERSION))
+    known = versions.known()
     numbers, _rest = _release(version)
-    older = [module for module in modules if not numbers or _numbers(module.VERSION) <= numbers]
-    return _load(older[-1] if older else modules[0], version)
+    older = [one for one in known if not numbers or _numbers(one) <= numbers]
+    chosen = older[-1] if older else next(iter(known))
+    return _catalogue(chosen, known[chosen], version)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The flags of `vllm serve` 0.32.0, as its argument parser has them. Private to the collection.
 
-Made by `make catalogue`: do not edit. catalogue.py says what the keys mean.
+Made by `make catalogue`: do not edit. versions.py says what the tables mean, catalogue.py what the keys mean.
 """
 
 from __future__ import annotations
