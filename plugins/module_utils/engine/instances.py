@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.problems import InputError, Problem, nearest
+from ..models.fit.flags import PARALLEL_SIZES, world_size
 from ..models.prompts import refusals
 from ..models.registry.entries import Entry, Registry
 from ..models.registry.variants import lineage
@@ -31,11 +32,6 @@ RESERVED_PORTS: Mapping[int, str] = {
     9400: "dcgm-exporter",
 }
 """Ports that other parts of the collection listen on."""
-
-PARALLEL_SIZES = (
-    *("tensor-parallel-size", "pipeline-parallel-size", "prefill-context-parallel-size", "data-parallel-size"),
-)
-"""Flags whose product is the number of GPUs that an engine computes on (vllm/config/parallel.py)."""
 
 ACCELERATORS = ("nvidia", "cpu")
 STATES = ("present", "absent")
@@ -245,7 +241,7 @@ def _with_gpus(
     for where, raw in drafts:
         gpus: Any = 0
         if raw.get("accelerator", ACCELERATORS[0]) == "nvidia" and raw.get("state") != "absent":
-            needed = _world_size(entries[raw["model"]])
+            needed = world_size(entries[raw["model"]].flags)
             gpus = raw.get("gpus", needed)
             if needed > MAX_GPUS:
                 message = f"asks for {needed} GPUs, more than a machine has: lower {', '.join(PARALLEL_SIZES)}"
@@ -270,12 +266,3 @@ def _with_gpus(
         )
         for (_where, raw), gpus in zip(drafts, assigned, strict=True)
     ]
-
-
-def _world_size(entry: Entry) -> int:
-    """GPUs that the engine spreads over; a size that is no number is left to the engine to refuse."""
-    size = 1
-    for flag in PARALLEL_SIZES:
-        value = str(entry.flags.get(flag, 1))
-        size *= int(value) if value.isdecimal() else 1
-    return size

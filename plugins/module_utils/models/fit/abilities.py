@@ -13,7 +13,7 @@ from . import capabilities
 from .capabilities import BFLOAT16, Capability
 from .devices import Device
 from .division import TP
-from .flags import AUTO, Flags
+from .flags import AUTO, PARALLEL_SIZES, Flags
 from .misfit import Misfit
 
 DTYPE, QUANTIZATION, KV_CACHE, LENGTH = "dtype", "quantization", "kv-cache-dtype", "max-model-len"
@@ -58,10 +58,8 @@ def _devices(devices: Sequence[Device], flags: Flags, sizes: Sequence[int]) -> I
     if any(device.is_cpu for device in devices):
         return
     if needed > there:
-        message = (
-            f"is too few: tensor-parallel-size {flags.tensor_parallel_size} x pipeline-parallel-size "
-            f"{flags.pipeline_parallel_size} x data-parallel-size {flags.data_parallel_size} needs {needed}"
-        )
+        sizes_of = (f"{flag} {getattr(flags, flag.replace('-', '_'))}" for flag in PARALLEL_SIZES)
+        message = f"is too few: {' x '.join(sizes_of)} needs {needed}"
         yield Misfit("gpus", "gpus", there, message, [{"gpus": needed}, *({TP: size} for size in sizes)])
     kinds = sorted(
         {(device.name, device.memory_mib, device.compute_capability) for device in devices[:needed]}, key=str

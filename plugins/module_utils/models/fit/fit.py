@@ -21,7 +21,7 @@ NOT_COUNTED: Mapping[str, str] = {
     "enable-lora": "the adapters' memory is not counted",
     "hf-overrides": "the configuration is read without them",
     "decode-context-parallel-size": "the KV cache is counted as if it were not divided by it",
-    "prefill-context-parallel-size": "its GPUs are not counted",
+    "prefill-context-parallel-size": "the KV cache is counted as if it were not divided by it",
     "nnodes": "the GPUs of other nodes are not counted",
     "limit-mm-per-prompt": "the memory of images and sounds is not counted",
 }

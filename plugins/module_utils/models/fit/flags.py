@@ -9,6 +9,7 @@ number is a misfit, and the flag's default counts.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,6 +33,11 @@ MULTIPLIERS: Mapping[str, int] = {
 """Endings of numbers: small letters are decimal, capitals binary (human_readable_int in
 vllm/utils/argparse_utils.py)."""
 
+PARALLEL_SIZES = (
+    *("tensor-parallel-size", "pipeline-parallel-size", "prefill-context-parallel-size", "data-parallel-size"),
+)
+"""Flags whose product is the number of GPUs that an engine computes on (vllm/config/parallel.py)."""
+
 MOST_RANKS = 1024
 """More than any instance spans in one direction."""
 
@@ -44,6 +50,7 @@ class Flags:
 
     tensor_parallel_size: int = 1
     pipeline_parallel_size: int = 1
+    prefill_context_parallel_size: int = 1
     data_parallel_size: int = 1
     enable_expert_parallel: bool = False
     max_model_len: int | None = None
@@ -64,12 +71,12 @@ class Flags:
     @property
     def world_size(self) -> int:
         """GPUs that the instance computes on."""
-        return self.tensor_parallel_size * self.pipeline_parallel_size * self.data_parallel_size
+        return world_size({flag: getattr(self, _field(flag)) for flag in PARALLEL_SIZES})
 
 
 ALIASES: Mapping[str, str] = {"device-memory-utilization": "gpu-memory-utilization"}
 
-RANKS = frozenset({"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"})
+RANKS = frozenset(flag.replace("-", "_") for flag in PARALLEL_SIZES)
 COUNTS = frozenset({"kv_cache_memory_bytes", "block_size", "max_num_seqs", "max_num_batched_tokens"})
 FRACTIONS = frozenset({"gpu_memory_utilization", "cpu_offload_gb"})
 LENGTHS = frozenset({"max_model_len"})
@@ -80,7 +87,7 @@ def read(entry: Mapping[str, Any]) -> tuple[Flags, list[Misfit]]:
     values: dict[str, Any] = {}
     misfits: list[Misfit] = []
     for key, value in entry.items():
-        name = ALIASES.get(str(key), str(key)).replace("-", "_")
+        name = _field(ALIASES.get(str(key), str(key)))
         if name not in Flags.__dataclass_fields__ or value is None:
             continue
         parsed = _parse(name, value)
@@ -89,6 +96,15 @@ def read(entry: Mapping[str, Any]) -> tuple[Flags, list[Misfit]]:
         else:
             values[name] = parsed
     return Flags(**values), misfits
+
+
+def world_size(entry: Mapping[str, Any]) -> int:
+    """GPUs that an engine with a registry entry's flags computes on; a size that is no number counts as 1."""
+    return math.prod(count(entry.get(flag)) or 1 for flag in PARALLEL_SIZES)
+
+
+def _field(flag: str) -> str:
+    return flag.replace("-", "_")
 
 
 def _parse(name: str, value: Any) -> Any:

@@ -23,7 +23,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.dev
     processors,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.fit import Fit, fit
-from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.flags import Flags
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.plan import plan
 from ansible_collections.baremetal.inference.plugins.module_utils.models.shards import FileProblem
@@ -402,7 +401,3 @@ def test_any_model_gets_an_answer(config: dict[str, Any], flags: dict[str, Any],
     found = fit(model_facts.from_config(config), flags, hypothetical(gpus))
     assert json.dumps(found.estimate.to_dict(), allow_nan=False)
     assert found.ok is not True or (found.estimate.spare_gib or 0) >= 0
-
-
-def test_defaults_are_the_engines() -> None:
-    assert Flags().gpu_memory_utilization == 0.92
