@@ -135,6 +135,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import ARGUMENTS, read_settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
 CACHE_MODE = 0o750
@@ -177,14 +178,19 @@ class Stage:
         self.after: list[str] = []
 
     def instance(
-        self, instance: Instance, engine: list[str], stored: StoredModel, settings: Settings
+        self,
+        instance: Instance,
+        entry: Entry,
+        engine: list[str],
+        stored: StoredModel,
+        settings: Settings,
     ) -> dict[str, Any]:
         """Stage one instance, with the engine's arguments of its registry entry, and say how it stands."""
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
         def rendered(number: int) -> Rendered:
             image = self.module.params["image"]
-            return render(instance, engine, stored, image, settings, number=number, created=created)
+            return render(instance, engine, stored, image, settings, flags=entry.flags, number=number, created=created)
 
         identity = rendered(0).release.id
         active = releases.active_number(self.paths, instance.name)
@@ -280,7 +286,8 @@ def main() -> None:
         settings = settings_for(module)
         for instance in declared.instances:
             entry = declared.entries[instance.model]
-            result.append(stage.instance(instance, declared.arguments(entry), stored[entry.served_as], settings))
+            engine = declared.arguments(entry)
+            result.append(stage.instance(instance, entry, engine, stored[entry.served_as], settings))
         desired = {
             "schema": SCHEMA,
             "engine": image_version.kept_as(image, version, given["engine_version"]),

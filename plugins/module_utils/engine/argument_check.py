@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from .container import python_argv
-from .release import Release
+from .release import Release, gpu_argv, mount_argv, ulimit_argv, user_argv
 
 SECONDS = 300
 """For the answer; 10 on a machine that has nothing else to do, 50 where two engines load beside it (measured)."""
@@ -50,9 +50,6 @@ for name in (f"{{place}}.launcher", "vllm.entrypoints.openai.api_server"):
         break
 """
 
-_TAKEN_OVER = ("--mount=", "--user=", "--device=", "--runtime=", "--env=", "--shm-size=", "--ulimit=")
-"""Of the engine's container: what it sees, and as whom. The rest is for one that serves."""
-
 _CACHE = "/tmp"
 
 _REASON = re.compile(r"^(?:Value error, |[\w.]*(?:Error|Exception): |vllm: error: |.*?: error: )")
@@ -61,7 +58,15 @@ _REASON = re.compile(r"^(?:Value error, |[\w.]*(?:Error|Exception): |vllm: error
 
 def argv(docker: str, release: Release, env_file: str) -> list[str]:
     """The command that asks. `env_file` is the release's own."""
-    options = [option for option in release.container_argv if option.startswith(_TAKEN_OVER)]
+    settings = release.settings
+    # What the engine's container sees, and as whom. The rest is for one that serves.
+    options = [
+        user_argv(settings),
+        f"--shm-size={settings.shm_size}",
+        *ulimit_argv(settings),
+        *gpu_argv(release.gpus, settings.gpu_request),
+        *mount_argv(release.instance, release.model_path, settings),
+    ]
     # Instead of the instance's caches, for the engine that serves uses those.
     caches = [f"--env={name}={_CACHE}" for name in ("HOME", "VLLM_CACHE_ROOT")]
     more = [*options, f"--env-file={env_file}", *caches, f"--tmpfs={_CACHE}"]

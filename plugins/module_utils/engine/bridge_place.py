@@ -62,7 +62,7 @@ def need(paths: Paths, release: Release, hardware: plans.Hardware) -> int | None
     mib = round(sum(parts) * MIB_PER_GIB)
     if release.accelerator == "cpu":
         # The estimate is of one process.
-        return SERVER_MIB + mib * flags.read(entry_of(release.engine_argv))[0].world_size
+        return SERVER_MIB + mib * flags.read(release.flags)[0].world_size
     return mib
 
 
@@ -72,28 +72,13 @@ def _plan(paths: Paths, release: Release, gpus: Sequence[str], hardware: plans.H
     engine = plans.Engine(
         model=release.model,
         argv=release.engine_argv,
-        flags=entry_of(release.engine_argv),
+        flags=release.flags,
         path=Path(release.model_path),
         accelerator=release.accelerator,
         gpus=gpus,
         cpu_cache=variables.get(CPU_CACHE, ""),
     )
     return plans.plan(engine, hardware)
-
-
-def entry_of(argv: Sequence[str]) -> dict[str, Any]:
-    """The flags of a command line, as a registry entry has them."""
-    entry: dict[str, Any] = {}
-    for position, word in enumerate(argv):
-        if not word.startswith("--"):
-            continue
-        name, equals, value = word.removeprefix("--").partition("=")
-        following = argv[position + 1] if position + 1 < len(argv) else "--"
-        if not equals and following.startswith("--"):
-            entry[name.removeprefix("no-")] = not name.startswith("no-")
-        else:
-            entry[name] = value if equals else following
-    return entry
 
 
 def _in_memory(origin: int | None, target: int | None, available: int | None) -> str:
@@ -128,7 +113,7 @@ def _taken(paths: Paths) -> list[str]:
 def _on_the_same(wanted: Release, needed: int | None, gpus: Sequence[Mapping[str, Any]]) -> str:
     """Why a second engine does not fit on the GPUs of the first, where there are no others."""
     where = f"no {len(wanted.gpus)} GPUs of this node are free for it"
-    found = flags.read(entry_of(wanted.engine_argv))[0]
+    found = flags.read(wanted.flags)[0]
     if found.kv_cache_memory_bytes is None:
         return f"{where}, and to share one, its model needs kv-cache-memory-bytes"
     if needed is None:

@@ -13,13 +13,15 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from typing import Any
 
 from ..core.paths import Paths, container_name, journal_tag, unit_name
 from ..core.problems import InputError, Problem
 from ..core.unit_files import sandbox, systemd_quote
 from ..hardware import cdi
 from ..store.stored import StoredModel
-from .instances import Instance, bridge_name
+from . import first_releases
+from .instances import Instance, bridge_name, bridged_instance
 
 SCHEMA = 1
 
@@ -95,6 +97,22 @@ class Settings:
     cap_add: Sequence[str] = ()
     gpu_request: str = GPU_REQUESTS[0]
     environment: Mapping[str, str] = field(default_factory=dict)
+    """May hold secrets: neither `to_dict` nor a release has it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON, without the environment."""
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "environment"}
+        return {**values, "ulimits": dict(self.ulimits), "cap_add": list(self.cap_add)}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Settings:
+        """The settings that to_dict() gave, of any version. Raises ValueError where they are damaged."""
+        known = {item.name for item in fields(cls)}
+        try:
+            made = cls(**{key: each for key, each in value.items() if key in known})
+            return replace(made, ulimits=dict(made.ulimits), cap_add=tuple(made.cap_add))
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ValueError(f"has damaged settings ({error})") from error
 
 
 @dataclass(frozen=True)
@@ -124,10 +142,17 @@ class Release:
     drain_timeout: int
     accelerator: str
     gpus: list[str]
+    flags: dict[str, Any] = field(default_factory=dict)
+    """The engine's flags, as the model's registry entry has them."""
+    arguments: list[str] = field(default_factory=list)
+    """The same flags as the engine takes them, so that nobody needs the catalogue of its version to render them."""
+    settings: Settings = Settings()
+    """The container's, without the environment."""
 
     def to_json(self) -> str:
         """The text of release.json."""
-        return json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2, sort_keys=True) + "\n"
+        values = {**asdict(self), "schema": SCHEMA, "settings": self.settings.to_dict()}
+        return json.dumps(values, indent=2, sort_keys=True) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Release:
@@ -143,7 +168,10 @@ class Release:
         missing = {name for name, required in known.items() if required and name not in data}
         if missing:
             raise ValueError(f"lacks {', '.join(sorted(missing))}")
-        return cls(**{key: value for key, value in data.items() if key in known})
+        values = {key: value for key, value in data.items() if key in known}
+        if "settings" not in values:
+            values |= first_releases.data(values)
+        return cls(**{**values, "settings": Settings.from_dict(values["settings"])})
 
 
 @dataclass(frozen=True)
@@ -162,30 +190,61 @@ def render(
     image: str,
     settings: Settings,
     *,
+    flags: Mapping[str, Any] | None = None,
     number: int = 0,
     created: str = "",
 ) -> Rendered:
-    """Render a release. `arguments` are the engine's, made from the flags of the instance's registry entry.
+    """Render a release. `arguments` are the engine's, made from `flags`, those of the instance's registry entry.
 
     The id is a hash over everything but number and time: two releases of one id run the same thing.
     Raises InputError where a value cannot be put into an environment file.
     """
     stored = replace(stored, path=engine_path(stored.path, settings))
     environment = _environment(instance, settings)
-    served_names = list(dict.fromkeys([instance.name, instance.model]))
+
+    def numbered(value: int, identity: str = "") -> Rendered:
+        release = _release(instance, flags or {}, arguments, stored, image, settings, value)
+        release = replace(release, id=identity, created=created, environment_keys=_keys(environment))
+        return Rendered(release, _unit(release), environment)
+
+    # Of the unit, the environment and the revision alone, so that a key that a later version adds changes no id.
+    unnumbered = f"{numbered(0).unit}\0{environment}\0{stored.revision}"
+    return numbered(number, hashlib.sha256(unnumbered.encode()).hexdigest())
+
+
+def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str], number: int = 0) -> Rendered:
+    """The bridge of a release: the same engine, on a port and GPUs of its own, while the release's instance is swapped.
+
+    Made from the release itself, for an inventory that has changed since, or is broken, must not matter. It shares the
+    compile cache: what it compiles, the instance finds there.
+    """
+    instance = Instance(
+        bridge_name(release.instance), release.model, port, gpus=tuple(gpus), accelerator=release.accelerator
+    )
+    stored = StoredModel(release.model_path, release.revision)
+    made = _release(instance, release.flags, release.arguments, stored, release.image, release.settings, number)
+    identity = hashlib.sha256("\0".join([release.id, str(port), *gpus]).encode()).hexdigest()
+    made = replace(made, id=identity, created=release.created, environment_keys=_keys(environment))
+    return Rendered(made, _unit(made), environment)
+
+
+def _release(
+    instance: Instance,
+    flags: Mapping[str, Any],
+    arguments: Sequence[str],
+    stored: StoredModel,
+    image: str,
+    settings: Settings,
+    number: int,
+) -> Release:
+    """A release or a bridge, still without id, time and environment."""
+    served_names = list(dict.fromkeys([bridged_instance(instance.name) or instance.name, instance.model]))
     engine_argv = _engine_argv(instance, arguments, stored, served_names, settings)
-
-    def numbered(value: int) -> tuple[list[str], str]:
-        container_argv = _container_argv(instance, stored, image, engine_argv, settings, value)
-        return container_argv, _unit(instance, container_argv, settings, value)
-
-    unnumbered = "\0".join([numbered(0)[1], environment, stored.revision])
-    container_argv, unit = numbered(number)
-    release = Release(
+    return Release(
         instance=instance.name,
         number=number,
-        id=hashlib.sha256(unnumbered.encode()).hexdigest(),
-        created=created,
+        id="",
+        created="",
         model=instance.model,
         revision=stored.revision,
         model_path=stored.path,
@@ -196,57 +255,16 @@ def render(
         container=container_name(instance.name),
         unit=unit_name(instance.name),
         engine_argv=engine_argv,
-        container_argv=container_argv,
-        environment_keys=[line.partition("=")[0] for line in environment.splitlines()],
+        container_argv=_container_argv(instance, stored, image, engine_argv, settings, number),
+        environment_keys=[],
         start_timeout=settings.start_timeout,
         drain_timeout=settings.drain_timeout,
         accelerator=instance.accelerator,
         gpus=list(instance.gpus),
+        flags=dict(flags),
+        arguments=list(arguments),
+        settings=Settings.from_dict(settings.to_dict()),
     )
-    return Rendered(release, unit, environment)
-
-
-def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str], number: int = 0) -> Rendered:
-    """What serves in the place of a release while its instance is swapped: the same, on a port and GPUs of its own.
-
-    Made from the release itself, for an inventory that has changed since, or is broken, must not matter. It shares the
-    compile cache: what it compiles, the instance finds there.
-    """
-    name = bridge_name(release.instance)
-    engine_argv = list(release.engine_argv)
-    engine_argv[engine_argv.index("--port") + 1] = str(port)
-    own = {
-        "--name=": container_name(name),
-        f"--label={LABEL}=": str(number),
-        "--env-file=": str(Paths().env(name)),
-        "--log-opt=tag=": journal_tag(name),
-    }
-    request = "runtime" if "--runtime=nvidia" in release.container_argv else "cdi"
-    devices = gpu_argv(release.gpus, request)
-    options = []
-    for argument in release.container_argv[: -len(release.engine_argv)]:
-        if argument in devices:
-            # Where the first stood; the others go.
-            options += gpu_argv(gpus, request) if argument == devices[0] else []
-            continue
-        key = next((key for key in own if argument.startswith(key)), "")
-        options.append(f"{key}{own[key]}" if key else argument)
-    container_argv = [*options, *engine_argv]
-    settings = Settings(start_timeout=release.start_timeout, drain_timeout=release.drain_timeout)
-    unit = _unit(Instance(name, release.model, port), container_argv, settings, number)
-    made = replace(
-        release,
-        instance=name,
-        number=number,
-        id=hashlib.sha256("\0".join([release.id, str(port), *gpus]).encode()).hexdigest(),
-        port=port,
-        container=container_name(name),
-        unit=unit_name(name),
-        engine_argv=engine_argv,
-        container_argv=container_argv,
-        gpus=list(gpus),
-    )
-    return Rendered(made, unit, environment)
 
 
 def engine_path(path: str, settings: Settings) -> str:
@@ -280,7 +298,7 @@ def _engine_argv(
 
 def _environment(instance: Instance, settings: Settings) -> str:
     """The env file's text, as `docker --env-file` reads it: KEY=VALUE lines, values taken literally."""
-    cache = f"{settings.cache_path}/{instance.name}"
+    cache = cache_path(instance.name, settings)
     variables = {
         "HF_HUB_OFFLINE": "1",
         "VLLM_NO_USAGE_STATS": "1",
@@ -304,6 +322,15 @@ def _environment(instance: Instance, settings: Settings) -> str:
     return "".join(f"{key}={value}\n" for key, value in sorted(variables.items()))
 
 
+def _keys(environment: str) -> list[str]:
+    return [line.partition("=")[0] for line in environment.splitlines()]
+
+
+def cache_path(name: str, settings: Settings) -> str:
+    """The compile cache of an instance, which its bridge shares."""
+    return f"{settings.cache_path}/{bridged_instance(name) or name}"
+
+
 def _container_argv(
     instance: Instance,
     stored: StoredModel,
@@ -313,37 +340,51 @@ def _container_argv(
     number: int,
 ) -> list[str]:
     """The arguments of `docker` that create the container."""
-    cache = f"{settings.cache_path}/{instance.name}"
-    roots = [settings.store_path, *([settings.fast_path] if settings.fast_path else [])]
-    argv = [
+    return [
         "create",
         f"--name={container_name(instance.name)}",
         f"--label={LABEL}={number}",
         "--init",
         "--network=host",
-        f"--user={settings.uid}:{settings.gid}",
+        user_argv(settings),
         "--cap-drop=ALL",
         *(f"--cap-add={capability}" for capability in settings.cap_add),
         "--security-opt=no-new-privileges",
         f"--shm-size={settings.shm_size}",
         *([f"--memory={settings.memory}"] if settings.memory else []),
         f"--pids-limit={settings.pids_limit}",
-        *(f"--ulimit={name}={value}" for name, value in sorted(settings.ulimits.items())),
+        *ulimit_argv(settings),
         *gpu_argv(instance.gpus, settings.gpu_request),
         f"--env-file={Paths().env(instance.name)}",
-        # Their roots, at the same paths: links from one model to another's files resolve inside.
-        *(f"--mount=type=bind,source={root},target={root},readonly" for root in roots),
-    ]
-    if not any(stored.path.startswith(f"{root}/") for root in roots):
-        argv.append(f"--mount=type=bind,source={stored.path},target={stored.path},readonly")
-    return [
-        *argv,
-        f"--mount=type=bind,source={cache},target={cache}",
+        *mount_argv(instance.name, stored.path, settings),
         "--log-driver=journald",
         f"--log-opt=tag={journal_tag(instance.name)}",
         "--entrypoint=vllm",
         image,
         *engine_argv,
+    ]
+
+
+def user_argv(settings: Settings) -> str:
+    """The argument of `docker` with the user of an engine."""
+    return f"--user={settings.uid}:{settings.gid}"
+
+
+def ulimit_argv(settings: Settings) -> list[str]:
+    """The arguments of `docker` with an engine's limits."""
+    return [f"--ulimit={name}={value}" for name, value in sorted(settings.ulimits.items())]
+
+
+def mount_argv(name: str, model_path: str, settings: Settings) -> list[str]:
+    """The arguments of `docker` that mount the models and the compile cache of an instance."""
+    # The roots of the models, at the same paths: links from one model to another's files resolve inside.
+    sources = [settings.store_path, *([settings.fast_path] if settings.fast_path else [])]
+    if not any(model_path.startswith(f"{source}/") for source in sources):
+        sources.append(model_path)
+    cache = cache_path(name, settings)
+    return [
+        *(f"--mount=type=bind,source={source},target={source},readonly" for source in sources),
+        f"--mount=type=bind,source={cache},target={cache}",
     ]
 
 
@@ -355,16 +396,16 @@ def gpu_argv(gpus: Sequence[str], request: str) -> list[str]:
     return ["--runtime=nvidia", f"--env=NVIDIA_VISIBLE_DEVICES={','.join(devices)}"]
 
 
-def _unit(instance: Instance, container_argv: Sequence[str], settings: Settings, number: int) -> str:
-    name = instance.name
+def _unit(release: Release) -> str:
+    name, number = release.instance, release.number
     command = Paths().command
-    create = " \\\n    ".join(systemd_quote(argument) for argument in container_argv)
+    create = " \\\n    ".join(systemd_quote(argument) for argument in release.container_argv)
     # A start may take as long as the supervisor allows: five of the slowest must fit into the window.
-    window = START_BURST * (PREPARE_TIMEOUT + settings.start_timeout + RESTART_DELAY)
+    window = START_BURST * (PREPARE_TIMEOUT + release.start_timeout + RESTART_DELAY)
     return f"""\
 # Managed by the Ansible collection baremetal.inference: release {number} of instance {name}.
 [Unit]
-Description=vLLM instance {name} ({instance.model})
+Description=vLLM instance {name} ({release.model})
 Wants=docker.service network-online.target
 After=docker.service network-online.target
 StartLimitBurst={START_BURST}
@@ -380,7 +421,7 @@ ExecStopPost=-{command} clear {name}
 Restart=always
 RestartSec={RESTART_DELAY}
 TimeoutStartSec={PREPARE_TIMEOUT}
-TimeoutStopSec={settings.drain_timeout + STOP_GRACE}
+TimeoutStopSec={release.drain_timeout + STOP_GRACE}
 {SANDBOX}
 [Install]
 WantedBy=inference.target

@@ -10,7 +10,6 @@ Contents are not read: 140 GB take minutes that an engine which is down does not
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,9 +18,6 @@ from ...core import files
 from ...engine.release import Release
 from ...models.manifest import MANIFEST, Manifest, base_of
 from ...store.fast import copy_target
-
-_MOUNT = re.compile(r"--mount=type=bind,source=([^,]+),target=\1,readonly")
-"""How a release has the roots of the store and of the fast copies: at the same path, and not to be written."""
 
 
 @dataclass(frozen=True)
@@ -91,14 +87,14 @@ def _compare(root: Path) -> list[Damage]:
 
 def _ways(release: Release, root: Path) -> Iterator[Way]:
     """The ways out of fast copies that a model consists of: its own, and where it is a variant its base's."""
-    mounted = [Path(match[1]) for each in release.container_argv if (match := _MOUNT.fullmatch(each))]
+    roots = [Path(root) for root in (release.settings.store_path, release.settings.fast_path) if root]
     for link in (root, base_of(root)):
         if link is None or not link.is_symlink():
             continue
         revision = (link.parent.name, link.name)
         if os.readlink(link) != copy_target(revision):
             continue
-        originals = (place.joinpath(*revision) for place in mounted if place != link.parent.parent)
+        originals = (place.joinpath(*revision) for place in roots if place != link.parent.parent)
         yield from (Way(link, each) for each in originals if (each / MANIFEST).exists() and not _compare(each))
 
 

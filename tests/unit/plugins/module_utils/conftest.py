@@ -37,7 +37,7 @@ def stage(paths: Paths, name: str, port: int, dtype: str = "float32") -> None:
 
     def rendered(number: int) -> Rendered:
         stored = StoredModel("/mnt/models/tiny-a/ab12cd34ef56", "ab12cd34ef56")
-        return render(instance, ["--dtype", dtype], stored, "image", Settings(), number=number)
+        return render(instance, ["--dtype", dtype], stored, "image", Settings(), flags={"dtype": dtype}, number=number)
 
     releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)
 

@@ -131,6 +131,21 @@ def node(fresh: Node) -> Node:
     return fresh
 
 
+def test_a_release_keeps_the_flags_of_its_model(node: Node) -> None:
+    release = releases.load(node.paths, "main", 1)
+    assert (release.flags, release.arguments) == ({"dtype": "float32"}, ["--dtype", "float32"])
+
+
+def test_a_release_of_the_first_version_stays_as_it_is(node: Node) -> None:
+    """That version kept argv alone. What serves is not written anew for data that a later version adds."""
+    file = node.paths.release("main", 1) / "release.json"
+    old = {key: value for key, value in files.read_json(file).items() if key not in ("flags", "arguments", "settings")}
+    files.write(file, files.to_json(old))
+    before = node.everything()
+    assert node.site() == ([], [])
+    assert node.everything() == before
+
+
 def test_a_fresh_node(fresh: Node) -> None:
     assert fresh.site() == (list(STEPS), [])
     assert fresh.systemd.calls == ["daemon-reload", "enable", "reset-failed", "start"]

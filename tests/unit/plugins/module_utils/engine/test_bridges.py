@@ -1,13 +1,12 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Bridges: whether a second engine fits, its start, its end, and what is left of it."""
+"""Bridges: their start, their end, and what is left of one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,6 @@ from ..conftest import stage
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 WISH = bridges.Wish("main", 1, 5105, ("2", "3"))
-GIB = 1024
 
 
 @pytest.fixture
@@ -99,60 +97,3 @@ def test_the_port_is_the_inventorys(paths: Paths) -> None:
     for port in (None, 5105):
         files.write_json(paths.instance("main"), {"schema": 1, "release": 1, "bridge_port": port})
         assert bridges.declared_port(paths, "main") == port
-
-
-@pytest.mark.parametrize(
-    ("origin", "target", "available", "problem"),
-    [
-        (3 * GIB, 3 * GIB, 4 * GIB, ""),
-        (3 * GIB, 3 * GIB, 2 * GIB, "has 2.0 GiB of memory left, 1.0 GiB too little"),
-        # It fits beside the small one, but not beside another one of its own size.
-        (1 * GIB, 8 * GIB, 9 * GIB, "has 9.0 GiB of memory left, 6.0 GiB too little"),
-        (None, 3 * GIB, 4 * GIB, "nobody knows"),
-        (3 * GIB, 3 * GIB, None, "nobody knows"),
-    ],
-)
-def test_memory_of_the_host(origin: int | None, target: int, available: int | None, problem: str) -> None:
-    found = bridge_place._in_memory(origin, target, available)
-    assert problem in found and bool(problem) == bool(found)
-
-
-def gpu(index: int, **more: Any) -> dict[str, Any]:
-    return {"index": index, "uuid": f"GPU-{index}", "reported": True, "memory_total_mib": 80 * GIB, **more}
-
-
-def test_gpus_that_nobody_has() -> None:
-    node = [gpu(0), gpu(1), gpu(2, processes=[{"pid": 1}]), gpu(3), gpu(4)]
-    assert bridge_place.free_gpus(["0", "GPU-1"], 2, node) == ("3", "4")
-    assert bridge_place.free_gpus(["0", "1"], 3, node) == ()
-
-
-@pytest.mark.parametrize(
-    ("flags", "needed", "free", "problem"),
-    [
-        (("--kv-cache-memory-bytes", "8G", "--gpu-memory-utilization", "0.4"), 20 * GIB, 48 * GIB, ""),
-        (("--gpu-memory-utilization", "0.4"), 20 * GIB, 48 * GIB, "its model needs kv-cache-memory-bytes"),
-        # What the engine asks for before it starts, whatever it takes.
-        (("--kv-cache-memory-bytes", "8G"), 20 * GIB, 60 * GIB, "GPU 0 has 67.2 GiB of memory too little"),
-        (("--kv-cache-memory-bytes", "8G", "--gpu-memory-utilization", "0.4"), None, 48 * GIB, "nobody knows"),
-        (("--kv-cache-memory-bytes", "8G", "--gpu-memory-utilization", "0.4"), 20 * GIB, None, "is not known"),
-    ],
-)
-def test_the_same_gpus(
-    paths: Paths, flags: tuple[str, ...], needed: int | None, free: int | None, problem: str
-) -> None:
-    release = releases.load(paths, "main", 1)
-    release.engine_argv[:] = [*release.engine_argv, *flags]
-    found = bridge_place._on_the_same(release, needed, [gpu(0, memory_free_mib=free), gpu(1, memory_free_mib=free)])
-    assert problem in found and bool(problem) == bool(found)
-
-
-def test_flags_of_a_command_line() -> None:
-    line = ["serve", "/m", "--dtype", "float32", "--enforce-eager", "--no-async-scheduling", "--max-model-len=512"]
-    assert bridge_place.entry_of([*line, "--seed", "1"]) == {
-        "dtype": "float32",
-        "enforce-eager": True,
-        "async-scheduling": False,
-        "max-model-len": "512",
-        "seed": "1",
-    }

@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a second engine fits on a node, and on which GPUs."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridge_place, plans
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import host_memory
+
+from ..conftest import stage
+
+GIB = 1024
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return Paths(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("origin", "target", "available", "problem"),
+    [
+        (3 * GIB, 3 * GIB, 4 * GIB, ""),
+        (3 * GIB, 3 * GIB, 2 * GIB, "has 2.0 GiB of memory left, 1.0 GiB too little"),
+        # It fits beside the small one, but not beside another one of its own size.
+        (1 * GIB, 8 * GIB, 9 * GIB, "has 9.0 GiB of memory left, 6.0 GiB too little"),
+        (None, 3 * GIB, 4 * GIB, "nobody knows"),
+        (3 * GIB, 3 * GIB, None, "nobody knows"),
+    ],
+)
+def test_memory_of_the_host(origin: int | None, target: int, available: int | None, problem: str) -> None:
+    found = bridge_place._in_memory(origin, target, available)
+    assert problem in found and bool(problem) == bool(found)
+
+
+def gpu(index: int, **more: Any) -> dict[str, Any]:
+    return {"index": index, "uuid": f"GPU-{index}", "reported": True, "memory_total_mib": 80 * GIB, **more}
+
+
+def test_gpus_that_nobody_has() -> None:
+    node = [gpu(0), gpu(1), gpu(2, processes=[{"pid": 1}]), gpu(3), gpu(4)]
+    assert bridge_place.free_gpus(["0", "GPU-1"], 2, node) == ("3", "4")
+    assert bridge_place.free_gpus(["0", "1"], 3, node) == ()
+
+
+@pytest.mark.parametrize(
+    ("flags", "needed", "free", "problem"),
+    [
+        ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, ""),
+        ({"gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, "its model needs kv-cache-memory-bytes"),
+        # What the engine asks for before it starts, whatever it takes.
+        ({"kv-cache-memory-bytes": "8G"}, 20 * GIB, 60 * GIB, "GPU 0 has 67.2 GiB of memory too little"),
+        ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, None, 48 * GIB, "nobody knows"),
+        ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, None, "is not known"),
+    ],
+)
+def test_the_same_gpus(paths: Paths, flags: dict[str, Any], needed: int | None, free: int | None, problem: str) -> None:
+    stage(paths, "main", 5005)
+    release = dataclasses.replace(releases.load(paths, "main", 1), flags=flags)
+    found = bridge_place._on_the_same(release, needed, [gpu(0, memory_free_mib=free), gpu(1, memory_free_mib=free)])
+    assert problem in found and bool(problem) == bool(found)
+
+
+class Node(plans.Hardware):
+    """GPUs without a driver to ask."""
+
+    def __init__(self, *found: dict[str, Any]) -> None:
+        super().__init__(Path("/nonexistent"))
+        self._gpus = list(found)
+
+
+@pytest.fixture
+def on_node(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Have these GPUs on the node, and this answer to each plan."""
+
+    def have(gpus: list[dict[str, Any]], ok: bool | None, gib: float | None = None) -> list[plans.Engine]:
+        asked: list[plans.Engine] = []
+
+        def plan(engine: plans.Engine, _hardware: plans.Hardware) -> dict[str, Any]:
+            asked.append(engine)
+            return {"ok": ok, "estimate": {"weights_gib": gib, "overhead_gib": 1.0, "kv_cache_gib": 1.0}}
+
+        monkeypatch.setattr(plans, "Hardware", lambda _root: Node(*gpus))
+        monkeypatch.setattr(plans, "plan", plan)
+        return asked
+
+    return have
+
+
+def test_a_bridge_gets_gpus_that_are_free(paths: Paths, on_node: Any) -> None:
+    stage(paths, "main", 5005)
+    files.write_json(paths.instance("main"), {"schema": 1, "release": 1})
+    asked = on_node([gpu(0), gpu(1), gpu(2), gpu(3)], None)
+    assert bridge_place.place(paths, "main", 1, 1) == bridge_place.Place(("2", "3"))
+    assert (asked[0].gpus, asked[0].flags) == (("2", "3"), {"dtype": "float32"})
+
+
+def test_without_free_gpus_it_may_share_those_of_its_instance(paths: Paths, on_node: Any) -> None:
+    stage(paths, "main", 5005)
+    files.write_json(paths.instance("main"), {"schema": 1, "release": 1})
+    on_node([gpu(0), gpu(1)], None, 2.0)
+    problem = bridge_place.place(paths, "main", 1, 1).problem
+    assert problem == "no 2 GPUs of this node are free for it, and to share one, its model needs kv-cache-memory-bytes"
+    # Free ones on which it does not fit are none.
+    on_node([gpu(0), gpu(1), gpu(2), gpu(3)], False, 2.0)
+    assert bridge_place.place(paths, "main", 1, 1).problem == problem
+
+
+def test_a_bridge_without_gpus_needs_memory(paths: Paths, on_node: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage(paths, "main", 5005)
+    load = releases.load
+
+    def loaded(paths: Paths, name: str, number: int) -> Release:
+        return dataclasses.replace(load(paths, name, number), accelerator="cpu", flags={"tensor-parallel-size": 2})
+
+    monkeypatch.setattr(releases, "load", loaded)
+    on_node([], None, 2.0)
+    # Two workers of 4 GiB each, and the server.
+    monkeypatch.setattr(host_memory, "available", lambda _root: 9 * GIB)
+    assert bridge_place.place(paths, "main", 1, 1) == bridge_place.Place()
+    monkeypatch.setattr(host_memory, "available", lambda _root: 9 * GIB - 1)
+    assert "too little for a second engine" in bridge_place.place(paths, "main", 1, 1).problem
+    on_node([], None, None)
+    assert "nobody knows how much memory" in bridge_place.place(paths, "main", 1, 1).problem
