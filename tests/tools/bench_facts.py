@@ -38,7 +38,7 @@ def bench() -> list[dict[str, Any]]:
 
 
 def _gpus(root: Path) -> list[dict[str, Any]]:
-    data = UNIT / "gpu/data"
+    data = UNIT / "hardware/gpu/data"
     tool = root / "nvidia-smi"
     tool.parent.mkdir()
     answers = {"-q -x": "report-580.xml", "-L": "list.txt", "nvlink -s": "nvlink.txt", "topo -m": "topology.txt"}
@@ -55,7 +55,7 @@ def _gpus(root: Path) -> list[dict[str, Any]]:
 
 
 def _rdma(root: Path) -> list[dict[str, Any]]:
-    spec = importlib.util.spec_from_file_location("synthetic", UNIT / "rdma/conftest.py")
+    spec = importlib.util.spec_from_file_location("synthetic", UNIT / "hardware/rdma/conftest.py")
     assert spec is not None and spec.loader is not None
     synthetic = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(synthetic)
