@@ -6,15 +6,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: monitoring_exporters
-short_description: Have a machine tell Prometheus about itself
+short_description: Configure the exporters of a machine, or remove dcgm-exporter
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Gives Debian's node_exporter the collectors that matter on such machines, and the textfile collector; starts and
     enables it, and restarts it when its options change.
-  - Has dcgm-exporter run in a container, where O(dcgm_image) says which; otherwise removes what an earlier run left.
-  - When node_exporter does not come up, its old options are put back, and its words are reported.
+  - Runs dcgm-exporter in a container, where O(dcgm_image) names its image; without one, removes its unit.
+  - When node_exporter does not come up, the module puts its old options back.
+  - With O(state=absent), stops dcgm-exporter and removes its unit, if this collection wrote the unit. Debian's
+    node_exporter stays as it is.
+  - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -23,8 +26,13 @@ attributes:
   diff_mode:
     support: full
 options:
+  state:
+    description: V(present) configures both exporters, V(absent) removes dcgm-exporter.
+    type: str
+    choices: [present, absent]
+    default: present
   address:
-    description: The address to listen on; all of the machine's, if empty.
+    description: The address to listen on; all addresses of the machine, if empty.
     type: str
     default: ""
   port:
@@ -47,15 +55,34 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Tell Prometheus about this machine
+- name: Configure the exporters
   baremetal.inference.monitoring_exporters:
     address: 192.0.2.11
+
+- name: Remove dcgm-exporter
+  baremetal.inference.monitoring_exporters:
+    state: absent
 """
 
 RETURN = r"""
 restarted:
   description: The units that were, or would be, started or restarted.
-  returned: success
+  returned: with O(state=present)
+  type: list
+  elements: str
+stopped:
+  description: The services that were, or would be, stopped and disabled.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+removed:
+  description: The files that were, or would be, removed.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+foreign:
+  description: Units that this collection did not write, and that were not touched.
+  returned: with O(state=absent)
   type: list
   elements: str
 """
@@ -63,21 +90,22 @@ restarted:
 import http.client
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import Part, remove
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import (
     DCGM_UNIT,
     NODE_UNIT,
     dcgm_unit,
     node_drop_in,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER, UNITS
 
-UNITS = Path("/etc/systemd/system")
 PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
 
 START_SECONDS = 15.0
@@ -86,30 +114,30 @@ START_SECONDS = 15.0
 STARTED = re.compile(rb"^process_start_time_seconds ([0-9.]+(?:e[+-]?[0-9]+)?)$", re.MULTILINE)
 
 CLOCK_SECONDS = 2.0
-"""By how much a process may seem to have begun too early: the kernel tells the time of its boot in whole seconds."""
+"""By how much a process may seem to have begun too early: the kernel knows the time of its boot in whole seconds."""
 
 DCGM_FIELD = re.compile(rb"^DCGM_FI_\w+\{", re.MULTILINE)
 
 
 class ExporterError(Exception):
-    """What the operator has to put right; the text is for them."""
+    """A mistake that the operator has to correct; the text is for them."""
 
 
 def began(since: float, metrics: bytes) -> bool:
     """Whether these are the metrics of a process that began since a time."""
-    told = STARTED.search(metrics)
-    return told is not None and float(told[1]) >= since - CLOCK_SECONDS
+    found = STARTED.search(metrics)
+    return found is not None and float(found[1]) >= since - CLOCK_SECONDS
 
 
 def of_dcgm(metrics: bytes) -> bool:
-    """Whether these are the metrics of dcgm-exporter, which tells of GPUs alone, and not of its own process."""
+    """Whether these are the metrics of dcgm-exporter, which reports GPUs alone, and not its own process."""
     return DCGM_FIELD.search(metrics) is not None
 
 
 def silence(address: str, port: int, ours: Callable[[bytes], bool], seconds: float = START_SECONDS) -> str:
-    """Wait until an exporter tells metrics that are ours; else why not.
+    """Wait until an exporter reports metrics that are ours; returns why not, empty when it does.
 
-    Somebody else's exporter on that port answers, too.
+    Another exporter on that port answers, too.
     """
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
     why = "it does not answer"
@@ -131,7 +159,7 @@ def silence(address: str, port: int, ours: Callable[[bytes], bool], seconds: flo
 
 
 class Exporter:
-    """One unit, and the file of ours that makes it what it is."""
+    """A unit, and our file of it."""
 
     def __init__(self, unit: str, path: Path, text: str) -> None:
         self.unit, self.path, self.text = unit, path, text
@@ -168,7 +196,7 @@ class Exporter:
             systemd.systemctl("daemon-reload")
 
     def back(self) -> None:
-        """Let it run by its old options. Raises SystemdError."""
+        """Run the unit by its old options. Raises SystemdError."""
         self.write(self.before)
         systemd.systemctl("restart", self.unit)
 
@@ -185,13 +213,19 @@ def start(exporter: Exporter, address: str, port: int) -> None:
         said = str(error)
     exporter.back()
     raise ExporterError(
-        f"{exporter.unit}: {said}: journalctl -u {exporter.unit} tells why. Its old options are back in place."
+        f"{exporter.unit}: {said}: journalctl -u {exporter.unit} shows why. Its old options are back in place."
     )
+
+
+def dcgm_exporter() -> Sequence[Part]:
+    """Its unit is all that there is of it: `maintenance` removes its image with the others that nothing uses."""
+    return [Part((DCGM_UNIT,), configs=[UNITS / DCGM_UNIT], header=HEADER, roots=(UNITS,))]
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "address": {"type": "str", "default": ""},
             "port": {"type": "int", "default": 9100},
             "dcgm_image": {"type": "str", "default": ""},
@@ -201,6 +235,8 @@ def main() -> None:
         supports_check_mode=True,
     )
     params = module.params
+    if params["state"] == "absent":
+        module.exit_json(**remove(module, dcgm_exporter))
     address, port, image = params["address"], params["port"], params["dcgm_image"]
     dcgm = dcgm_unit(image, address, params["dcgm_port"], params["gpu_request"]) if image else ""
     try:
@@ -217,7 +253,7 @@ def main() -> None:
                 both[1].apply()
                 # Its image may have to be pulled first.
                 if both[1].restarts and (said := silence(address, params["dcgm_port"], of_dcgm)):
-                    module.warn(f"{DCGM_UNIT}: {said}: journalctl -u {DCGM_UNIT} tells whether it will")
+                    module.warn(f"{DCGM_UNIT}: {said}: journalctl -u {DCGM_UNIT} shows whether it will")
     except (ExporterError, systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(

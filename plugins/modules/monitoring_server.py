@@ -6,68 +6,94 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: monitoring_server
-short_description: Bring the files of Prometheus and Alertmanager into effect, all of them or none
+short_description: Configure Prometheus and Alertmanager, all of their files or none, or remove them
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Writes the configuration of both, rules, targets, consoles and the users of their web pages, after C(promtool) and
-    C(amtool) have judged all of them together in a directory of their own, as the user that the services run as.
+    C(amtool) have checked all of them together in a directory of their own, as the user that the services run as.
     Nothing is touched when one of them refuses.
   - Targets, consoles and users are read without a reload. Rules and configuration are reloaded; only other options of a
     service, and another certificate, restart it.
-  - When a service does not take the new files, the old ones are put back, and its words are reported.
+  - When a service does not take the new files, the module puts the old ones back and reports the last words of the
+    service.
   - Passwords are kept as bcrypt hashes, and a hash that its password still fits stays as it is. Prometheus itself comes
     in by a password that is made on the machine.
-  - Refuses to replace a configuration that somebody else wrote, unless O(replace=true).
+  - Refuses to replace a configuration that this collection did not write, unless O(replace=true).
+  - With O(verify_seconds), asks Prometheus afterwards whether it has all targets, has evaluated all rules, and has an
+    Alertmanager. Tries again until this is so, or the time is over; then it fails. A target that did not answer is
+    reported, and is no failure of this machine.
+  - With O(state=absent), stops both services, keeps them from starting at the next boot, and removes the files that
+    this module has written. Samples, silences and packages stay. So does everything where this collection did not write
+    a configuration.
+  - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
     details:
-      - Where Prometheus is not installed yet, nobody can judge the files; RV(validated) is then false.
+      - Where Prometheus is not installed yet, nothing can check the files; RV(validated) is then false.
+      - Nothing is verified in check mode.
   diff_mode:
     support: full
     details:
-      - Of O(secrets), the values of keys that hold passwords, keys and addresses are left out, and users altogether.
+      - Of O(secrets), the values of keys that hold passwords, keys and addresses are not shown, and users not at all.
 options:
+  state:
+    description: V(present) configures both services, V(absent) removes them.
+    type: str
+    choices: [present, absent]
+    default: present
   files:
-    description: The text of every file that everybody may read, by its path below C(/etc/prometheus).
+    description:
+      - The text of every file that all users may read, by its path below C(/etc/prometheus). Required with
+        O(state=present).
     type: dict
-    required: true
   secrets:
-    description: The text of every file that may hold a password, in the same way. Only the services may read them.
+    description:
+      - The text of every file that may hold a password, in the same way. Only the services may read these. Required
+        with O(state=present).
     type: dict
-    required: true
   web:
     description: The text of C(web.yml) without users.
     type: str
     default: ""
   users:
-    description: The password of each user of the web pages, by name. Without any, everybody comes in.
+    description: The password of each user of the web pages, by name. Without any, no password is asked for.
     type: dict
     default: {}
   units:
-    description: The text of the drop-in of each service, by the service's name.
+    description: The text of the drop-in of each service, by the service's name. Required with O(state=present).
     type: dict
-    required: true
   url:
-    description: Where this machine reaches Prometheus.
+    description: The URL at which this machine reaches Prometheus. Required with O(state=present).
     type: str
-    required: true
   alertmanager_url:
-    description: Where it reaches Alertmanager.
+    description: The URL at which this machine reaches Alertmanager. Required with O(state=present).
     type: str
-    required: true
   replace:
-    description: Replace a configuration that somebody else wrote. A copy of it is kept.
+    description: Replace a configuration that this collection did not write. A copy of it is kept.
     type: bool
     default: false
+  verify_seconds:
+    description: How long to ask whether Prometheus watches the fleet. 0 does not ask.
+    type: int
+    default: 0
+  verify_targets:
+    description: The targets that Prometheus must have, by job, as C(address:port).
+    type: dict
+    default: {}
+  verify_rules:
+    description: The names of the files whose rules Prometheus must have evaluated.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""
-- name: Bring the files of the monitoring into effect
+- name: Configure Prometheus and Alertmanager, and ask whether they watch the fleet
   baremetal.inference.monitoring_server:
     files: "{{ plan.files }}"
     secrets: "{{ plan.secrets }}"
@@ -76,26 +102,66 @@ EXAMPLES = r"""
     units: "{{ plan.units }}"
     url: "{{ plan.url }}"
     alertmanager_url: "{{ plan.alertmanager_url }}"
+    verify_seconds: 60
+    verify_targets: {node: ["192.0.2.11:9100"]}
+    verify_rules: [targets.yml]
+
+- name: Remove Prometheus and Alertmanager
+  baremetal.inference.monitoring_server:
+    state: absent
 """
 
 RETURN = r"""
 actions:
   description:
     - How the change was, or would be, brought into effect, by service. V(none), V(reload), V(restart) or V(start).
-  returned: success
+  returned: with O(state=present)
   type: dict
 written:
   description: The files that were, or would be, written or removed, below C(/etc/prometheus).
-  returned: success
+  returned: with O(state=present)
   type: list
   elements: str
 validated:
-  description: Whether the files were judged. False in check mode where Prometheus is not installed.
-  returned: success
+  description: Whether the files were checked. False in check mode where Prometheus is not installed.
+  returned: with O(state=present)
   type: bool
 backup_files:
-  description: The copies of replaced configurations of somebody else.
+  description: The copies of replaced configurations that this collection did not write.
   returned: when there are some
+  type: list
+  elements: str
+up:
+  description: How many targets answer.
+  returned: with O(verify_seconds), outside of check mode
+  type: int
+down:
+  description: The targets that do not answer, each with the reason.
+  returned: with O(verify_seconds), outside of check mode
+  type: list
+  elements: str
+rules:
+  description: How many rules were evaluated.
+  returned: with O(verify_seconds), outside of check mode
+  type: int
+stopped:
+  description: The services that were, or would be, stopped and disabled.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+removed:
+  description: The files that were, or would be, removed.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+kept:
+  description: The directories with samples and silences that stay on the machine.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+foreign:
+  description: Configurations that this collection did not write, for which nothing was touched.
+  returned: with O(state=absent)
   type: list
   elements: str
 """
@@ -105,15 +171,21 @@ import hashlib
 import os
 import secrets
 import shutil
-import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
-from ansible_collections.baremetal.inference.plugins.module_utils.debian.conffiles import pristine
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import (
+    HIDDEN,
+    Part,
+    ServiceError,
+    ServiceFiles,
+    remove,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.metrics import samples
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.api import NoAnswer, Server
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.config import PASSWORD, RULES
@@ -128,19 +200,21 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pla
     HEADER,
     OWNED,
     PROMETHEUS,
+    SAMPLES,
+    SILENCES,
     STATE,
     UNITS,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.redaction import (
-    SHOWN,
     redacted,
     without_secrets,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.settings import INTERNAL_USER
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.units import WEB
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.watch import watch
 
 USER = "prometheus"
-"""As whom Debian's units run both."""
+"""The user that Debian's units run both services as."""
 
 LOADED = {PROMETHEUS: ("prometheus.yml", f"{RULES}/"), ALERTMANAGER: ("alertmanager.yml",)}
 """How the names of the files begin that a service takes when it is reloaded."""
@@ -151,11 +225,8 @@ RELOAD_SECONDS = 30.0
 START_SECONDS = 180.0
 """Prometheus reads what it has not yet written to its blocks when it starts: up to two hours of a large fleet."""
 
-POLL_SECONDS = 0.5
-
-
-class ServerError(Exception):
-    """What the operator has to put right; the text is for them."""
+STOPPED_IN_ORDER = (PROMETHEUS, ALERTMANAGER)
+"""Prometheus would miss an Alertmanager that is gone."""
 
 
 def digest(*texts: str) -> str:
@@ -163,220 +234,144 @@ def digest(*texts: str) -> str:
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
-class Manager:
+class MonitoringServer(ServiceFiles):
     """Prometheus and Alertmanager on this machine."""
 
+    # First the service that receives alerts, then the one that sends them.
+    units = (ALERTMANAGER, PROMETHEUS)
+
     def __init__(self, module: AnsibleModule) -> None:
-        self.module = module
-        self.params = module.params
+        super().__init__(module)
         self.users: dict[str, str] = {name: str(word) for name, word in self.params["users"].items()}
-        self.units: dict[str, str] = self.params["units"]
+        self.drop_in = {unit: UNITS / f"{unit}.d" / DROP_IN for unit in self.params["units"]}
+        self.drop_ins = frozenset(self.drop_in.values())
 
-    # --- looking
-
-    def look(self) -> None:
-        """Read everything, and have it judged. Raises ServerError."""
+    def inspect(self) -> None:
         missing = [tool for tool in TOOLS if self.module.get_bin_path(tool) is None]
         if missing and not self.module.check_mode:
-            raise ServerError(f"not installed: {', '.join(missing)}. Nothing was changed.")
+            raise ServiceError(f"not installed: {', '.join(missing)}. Nothing was changed.")
         self.installed = not missing
-        self.password = (
-            ((files.text(DIRECTORY / PASSWORD) or "").strip() or secrets.token_urlsafe(32)) if self.users else ""
-        )
+        self.password = (internal_password() or secrets.token_urlsafe(32)) if self.users else ""
         users = {**self.users, INTERNAL_USER: self.password} if self.users else {}
-        self.hidden = {
+        self.hidden: dict[str, str] = {
             **self.params["secrets"],
             WEB: self.params["web"] + basic_auth_users(users, files.text(DIRECTORY / WEB) or ""),
             **({PASSWORD: f"{self.password}\n"} if self.users else {}),
         }
-        self.wanted: dict[str, str] = {**self.params["files"], **self.hidden}
+        self.texts: dict[str, str] = {**self.params["files"], **self.hidden}
         self.state = files.read_json(STATE) or {}
-        names = {*self.wanted, *self.state.get("files", ())}
-        self.before = {name: files.text(DIRECTORY / name) for name in sorted(names)}
-        self.foreign = [name for name in OWNED if self.is_foreign(name)]
-        if self.foreign and not self.params["replace"]:
-            found = ", ".join(str(DIRECTORY / name) for name in self.foreign)
-            raise ServerError(
-                f"{found}: written by somebody else. Take over what it watches (monitoring_scrape_configs,"
-                " monitoring_extra_rules, monitoring_receivers), and set monitoring_replace to true to replace it: a"
-                " copy is kept beside it. Or point it at this fleet: docs/monitoring.md. Nothing was changed."
-            )
-        self.active = {unit: self.systemctl("is-active", "--quiet", unit)[0] for unit in self.units}
-        self.enabled = {unit: self.systemctl("is-enabled", "--quiet", unit)[0] for unit in self.units}
+        self.compare(
+            {
+                **{DIRECTORY / name: text for name, text in self.texts.items()},
+                **{path: self.params["units"][unit] for unit, path in self.drop_in.items()},
+            },
+            written=[DIRECTORY / name for name in self.state.get("files", ())],
+        )
+        self.refuse_foreign(
+            {DIRECTORY / name: package for name, package in OWNED.items()},
+            HEADER,
+            "Take over what it watches (monitoring_scrape_configs, monitoring_extra_rules, monitoring_receivers), and"
+            " set monitoring_replace to true to replace it: a copy stays next to it. Or have it watch this fleet:"
+            " docs/monitoring.md.",
+        )
+        self.read_units()
         self.validated = self.validate() if self.installed else False
 
-    def is_foreign(self, name: str) -> bool:
-        """Whether a configuration is neither ours nor the package's own."""
-        text = self.before[name]
-        if text is None or text.startswith(HEADER):
-            return False
-        return not pristine(self.module.run_command, OWNED[name], DIRECTORY / name)
-
     def validate(self) -> bool:
-        """Have all files judged together, by the user of the services. Raises ServerError with everything said."""
-        said = []
-        with tempfile.TemporaryDirectory(prefix="monitoring-") as name:
-            stage = Path(name)
+        """Have all files checked together, by the user of the services. Raises ServiceError with every refusal."""
+        refusals = []
+        with self.staged(DIRECTORY) as stage:
             shutil.chown(stage, group=USER)
             stage.chmod(0o750)
-            for file, text in self.wanted.items():
-                self.write(stage / file, text, file in self.hidden)
             for command in (
                 ("promtool", "check", "config", str(stage / "prometheus.yml")),
                 ("promtool", "check", "web-config", str(stage / WEB)),
                 ("amtool", "check-config", str(stage / "alertmanager.yml")),
             ):
-                code, output, error = self.module.run_command(
-                    ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups", *command], cwd=name
-                )
-                if code:
-                    text = "\n".join(part.strip() for part in (output, error) if part.strip())
-                    said.append(f"{' '.join(command[:-1])}:\n{text.replace(name, str(DIRECTORY))}")
-        if said:
-            words = self.without_secrets("\n".join(said))
-            raise ServerError(f"The new files are refused. Nothing was changed, and what runs goes on.\n{words}")
+                as_user = ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups", *command]
+                if why := self.refusal(as_user, stage, DIRECTORY, cwd=str(stage)):
+                    refusals.append(f"{' '.join(command[:-1])}:\n{why}")
+        if refusals:
+            words = self.without_secrets("\n".join(refusals))
+            raise ServiceError(f"The new files are refused. Nothing was changed, and what runs goes on.\n{words}")
         return True
 
-    # --- deciding
+    def is_hidden(self, path: Path) -> bool:
+        return path not in self.drop_ins and str(path.relative_to(DIRECTORY)) in self.hidden
 
-    def decide(self) -> dict[str, Any]:
-        """What is to be done, as the module's result."""
-        rules = [name + text for name, text in sorted(self.wanted.items()) if name.startswith(f"{RULES}/")]
-        configs = {
-            PROMETHEUS: (self.wanted["prometheus.yml"], *rules),
-            ALERTMANAGER: (self.wanted["alertmanager.yml"],),
-        }
-        self.loaded = {
-            # The certificate is read when a service starts.
-            unit: {"config": digest(*configs[unit]), "unit": digest(text, self.params["web"])}
-            for unit, text in self.units.items()
-        }
-        altered = [name for name, before in self.before.items() if before != self.wanted.get(name)]
-        self.reloading = {unit for unit, names in LOADED.items() if any(name.startswith(names) for name in altered)}
-        self.differing = [
-            name
-            for name, before in self.before.items()
-            if name in altered or (before is not None and not self.kept(name))
-        ]
-        self.drop_ins = [unit for unit, text in self.units.items() if not files.same(self.drop_in(unit), text)]
-        actions = {unit: self.action(unit) for unit in self.units}
-        changed = bool(
-            self.differing or self.drop_ins or set(actions.values()) != {"none"} or not all(self.enabled.values())
-        )
-        return {
-            "changed": changed,
-            "actions": actions,
-            "written": self.differing,
-            "validated": self.validated,
-            "diff": self.diff(),
-        }
+    def mode(self, path: Path) -> int:
+        return 0o640 if self.is_hidden(path) else 0o644
 
-    def kept(self, name: str) -> bool:
-        """Whether a file is readable for just those who may."""
-        found = (DIRECTORY / name).stat()
-        if name not in self.hidden:
-            return found.st_mode & 0o7777 == 0o644
-        return found.st_mode & 0o7777 == 0o640 and (not self.installed or found.st_gid == self.group)
+    def kept(self, path: Path) -> bool:
+        group = not self.is_hidden(path) or not self.installed or path.stat().st_gid == self.group
+        return group and super().kept(path)
 
     @property
     def group(self) -> int:
         return grp.getgrnam(USER).gr_gid
+
+    def write(self, path: Path, text: str | None, place: Path) -> None:
+        super().write(path, text, place)
+        if text is not None and self.is_hidden(path):
+            os.chown(place, -1, self.group)
+
+    def decide(self) -> dict[str, Any]:
+        rules = [name + text for name, text in sorted(self.texts.items()) if name.startswith(f"{RULES}/")]
+        configs = {
+            PROMETHEUS: (self.texts["prometheus.yml"], *rules),
+            ALERTMANAGER: (self.texts["alertmanager.yml"],),
+        }
+        self.loaded = {
+            # The certificate is read when a service starts.
+            unit: {"config": digest(*configs[unit]), "unit": digest(text, self.params["web"])}
+            for unit, text in self.params["units"].items()
+        }
+        self.actions = {unit: self.action(unit) for unit in self.params["units"]}
+        return {
+            "changed": self.changes,
+            "actions": self.actions,
+            "written": [str(path.relative_to(DIRECTORY)) for path in self.differing if path not in self.drop_ins],
+            "validated": self.validated,
+            "diff": self.diff(),
+        }
 
     def action(self, unit: str) -> str:
         """How the changes of a service come into effect."""
         known = self.state.get("loaded", {}).get(unit, {})
         if not self.active[unit]:
             return "start"
-        if known.get("unit") != self.loaded[unit]["unit"] or unit in self.drop_ins:
+        if known.get("unit") != self.loaded[unit]["unit"] or self.drop_in[unit] in self.differing:
             return "restart"
-        # What somebody has altered by hand, they have perhaps reloaded as well.
-        return "reload" if unit in self.reloading or known.get("config") != self.loaded[unit]["config"] else "none"
+        # A file that was altered by hand was perhaps loaded as well.
+        names = [str(path.relative_to(DIRECTORY)) for path in self.altered if path not in self.drop_ins]
+        reloading = any(name.startswith(LOADED[unit]) for name in names)
+        return "reload" if reloading or known.get("config") != self.loaded[unit]["config"] else "none"
 
-    def drop_in(self, unit: str) -> Path:
-        return UNITS / f"{unit}.d" / DROP_IN
+    def shown(self, path: Path) -> tuple[str, str]:
+        if path in (DIRECTORY / WEB, DIRECTORY / PASSWORD):
+            return HIDDEN
+        before, after = super().shown(path)
+        return (redacted(before), redacted(after)) if self.is_hidden(path) else (before, after)
 
-    def diff(self) -> list[dict[str, str]]:
-        """Before and after of what differs, without secrets."""
-        found = []
-        for name in self.differing:
-            before, after = self.before[name] or "", self.wanted.get(name, "")
-            if name in (WEB, PASSWORD):
-                before, after = f"{SHOWN}\n", f"{SHOWN[:-1]}, changed)\n"
-            elif name in self.hidden:
-                before, after = redacted(before), redacted(after)
-            found.append((str(DIRECTORY / name), before, after))
-        found += [
-            (str(self.drop_in(unit)), files.text(self.drop_in(unit)) or "", self.units[unit]) for unit in self.drop_ins
-        ]
-        return [
-            {"before_header": path, "after_header": path, "before": before, "after": after}
-            for path, before, after in found
-        ]
+    def back_up(self) -> dict[str, Any]:
+        if not self.foreign:
+            return {}
+        return {"backup_files": [self.module.backup_local(str(path)) for path in self.foreign]}
 
-    # --- acting
+    def record(self, result: dict[str, Any]) -> None:
+        files.write_json(STATE, {"schema": 1, "files": sorted(self.texts), "loaded": self.loaded})
 
-    def act(self, result: dict[str, Any]) -> None:
-        """Write, and bring into effect. Raises ServerError, with the old files back in place."""
-        if self.foreign:
-            result["backup_files"] = [self.module.backup_local(str(DIRECTORY / name)) for name in self.foreign]
-        old_units = {unit: files.text(self.drop_in(unit)) for unit in self.drop_ins}
-        try:
-            self.put({name: self.wanted.get(name) for name in self.differing})
-            self.put_units({unit: self.units[unit] for unit in self.drop_ins})
-            # First who is told, then who tells.
-            for unit in (ALERTMANAGER, PROMETHEUS):
-                self.bring(unit, result["actions"][unit])
-        except (ServerError, OSError) as error:
-            self.put({name: self.before[name] for name in self.differing})
-            self.put_units(old_units)
-            running = [unit for unit in self.units if self.active[unit]]
-            for unit in self.units:
-                # What did not run before would try for ever.
-                verb = "stop" if unit not in running else "restart" if self.drop_ins else "reload"
-                self.systemctl(verb, unit)
-            back = "The old files are back in place"
-            back += f", and {' and '.join(running)} run by them" if running else ""
-            raise ServerError(f"{error}\n{back}.") from error
-        for unit in self.units:
-            if not self.enabled[unit]:
-                self.do("enable", unit)
-        files.write_json(STATE, {"schema": 1, "files": sorted(self.wanted), "loaded": self.loaded})
-
-    def put(self, texts: dict[str, str | None]) -> None:
-        for name, text in texts.items():
-            self.write(DIRECTORY / name, text, name in self.hidden)
-
-    def put_units(self, texts: dict[str, str | None]) -> None:
-        for unit, text in texts.items():
-            files.write(self.drop_in(unit), text)
-        if texts:
-            self.do("daemon-reload")
-
-    def write(self, path: Path, text: str | None, hidden: bool) -> None:
-        """Write a file for everybody, or for the services alone; None removes it."""
-        files.write(path, text, 0o640 if hidden else 0o644)
-        if hidden and text is not None:
-            os.chown(path, -1, self.group)
-
-    def bring(self, unit: str, action: str) -> None:
-        """Have a service take what was written. Raises ServerError."""
-        if action == "none":
-            return
-        began = time.time()
-        self.systemctl("reset-failed", unit)
-        done, words = self.systemctl(action, unit)
-        url = self.params["url" if unit == PROMETHEUS else "alertmanager_url"]
-        prefix = "prometheus" if unit == PROMETHEUS else "alertmanager"
-        taken = done and self.taken(unit, Server(url, self.password), prefix, began, action)
-        if not taken:
-            raise ServerError(f"{unit} did not {action}. It said:\n{self.last_words(unit, began) or words}")
-
-    def taken(self, unit: str, server: Server, prefix: str, began: float, action: str) -> bool:
-        """Wait until a service runs by its new files."""
+    def why_not_up(self, unit: str, action: str, began: float) -> str:
+        prefix, url = (
+            ("prometheus", self.params["url"])
+            if unit == PROMETHEUS
+            else ("alertmanager", self.params["alertmanager_url"])
+        )
+        server = Server(url, self.password)
         success = f"{prefix}_config_last_reload_success_timestamp_seconds"
         outcome = f"{prefix}_config_last_reload_successful"
-        deadline = time.monotonic() + (RELOAD_SECONDS if action == "reload" else START_SECONDS)
-        while time.monotonic() < deadline:
+
+        def has_loaded() -> bool | None:
             try:
                 server.text("/-/ready")
                 found = samples(server.text("/metrics"), {success, outcome})
@@ -385,68 +380,85 @@ class Manager:
             # A second is lost where the two are counted differently.
             if found.get(outcome) == 1 and found.get(success, 0) >= began - 1:
                 return True
-            if found.get(outcome) == 0 and time.time() - began > 2:
-                return False
-            # It has ended, and systemd has started it again.
-            if action != "reload" and self.restarts(unit):
-                return False
-            time.sleep(POLL_SECONDS)
-        return False
+            refused = found.get(outcome) == 0 and time.time() - began > 2
+            # The service has ended, and systemd has started it again.
+            return False if refused or (action != "reload" and self.restarts(unit)) else None
+
+        seconds = RELOAD_SECONDS if action == "reload" else START_SECONDS
+        return "" if self.wait(has_loaded, seconds) else f"{url} does not serve by the new files within {seconds:.0f} s"
 
     def restarts(self, unit: str) -> bool:
-        """Whether systemd had to start a service again since it was last told to."""
-        _code, output, _words = self.module.run_command(["systemctl", "show", "--value", "--property=NRestarts", unit])
+        """Whether systemd had to start a service again since the last start that was asked for."""
+        _code, output, _error = self.command("systemctl", "show", "--value", "--property=NRestarts", unit)
         return output.strip() not in ("0", "")
 
+    def is_noise(self, line: str) -> bool:
+        return "level=info" in line.lower()
+
     def last_words(self, unit: str, since: float) -> str:
-        """What a service wrote to the journal, without secrets."""
-        _code, output, _words = self.module.run_command(
-            ["journalctl", f"--unit={unit}", f"--since=@{since:.0f}", "--output=cat", "--lines=100", "--no-pager"]
-        )
-        lines = [line for line in output.splitlines() if "level=info" not in line.lower()][-12:]
-        return self.without_secrets("\n".join(lines))
+        return self.without_secrets(super().last_words(unit, since))
 
     def without_secrets(self, words: str) -> str:
-        """What was said about the files, old or new, without what they keep."""
+        """Words about the files, old or new, without what the files keep secret."""
         for name, text in self.hidden.items():
-            words = without_secrets(without_secrets(words, text), self.before[name] or "")
+            words = without_secrets(without_secrets(words, text), self.before[DIRECTORY / name] or "")
         return words
 
-    def systemctl(self, *words: str) -> tuple[bool, str]:
-        code, output, error = self.module.run_command(["systemctl", *words])
-        return code == 0, (error or output).strip()
 
-    def do(self, *words: str) -> None:
-        """What must work. Raises ServerError."""
-        done, said = self.systemctl(*words)
-        if not done:
-            raise ServerError(f"systemctl {' '.join(words)} failed: {said}")
+def everything() -> Sequence[Part]:
+    """Both services as one: an owner of one of them relies on the other. Raises ValueError for a damaged state."""
+    written = (files.read_json(STATE) or {}).get("files", ())
+    drop_ins = [UNITS / f"{unit}.d" / DROP_IN for unit in STOPPED_IN_ORDER]
+    return [
+        Part(
+            STOPPED_IN_ORDER,
+            configs=[DIRECTORY / name for name in OWNED],
+            header=HEADER,
+            others=[*drop_ins, *(DIRECTORY / name for name in written if name not in OWNED), STATE],
+            roots=(UNITS, DIRECTORY),
+        )
+    ]
+
+
+def internal_password() -> str:
+    """The password by which Prometheus itself comes in; empty where there is none."""
+    return (files.text(DIRECTORY / PASSWORD) or "").strip()
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "files": {"type": "dict", "required": True},
-            "secrets": {"type": "dict", "required": True, "no_log": True},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "files": {"type": "dict"},
+            "secrets": {"type": "dict", "no_log": True},
             "web": {"type": "str", "default": ""},
             "users": {"type": "dict", "default": {}, "no_log": True},
-            "units": {"type": "dict", "required": True},
-            "url": {"type": "str", "required": True},
-            "alertmanager_url": {"type": "str", "required": True},
+            "units": {"type": "dict"},
+            "url": {"type": "str"},
+            "alertmanager_url": {"type": "str"},
             "replace": {"type": "bool", "default": False},
+            "verify_seconds": {"type": "int", "default": 0},
+            "verify_targets": {"type": "dict", "default": {}},
+            "verify_rules": {"type": "list", "elements": "str", "default": []},
         },
+        required_if=[("state", "present", ["files", "secrets", "units", "url", "alertmanager_url"])],
         supports_check_mode=True,
     )
-    # The services read what is written, whatever a hardened login leaves to others.
-    os.umask(0o022)
-    manager = Manager(module)
+    params = module.params
+    if params["state"] == "absent":
+        kept = [str(path) for path in (SAMPLES, SILENCES) if path.is_dir()]
+        module.exit_json(**remove(module, everything), kept=kept)
     try:
-        manager.look()
-        result = manager.decide()
-        if result["changed"] and not module.check_mode:
-            manager.act(result)
-    except (ServerError, CryptError, OSError, ValueError) as error:
+        result = MonitoringServer(module).run()
+    except (ServiceError, CryptError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
+    if params["verify_seconds"] and not module.check_mode:
+        password = internal_password() if params["users"] else ""
+        servers = Server(params["url"], password), Server(params["alertmanager_url"], password)
+        found, missing = watch(*servers, params["verify_targets"], params["verify_rules"], params["verify_seconds"])
+        result.update(found)
+        if missing:
+            module.fail_json(msg="\n- ".join(["The fleet is not watched as declared:", *missing]), **result)
     module.exit_json(**result)
 
 

@@ -126,7 +126,7 @@ def test_who_belongs_together_gets_the_same_engine(gateway: Gateway, affinity: s
 def test_somebody_elses_configuration_stays(gateway: Gateway) -> None:
     gateway.node.run("cp /etc/haproxy/haproxy.cfg /root/ours.cfg; echo '# mine' > /etc/haproxy/haproxy.cfg")
     try:
-        assert "was written by somebody else" in gateway.node.site(check=False)
+        assert "This collection did not write /etc/haproxy/haproxy.cfg" in gateway.node.site(check=False)
         assert gateway.node.run("cat /etc/haproxy/haproxy.cfg") == "# mine"
     finally:
         gateway.node.run("cp /root/ours.cfg /etc/haproxy/haproxy.cfg")

@@ -44,10 +44,10 @@ class Kind:
 
     @property
     def module(self) -> str:
-        return f"{self.group}_removal"
+        return {"gateway": "gateway", "monitoring": "monitoring_server"}[self.group]
 
     def tells(self, found: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        return [({"module": self.module}, {**NOTHING, **found})]
+        return [({"module": self.module, "state": "absent"}, {**NOTHING, **found})]
 
 
 GATEWAY = Kind("gateway", "one", {"stopped": ["haproxy.service"], "removed": ["x"]}, "/etc/haproxy/haproxy.cfg")
@@ -108,7 +108,7 @@ class Site:
 
 @pytest.fixture
 def site(staged: Callable[[Sequence[str]], Any]) -> Site:
-    return Site(staged(["apt_pins", "firewall", "gateway_removal", "monitoring_removal"]))
+    return Site(staged(["apt_pins", "firewall", "gateway", "monitoring_exporters", "monitoring_server"]))
 
 
 @pytest.mark.parametrize("name", ["site.yml", "monitoring.yml"])
@@ -124,7 +124,7 @@ def test_the_site_looks_on_whoever_is_no_gateway(site: Site) -> None:
     assert done and "any more, and" not in said and "ignored=1" not in said, said
     # One call for each, and nothing else on them.
     assert sorted(call["on"] for call in site.stage.calls()) == ["three", "two"]
-    assert site.calls("gateway_removal")[0][2] is True
+    assert site.calls("gateway")[0][2] is True
 
 
 @each
@@ -173,16 +173,16 @@ def test_one_that_has_watched_is_taken_out_and_nobody_else(site: Site) -> None:
         (dashboards / name).write_text("{}")
     done, said = site.leave(MONITORING, MONITORING.found, monitoring="two", confirm="two")
     assert done and {call["on"] for call in site.stage.calls()} == {"two"}, said
-    steps = site.calls("monitoring_removal", "firewall")
-    assert steps == [("monitoring_removal", "two", False), ("firewall", "two", True)]
+    steps = site.calls("monitoring_server", "firewall")
+    assert steps == [("monitoring_server", "two", False), ("firewall", "two", True)]
     assert [path.name for path in dashboards.iterdir()] == ["own.json"]
 
 
 def test_one_that_was_a_gateway_is_taken_out_and_nobody_else(site: Site) -> None:
     done, said = site.leave(GATEWAY, {**GATEWAY.found, **FLOATING}, gateway="two", confirm="two")
     assert done and {call["on"] for call in site.stage.calls()} == {"two"}, said
-    steps = site.calls("gateway_removal", "apt_pins", "firewall")
-    assert steps == [("gateway_removal", "two", False), ("apt_pins", "two", False), ("firewall", "two", True)]
+    steps = site.calls("gateway", "apt_pins", "firewall")
+    assert steps == [("gateway", "two", False), ("apt_pins", "two", False), ("firewall", "two", True)]
     assert site.stage.calls(module="apt_pins", name="gateway", packages=[])
     # What is open on a node, without what a gateway has.
     (firewall,) = site.stage.calls(module="firewall")
@@ -250,7 +250,7 @@ def test_where_a_gateway_is_reached_is_read_or_its_firewall_stays(site: Site) ->
 
 def test_the_firewall_of_a_host_that_is_none_of_ours_any_more_is_left_alone(site: Site) -> None:
     done, said = site.leave(GATEWAY, GATEWAY.found, gateway="four", confirm="four")
-    assert done and site.calls("gateway_removal", "firewall") == [("gateway_removal", "four", False)], said
+    assert done and site.calls("gateway", "firewall") == [("gateway", "four", False)], said
 
 
 @each
@@ -265,4 +265,4 @@ def test_a_node_that_leaves_gives_the_address_away_before_it_is_deaf_to_the_gate
     extra = {"node": "two", "confirm": "two", "vllm_leaving": []}
     done, said = site.run(plays, extra=extra, seen=GATEWAY.tells({**GATEWAY.found, **FLOATING}))
     assert done, said
-    assert site.calls("gateway_removal", "firewall") == [("gateway_removal", "two", False), ("firewall", "two", True)]
+    assert site.calls("gateway", "firewall") == [("gateway", "two", False), ("firewall", "two", True)]

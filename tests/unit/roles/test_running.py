@@ -31,7 +31,7 @@ Call = dict[str, Any]
 
 @pytest.fixture
 def stage(staged: Callable[[Sequence[str]], Any]) -> Any:
-    return staged(["engine_facts", "gateway_config", "node_lock"])
+    return staged(["engine_facts", "gateway", "node_lock"])
 
 
 def tells(on: str, model: str, release: int | None = 2) -> tuple[Call, Call]:
@@ -130,7 +130,7 @@ def names(call: Call) -> list[str]:
 def test_gateways_and_targets_name_what_is_served_after_an_update(stage: Any, update: Any, tmp_path: Path) -> None:
     succeeded, output = update(HOSTS, seen=[tells("a", "new"), tells("b", "old", 1)])
     assert succeeded, output
-    (call,) = stage.calls(module="gateway_config")
+    (call,) = stage.calls(module="gateway")
     assert call["on"] == "gw" and names(call) == ["main", "new", "old"]
     labels = {group["labels"]["node"]: group["labels"] for group in json.loads((tmp_path / "engine.json").read_text())}
     assert {node: (found["model"], found["release"]) for node, found in labels.items()} == {
@@ -143,7 +143,7 @@ def test_they_hear_of_an_update_that_failed_and_the_run_fails_at_last(stage: Any
     succeeded, output = update(HOSTS, seen=[tells("a", "old"), tells("b", "old")], extra={"failing": ["a"]})
     assert not succeeded and "update-model.yml stopped: it failed on a. a, main: Try it: it is bad" in output, output
     assert "b: main: release 2 (old) serves" in output
-    (call,) = stage.calls(module="gateway_config")
+    (call,) = stage.calls(module="gateway")
     # The key's right is to what the inventory asks for, whatever serves in its place.
     assert names(call) == ["main", "old"] and call["maps"]["rights.map"].endswith("|set_main 1\n")
     assert {call["on"] for call in stage.calls(module="node_lock", state="released")} == {"a", "b"}
@@ -153,7 +153,7 @@ def test_settings_of_a_gateway_stay_as_they_are_in_effect(stage: Any, update: An
     (tmp_path / "gateway.json").write_text(json.dumps({"settings": {"port": 8100, "memory_max": "40%"}}))
     succeeded, output = update(HOSTS, seen=[tells("a", "new"), tells("b", "new")], extra={"gateway_port": 8200})
     assert succeeded and "gw: gateway_memory_max, gateway_port stays as it was: site.yml -l gw" in output, output
-    (call,) = stage.calls(module="gateway_config")
+    (call,) = stage.calls(module="gateway")
     assert ":8100" in call["config"] and ":8200" not in call["config"]
     assert (call["settings"]["port"], call["memory_max"]) == (8100, "40%")
 
@@ -161,12 +161,12 @@ def test_settings_of_a_gateway_stay_as_they_are_in_effect(stage: Any, update: An
 def test_a_gateway_that_refuses_or_is_gone_is_named_at_the_end(stage: Any, update: Any, tmp_path: Path) -> None:
     more = "".join(f"{name} ansible_host=192.0.2.7 {stage.gone}\n" for name in ("gone", "out"))
     hosts = HOSTS.replace("gw ", f"{more}gw ")
-    refused = [{"module": "gateway_config", "on": "gw"}]
+    refused = [{"module": "gateway", "on": "gw"}]
     gateways = {"vllm_update_gateways": ["gw", "gone"]}
     succeeded, output = update(hosts, failures=refused, seen=[tells("a", "new"), tells("b", "new")], extra=gateways)
     assert not succeeded and "has swapped what was due, but not everybody knows" in output, output
     before = "goes by the models' names from before:"
-    assert f"gw {before} Configure | Bring HAProxy's files into effect: gateway_config was told to fail" in output
+    assert f"gw {before} Configure | Bring HAProxy's files into effect: gateway was told to fail" in output
     assert f"gone {before} Refresh | Refuse to go on without its word: gone cannot be reached" in output
     # Who is left out is not asked, and who can hear does.
     assert "out goes by" not in output and '"release": "2"' in (tmp_path / "engine.json").read_text()
@@ -177,4 +177,4 @@ def test_a_gateway_that_refuses_or_is_gone_is_named_at_the_end(stage: Any, updat
 def test_with_a_limit_who_is_left_out_is_named(stage: Any, update: Any) -> None:
     succeeded, output = update(HOSTS, "--limit", "a", seen=[tells("a", "new")])
     assert succeeded and "gw, mon did not hear of it" in output and "site.yml -l gw,mon" in output, output
-    assert stage.calls(module="gateway_config") == []
+    assert stage.calls(module="gateway") == []

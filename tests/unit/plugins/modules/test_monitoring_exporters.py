@@ -1,22 +1,29 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether what answers on an exporter's port is the process that was just started."""
+"""The module monitoring_exporters: which process answers on a port, and what is removed."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import dcgm_unit
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER
+from ansible_collections.baremetal.inference.plugins.modules import monitoring_exporters as module
 from ansible_collections.baremetal.inference.plugins.modules.monitoring_exporters import (
     began,
     of_dcgm,
     silence,
 )
+
+Call = Callable[..., dict[str, Any]]
 
 NOW = time.time()
 
@@ -90,3 +97,20 @@ def test_dcgm_is_known_by_its_fields(port: int, monkeypatch: pytest.MonkeyPatch,
 
 def test_nobody_answers() -> None:
     assert silence("127.0.0.1", 1, partial(began, NOW), 0.4).startswith("it does not answer on port 1 ")
+
+
+def test_dcgm_exporter_goes_alone(
+    run_module: Call, services: Callable[[Iterable[str]], Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(module, "UNITS", tmp_path)
+    fake = services([module.DCGM_UNIT])
+    unit, node = tmp_path / module.DCGM_UNIT, tmp_path / f"{module.NODE_UNIT}.d/inference.conf"
+    node.parent.mkdir()
+    node.write_text(HEADER)
+    unit.write_text(dcgm_unit(f"dcgm@sha256:{'0' * 64}", "", 9400, "cdi"))
+    assert run_module(module, check=True, state="absent")["removed"] == [str(unit)] and fake.calls == []
+    done = run_module(module, state="absent")
+    assert (done["stopped"], done["removed"], done["foreign"]) == ([module.DCGM_UNIT], [str(unit)], [])
+    assert fake.calls == [f"stop {module.DCGM_UNIT}", f"disable {module.DCGM_UNIT}", "daemon-reload"]
+    assert node.exists() and not unit.exists()
+    assert run_module(module, state="absent")["changed"] is False

@@ -5,16 +5,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.api import NoAnswer
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_server as module
+
+Call = Callable[..., dict[str, Any]]
 
 PARAMS: dict[str, Any] = {
     "files": {"rules/a.yml": "groups: []\n", "targets/node.json": "[]\n"},
@@ -103,9 +110,9 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.setattr(module, "STATE", tmp_path / "monitoring.json")
     monkeypatch.setattr(module, "RELOAD_SECONDS", 0.3)
     monkeypatch.setattr(module, "START_SECONDS", 0.3)
-    monkeypatch.setattr(module, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(service_files, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(module, "USER", "root")
-    monkeypatch.setattr(module.Manager, "group", os.getgid())
+    monkeypatch.setattr(module.MonitoringServer, "group", os.getgid())
     monkeypatch.setattr(module.shutil, "chown", lambda *_args, **_more: None)
     monkeypatch.setattr(module, "Server", lambda _url, _password: found)
     return found
@@ -116,12 +123,10 @@ def run(machine: Machine, *, check_mode: Any = False, **changes: Any) -> dict[st
     params = {**PARAMS, **changes}
     results = []
     for mode in dict.fromkeys((True, check_mode)):
-        manager = module.Manager(Module(machine, params, mode))
-        manager.look()
-        results.append(manager.decide())
-        if results[-1]["changed"] and not mode:
+        if not mode:
             machine.calls.clear()
-            manager.act(results[-1])
+        ansible: Any = Module(machine, params, mode)
+        results.append(module.MonitoringServer(ansible).run())
     assert results[0]["changed"] == results[-1]["changed"]
     return results[-1]
 
@@ -135,8 +140,8 @@ def test_a_fresh_machine_starts_and_a_second_run_changes_nothing(machine: Machin
         "start A",
         "reset-failed P",
         "start P",
-        "enable P",
         "enable A",
+        "enable P",
     ]
     assert machine.judged["prometheus.yml"] == machine.judged["web.yml"] == machine.judged["password"] == 0o640
     assert machine.judged["rules/a.yml"] == 0o644
@@ -148,7 +153,7 @@ def test_before_prometheus_is_there_only_check_mode_goes_on(machine: Machine) ->
     machine.installed = False
     result = run(machine, check_mode=True)
     assert (result["changed"], result["validated"]) == (True, False)
-    with pytest.raises(module.ServerError, match="not installed"):
+    with pytest.raises(ServiceError, match="not installed"):
         run(machine)
 
 
@@ -168,7 +173,7 @@ def test_what_a_tool_refuses_changes_nothing(machine: Machine, tool: str) -> Non
     before = {path: path.read_bytes() for path in module.DIRECTORY.rglob("*") if path.is_file()}
     machine.calls.clear()
     machine.refused_by = tool
-    with pytest.raises(module.ServerError, match="refused") as caught:
+    with pytest.raises(ServiceError, match="refused") as caught:
         run(machine, files={"rules/b.yml": "nonsense"})
     assert tool in str(caught.value) and "hook/secret" not in str(caught.value)
     assert {path: path.read_bytes() for path in module.DIRECTORY.rglob("*") if path.is_file()} == before
@@ -179,7 +184,7 @@ def test_what_does_not_come_up_goes_back(machine: Machine) -> None:
     run(machine)
     before = (module.DIRECTORY / "alertmanager.yml").read_text()
     machine.comes_up = False
-    with pytest.raises(module.ServerError, match="did not reload") as caught:
+    with pytest.raises(ServiceError, match="did not reload") as caught:
         run(machine, secrets={**PARAMS["secrets"], "alertmanager.yml": f"{HEADER}\nother\n"})
     assert "back in place" in str(caught.value) and "hook/secret" not in str(caught.value)
     assert (module.DIRECTORY / "alertmanager.yml").read_text() == before
@@ -227,7 +232,7 @@ def test_a_password_stays_what_it_is_and_another_is_taken_without_a_reload(machi
 def test_a_foreign_configuration_is_kept(machine: Machine) -> None:
     module.DIRECTORY.mkdir()
     (module.DIRECTORY / "prometheus.yml").write_text("mine: true\n")
-    with pytest.raises(module.ServerError, match="somebody else"):
+    with pytest.raises(ServiceError, match="did not write"):
         run(machine)
     result = run(machine, replace=True)
     assert result["backup_files"] == [f"{module.DIRECTORY}/prometheus.yml.backup"]
@@ -238,7 +243,113 @@ def test_the_packages_own_configuration_is_replaced(machine: Machine) -> None:
     path = module.DIRECTORY / "prometheus.yml"
     path.write_text("package\n")
     machine.conffiles = f" {path} efb8bcb1ae9ff9ecd2eb7a10a3fbfd58\n"
-    with pytest.raises(module.ServerError, match="somebody else"):
+    with pytest.raises(ServiceError, match="did not write"):
         run(machine)
     machine.conffiles = f" {path} {hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}\n"
     assert run(machine)["changed"]
+
+
+# --- state: absent
+
+
+@pytest.fixture
+def fake(services: Callable[[Iterable[str]], Any]) -> Any:
+    """Prometheus and Alertmanager as they are while a host watches."""
+    return services(module.STOPPED_IN_ORDER)
+
+
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine without any of it."""
+    for name, path in (("DIRECTORY", "etc"), ("UNITS", "units"), ("SAMPLES", "samples"), ("SILENCES", "silences")):
+        monkeypatch.setattr(module, name, tmp_path / path)
+        (tmp_path / path).mkdir()
+    monkeypatch.setattr(module, "STATE", tmp_path / "lib/monitoring.json")
+    (tmp_path / "lib").mkdir()
+    return tmp_path
+
+
+def watches(root: Path) -> set[Path]:
+    """Have it be a monitoring host; returns what is ours."""
+    names = ["alertmanager.yml", "prometheus.yml", "password", "rules/a.yml", "targets/node.json"]
+    found = {root / "etc" / name for name in names}
+    found |= {root / f"units/{unit}.d/inference.conf" for unit in module.STOPPED_IN_ORDER}
+    for path in found:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{HEADER}\n")
+    module.STATE.write_text(json.dumps({"schema": 1, "files": names, "loaded": {}}))
+    return found | {module.STATE}
+
+
+def there(root: Path) -> set[Path]:
+    return {path for path in root.rglob("*") if path.is_file()}
+
+
+def test_what_is_ours_goes_and_what_it_knows_stays(run_module: Call, fake: Any, root: Path) -> None:
+    (root / "samples/block").write_text("x")
+    (root / "etc/consoles").mkdir()
+    foreign = {root / "samples/block", root / "etc/web.example", root / "units/prometheus.service.d/own.conf"}
+    ours = watches(root)
+    for path in foreign:
+        path.write_text("x")
+    predicted = run_module(module, check=True, state="absent")
+    assert predicted["changed"] and fake.calls == [] and there(root) == ours | foreign
+    done = run_module(module, state="absent")
+    assert done == predicted
+    assert set(done["removed"]) == {str(path) for path in ours}
+    assert (done["stopped"], done["kept"]) == (
+        list(module.STOPPED_IN_ORDER),
+        [str(root / "samples"), str(root / "silences")],
+    )
+    assert fake.calls == [
+        *(f"{verb} {unit}" for unit in module.STOPPED_IN_ORDER for verb in ("stop", "disable")),
+        "daemon-reload",
+    ]
+    assert there(root) == foreign
+    directories = {str(path.relative_to(root)) for path in root.rglob("*") if path.is_dir()}
+    assert directories == {"etc", "etc/consoles", "units", "units/prometheus.service.d", "samples", "silences", "lib"}
+    assert run_module(module, state="absent")["changed"] is False
+
+
+def test_a_machine_that_never_watched_is_not_even_asked_of_its_services(
+    run_module: Call, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(systemd, "systemctl", lambda *_arguments: pytest.fail("asked"))
+    assert run_module(module, state="absent")["changed"] is False
+
+
+@pytest.mark.parametrize("name", ["prometheus.yml", "alertmanager.yml"])
+def test_what_somebody_else_has_taken_over_is_left_alone(run_module: Call, fake: Any, root: Path, name: str) -> None:
+    ours = watches(root)
+    (root / "etc" / name).write_text("mine: true\n")
+    done = run_module(module, state="absent")
+    assert done["changed"] is False and done["foreign"] == [str(root / "etc" / name)]
+    assert there(root) == ours and fake.calls == []
+
+
+def test_one_that_was_cut_off_is_gone_on_with(
+    run_module: Call, fake: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watches(root)
+    unlink = Path.unlink
+
+    def cut_off(path: Path, missing_ok: bool = False) -> None:
+        if path == root / "etc/password":
+            raise OSError("the power is gone")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", cut_off)
+    assert "goes on from where it stopped" in run_module(module, state="absent")["msg"]
+    monkeypatch.setattr(Path, "unlink", unlink)
+    done = run_module(module, state="absent")
+    assert done["changed"] and done["stopped"] == [] and there(root) == set()
+
+
+def test_services_that_were_removed_with_their_packages_are_not_stopped(
+    run_module: Call, fake: Any, root: Path
+) -> None:
+    watches(root)
+    for known, value in ((fake.active, "inactive"), (fake.enabled, ""), (fake.loaded, "not-found")):
+        known.update(dict.fromkeys(module.STOPPED_IN_ORDER, value))
+    assert run_module(module, state="absent")["stopped"] == [] and fake.calls == ["daemon-reload"]
+    assert there(root) == set()

@@ -1,17 +1,23 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module gateway_config on a machine below a temporary root, with a HAProxy that does what the test says."""
+"""The module gateway on a machine below a temporary root, with a HAProxy that does what the test says."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import HEADER
-from ansible_collections.baremetal.inference.plugins.modules import gateway_config as module
+from ansible_collections.baremetal.inference.plugins.modules import gateway as module
+
+Call = Callable[..., dict[str, Any]]
 
 PARAMS: dict[str, Any] = {
     "config": f"{HEADER}\nglobal\n",
@@ -102,6 +108,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     found = Machine()
     monkeypatch.setattr(module, "DIRECTORY", tmp_path / "haproxy")
     monkeypatch.setattr(module, "DROP_IN", tmp_path / "units/inference.conf")
+    monkeypatch.setattr(service_files, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(module, "STATE", tmp_path / "gateway.json")
     monkeypatch.setattr(module, "RELOAD_SECONDS", 0.3)
     monkeypatch.setattr(module, "HELD_SECONDS", 0.2)
@@ -115,14 +122,10 @@ def run(machine: Machine, *, check_mode: Any = False, **changes: Any) -> dict[st
     params = {**PARAMS, **changes}
     results = []
     for mode in dict.fromkeys((True, check_mode)):
-        manager = module.Manager(Module(machine, params, mode))
-        manager.look()
-        results.append(manager.decide())
         if not mode:
             machine.calls.clear()
-            if results[-1]["changed"]:
-                manager.act(results[-1])
-            manager.record()
+        ansible: Any = Module(machine, params, mode)
+        results.append(module.Gateway(ansible).run())
     assert results[0]["changed"] == results[-1]["changed"]
     return results[-1]
 
@@ -145,7 +148,7 @@ def test_before_haproxy_is_there_only_check_mode_goes_on(machine: Machine) -> No
     machine.installed = False
     result = run(machine, check_mode=True)
     assert (result["changed"], result["validated"]) == (True, False)
-    with pytest.raises(module.GatewayError, match="not installed"):
+    with pytest.raises(ServiceError, match="not installed"):
         run(machine)
 
 
@@ -182,12 +185,11 @@ def test_anything_else_is_reloaded(machine: Machine, changes: dict[str, Any]) ->
 @pytest.mark.parametrize(("waiting", "warned"), [(3, False), (10**6, True)])
 def test_a_reload_waits_a_while_for_requests_that_are_held(machine: Machine, waiting: int, warned: bool) -> None:
     run(machine)
-    manager = module.Manager(Module(machine, {**PARAMS, "files": {"models.json": "[]"}}, False))
-    manager.look()
+    ansible: Any = Module(machine, {**PARAMS, "files": {"models.json": "[]"}}, False)
     machine.waiting = waiting
-    manager.act(manager.decide())
+    assert module.Gateway(ansible).run()["action"] == "reload"
     assert machine.waiting < waiting - 2
-    assert any("will fail" in text for text in manager.module.warnings) is warned
+    assert any("will fail" in text for text in ansible.warnings) is warned
     assert machine.calls[-1] == "reload"
 
 
@@ -203,7 +205,7 @@ def test_a_run_that_was_cut_off_is_finished(machine: Machine) -> None:
 def test_what_haproxy_refuses_changes_nothing(machine: Machine) -> None:
     run(machine)
     machine.config_is_good = False
-    with pytest.raises(module.GatewayError, match=r"haproxy/haproxy.cfg:2: unknown keyword"):
+    with pytest.raises(ServiceError, match=r"haproxy/haproxy.cfg:2: unknown keyword"):
         run(machine, config=f"{HEADER}\nnonsense\n")
     assert (module.DIRECTORY / "haproxy.cfg").read_text() == PARAMS["config"]
 
@@ -211,7 +213,9 @@ def test_what_haproxy_refuses_changes_nothing(machine: Machine) -> None:
 def test_a_process_that_does_not_come_up_leaves_the_old_files(machine: Machine) -> None:
     run(machine)
     machine.comes_up = False
-    with pytest.raises(module.GatewayError, match=r"did not reload(.|\n)*cannot bind(.|\n)*serves on"):
+    with pytest.raises(
+        ServiceError, match=r"did not reload(.|\n)*cannot bind(.|\n)*back in place, and haproxy\S+ runs by"
+    ):
         run(machine, config=f"{HEADER}\nglobal\n  maxconn 1\n", files={"models.json": "{}", "new.json": "{}"})
     assert (module.DIRECTORY / "haproxy.cfg").read_text() == PARAMS["config"]
     assert not (module.DIRECTORY / "new.json").exists()
@@ -224,10 +228,10 @@ def test_somebody_elses_configuration_is_kept(machine: Machine) -> None:
     module.DIRECTORY.mkdir()
     path = module.DIRECTORY / "haproxy.cfg"
     path.write_text("global\n")
-    with pytest.raises(module.GatewayError, match="gateway_replace"):
+    with pytest.raises(ServiceError, match="gateway_replace"):
         run(machine)
     machine.conffiles = f" {path} 27a8e6ee16d2f8c6c7c0dc3c2a7dcd0d\n"
-    with pytest.raises(module.GatewayError, match="gateway_replace"):
+    with pytest.raises(ServiceError, match="gateway_replace"):
         run(machine)
     assert run(machine, replace=True)["backup_file"]
 
@@ -252,7 +256,7 @@ def test_a_certificate_is_linked_and_goes_again(machine: Machine, tmp_path: Path
     assert run(machine, **given)["changed"] is False
     assert run(machine)["action"] == "reload"
     assert not (module.DIRECTORY / "tls.pem").is_symlink()
-    with pytest.raises(module.GatewayError, match=r"none\.pem: there is no such file"):
+    with pytest.raises(ServiceError, match=r"none\.pem: there is no such file"):
         run(machine, certificate="/etc/none.pem")
 
 
@@ -268,3 +272,134 @@ def test_a_map_that_others_can_read_is_closed(machine: Machine) -> None:
     (module.DIRECTORY / "keys.map").chmod(0o644)
     assert run(machine)["changed"] is True
     assert (module.DIRECTORY / "keys.map").stat().st_mode & 0o777 == 0o600
+
+
+# --- state: absent
+
+TEMPLATE = Path(__file__).parents[4] / "roles/gateway/templates/etc/keepalived/keepalived.conf.j2"
+WRITTEN = ["gateway.lua", "haproxy.cfg", "keys.map", "models.json"]
+
+
+@pytest.fixture
+def fake(services: Callable[[Iterable[str]], Any]) -> Any:
+    """Both services as they are on a gateway with a floating address."""
+    return services([module.HAPROXY, module.KEEPALIVED])
+
+
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine that never was a gateway."""
+    for name, path in (
+        ("DIRECTORY", "haproxy"),
+        ("UNITS", "units"),
+        ("DROP_IN", "units/haproxy.service.d/inference.conf"),
+        ("FLOATING", "keepalived/keepalived.conf"),
+        ("STATE", "lib/gateway.json"),
+    ):
+        monkeypatch.setattr(module, name, tmp_path / path)
+    monkeypatch.setattr(module, "SERVER_STATES", (tmp_path / "states/state", tmp_path / "states/state.new"))
+    for path in ("haproxy", "keepalived", "lib", "states", "ssl"):
+        (tmp_path / path).mkdir()
+    return tmp_path
+
+
+def serves(root: Path) -> set[Path]:
+    """Have it be a gateway; returns what is ours."""
+    found = {root / "haproxy" / name for name in WRITTEN} | {module.DROP_IN, module.STATE, root / "states/state"}
+    module.DROP_IN.parent.mkdir(parents=True)
+    for path in found:
+        path.write_text(f"{HEADER}\n")
+    module.STATE.write_text(json.dumps({"schema": 1, "files": WRITTEN, "static": "x", "maps": "x"}))
+    address = "{{ gateway_floating_address }}"
+    module.FLOATING.write_text(TEMPLATE.read_text(encoding="utf-8").replace(address, "192.0.2.10/24"))
+    for name in ("tls.pem", "tls.pem.key"):
+        # What one of them leads to is gone.
+        (root / "haproxy" / name).symlink_to(root / "ssl/chain.pem" if name == "tls.pem" else root / "ssl/gone.pem")
+        found.add(root / "haproxy" / name)
+    return found | {module.FLOATING}
+
+
+def there(root: Path) -> set[Path]:
+    return {path for path in root.rglob("*") if path.is_symlink() or path.is_file()}
+
+
+def test_only_the_floating_address_is_given_up(run_module: Call, fake: Any, root: Path) -> None:
+    ours = serves(root)
+    done = run_module(module, state="absent", floating_only=True)
+    assert done["changed"] and there(root) == ours - {module.FLOATING}
+    assert fake.calls[:2] == [f"{verb} {module.KEEPALIVED}" for verb in ("stop", "disable")]
+    assert not any(module.HAPROXY in call for call in fake.calls)
+    assert run_module(module, state="absent", floating_only=True)["changed"] is False
+
+
+def test_keepalived_goes_first_and_what_others_have_brought_stays(run_module: Call, fake: Any, root: Path) -> None:
+    ours = serves(root)
+    foreign = {root / name for name in ("ssl/chain.pem", "haproxy/own.http", "haproxy/haproxy.cfg.1~", "states/own")}
+    for path in foreign:
+        path.write_text("x")
+    predicted = run_module(module, check=True, state="absent")
+    assert predicted["changed"] and fake.calls == [] and there(root) == ours | foreign
+    done = run_module(module, state="absent")
+    assert done == predicted
+    assert set(done["removed"]) == {str(path) for path in ours}
+    assert done["diff"]["before"].splitlines() == done["removed"]
+    assert (done["stopped"], done["floating_address"]) == ([module.KEEPALIVED, module.HAPROXY], "192.0.2.10/24")
+    assert fake.calls == [
+        *(f"{verb} {unit}" for unit in (module.KEEPALIVED, module.HAPROXY) for verb in ("stop", "disable")),
+        "daemon-reload",
+    ]
+    assert there(root) == foreign
+    directories = {path.name for path in root.rglob("*") if path.is_dir()}
+    assert directories == {"haproxy", "units", "keepalived", "lib", "states", "ssl"}
+    again = run_module(module, state="absent")
+    assert (again["changed"], again["stopped"], again["floating_address"]) == (False, [], "")
+
+
+def test_a_machine_that_never_was_one_is_not_even_asked_of_its_services(
+    run_module: Call, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(systemd, "systemctl", lambda *_arguments: pytest.fail("asked"))
+    assert run_module(module, state="absent")["changed"] is False
+
+
+def test_a_gateway_without_a_floating_address_has_no_keepalived_to_stop(
+    run_module: Call, fake: Any, root: Path
+) -> None:
+    serves(root)
+    module.FLOATING.unlink()
+    done = run_module(module, state="absent")
+    assert (done["stopped"], done["floating_address"], done["foreign"]) == ([module.HAPROXY], "", [])
+    assert fake.active[module.KEEPALIVED] == "active"
+
+
+@pytest.mark.parametrize("theirs", ["haproxy/haproxy.cfg", "keepalived/keepalived.conf"])
+def test_what_somebody_else_has_taken_over_is_left_alone_and_the_other_goes(
+    run_module: Call, fake: Any, root: Path, theirs: str
+) -> None:
+    ours = serves(root)
+    (root / theirs).write_text("# mine\nvirtual_ipaddress {\n 198.51.100.1\n}\n")
+    done = run_module(module, state="absent")
+    keeps_haproxy = theirs.startswith("haproxy")
+    assert done["changed"] and done["foreign"] == [str(root / theirs)]
+    assert done["stopped"] == [module.KEEPALIVED if keeps_haproxy else module.HAPROXY]
+    assert done["floating_address"] == ("192.0.2.10/24" if keeps_haproxy else "")
+    assert there(root) == (ours - {module.FLOATING} if keeps_haproxy else {module.FLOATING})
+    assert run_module(module, state="absent")["changed"] is False
+
+
+def test_one_that_was_cut_off_is_gone_on_with(
+    run_module: Call, fake: Any, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serves(root)
+    unlink = Path.unlink
+
+    def cut_off(path: Path, missing_ok: bool = False) -> None:
+        if path == root / "haproxy/keys.map":
+            raise OSError("the power is gone")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", cut_off)
+    assert "goes on from where it stopped" in run_module(module, state="absent")["msg"]
+    monkeypatch.setattr(Path, "unlink", unlink)
+    done = run_module(module, state="absent")
+    assert done["changed"] and done["stopped"] == [] and there(root) == set()

@@ -1,0 +1,357 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The files of services: validated, written, brought into effect or put back, removed. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..core import files, systemd
+from .conffiles import pristine
+
+POLL_SECONDS = 0.2
+
+LAST_WORDS = 20
+"""Lines of the journal that an error quotes."""
+
+HIDDEN = ("(not shown)\n", "(not shown, changed)\n")
+"""In a diff, in the place of a file that holds secrets."""
+
+
+class ServiceError(Exception):
+    """What the operator has to put right; the text is for them."""
+
+
+class Link(str):
+    """The target of a symbolic link, in the place of a file's text."""
+
+    __slots__ = ()
+
+
+class ServiceFiles:
+    """The files of services on this machine. A subclass says which files, what checks them, and what each change needs.
+
+    `inspect` sets `wanted`, `active` and `enabled`, and refuses; `decide` sets `actions`.
+    """
+
+    units: tuple[str, ...] = ()
+    """In the order in which they take the new files."""
+
+    start_limits: tuple[str, ...] = ()
+    """Other units whose start limit is reset before a start."""
+
+    identifier = ""
+    """Whose lines of the journal count, where a unit has several programs."""
+
+    drop_ins: frozenset[Path] = frozenset()
+    """Files that are part of a unit."""
+
+    links: frozenset[Path] = frozenset()
+    """Files that are symbolic links."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.params = module.params
+        self.foreign: list[Path] = []
+        self.actions: dict[str, str] = {}
+        """By unit: `none`, `reload`, `restart`, `start`, or an action that the subclass knows."""
+
+    def run(self) -> dict[str, Any]:
+        """One run of the module; returns its result. Raises ServiceError, OSError and ValueError."""
+        # The services read what is written, whatever a hardened login denies to others.
+        os.umask(0o022)
+        self.inspect()
+        result = self.decide()
+        if not self.module.check_mode:
+            if result["changed"]:
+                self.apply(result)
+            self.record(result)
+        return result
+
+    # --- what a subclass says
+
+    def inspect(self) -> None:
+        """Read everything, validate the wanted files, refuse what cannot work. Raises ServiceError."""
+        raise NotImplementedError
+
+    def decide(self) -> dict[str, Any]:
+        """The module's result, with `changed`."""
+        raise NotImplementedError
+
+    def record(self, result: dict[str, Any]) -> None:
+        """Keep what is in effect, for the next run."""
+
+    def mode(self, path: Path) -> int:
+        """The mode of a file."""
+        return 0o644
+
+    def kept(self, path: Path) -> bool:
+        """Whether owner and mode of a file are still right."""
+        return path in self.links or path.stat().st_mode & 0o7777 == self.mode(path)
+
+    def shown(self, path: Path) -> tuple[str, str]:
+        """A file before and after, as a diff may show it."""
+        return self.before[path] or "", self.wanted[path] or ""
+
+    def back_up(self) -> dict[str, Any]:
+        """Copy what must not be lost; returns what the module's result says of it."""
+        return {}
+
+    def why_not_up(self, unit: str, action: str, began: float) -> str:
+        """Wait until a service runs by its new files; why it does not, empty when it does."""
+        return ""
+
+    def is_noise(self, line: str) -> bool:
+        """Whether a line of the journal explains nothing."""
+        return False
+
+    def command(self, *words: str) -> tuple[int, str, str]:
+        """Exit code, output and errors of a command."""
+        code, output, error = self.module.run_command([*words])
+        return code, output, error
+
+    # --- inspect
+
+    def read(self, path: Path) -> str | None:
+        """A file's text, or the target of a link; None where there is none. Raises OSError."""
+        if path in self.links:
+            return Link(os.readlink(path)) if path.is_symlink() else None
+        return files.text(path)
+
+    def compare(self, wanted: Mapping[Path, str | None], written: Iterable[Path] = ()) -> None:
+        """Compare the wanted files with what is there; what earlier runs have `written` and is not wanted must go."""
+        self.wanted: dict[Path, str | None] = {**dict.fromkeys(written), **wanted}
+        self.before = {path: self.read(path) for path in sorted(self.wanted)}
+        self.altered = [path for path, before in self.before.items() if before != self.wanted[path]]
+        self.differing = [
+            path
+            for path, before in self.before.items()
+            if path in self.altered or (before is not None and not self.kept(path))
+        ]
+
+    def read_units(self) -> None:
+        """Read which services run, and which start at boot."""
+        self.active = {unit: self.systemctl("is-active", "--quiet", unit)[0] for unit in self.units}
+        self.enabled = {unit: self.systemctl("is-enabled", "--quiet", unit)[0] for unit in self.units}
+
+    def refuse_foreign(self, packages: Mapping[Path, str], header: str, advice: str) -> None:
+        """Refuse to replace a configuration that others wrote, unless `replace` is set. Raises ServiceError.
+
+        Ours begin with `header`; the one that a package brought, by the name of the package, counts for nothing.
+        """
+        self.foreign = [
+            path
+            for path, package in packages.items()
+            if (text := self.before[path]) is not None
+            and not text.startswith(header)
+            and not pristine(self.module.run_command, package, path)
+        ]
+        if self.foreign and not self.params["replace"]:
+            found = " and ".join(map(str, self.foreign))
+            raise ServiceError(f"This collection did not write {found}. {advice} Nothing was changed.")
+
+    @contextlib.contextmanager
+    def staged(self, directory: Path) -> Iterator[Path]:
+        """A copy of a directory with the wanted files, for the service's own checker."""
+        with tempfile.TemporaryDirectory(prefix="service-files-") as name:
+            stage = Path(name)
+            for path, text in self.wanted.items():
+                if text is not None and directory in path.parents:
+                    self.write(path, text, stage / path.relative_to(directory))
+            yield stage
+
+    def refusal(self, command: Sequence[str], stage: Path, directory: Path, **options: Any) -> str:
+        """What a checker says against staged files, as if they were in their directory; empty when it accepts them."""
+        code, output, error = self.module.run_command([*command], **options)
+        if not code:
+            return ""
+        words = "\n".join(part.strip() for part in (output, error) if part.strip())
+        return words.replace(str(stage), str(directory)) or f"exit code {code}"
+
+    # --- decide
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.differing) or set(self.actions.values()) != {"none"} or not all(self.enabled.values())
+
+    def diff(self, paths: Iterable[Path] | None = None) -> list[dict[str, str]]:
+        """Before and after of files, by default of those that differ."""
+        return [
+            {"before_header": str(path), "after_header": str(path), "before": before, "after": after}
+            for path in (self.differing if paths is None else paths)
+            for before, after in [self.shown(path)]
+        ]
+
+    # --- apply
+
+    def apply(self, result: dict[str, Any]) -> None:
+        """Write, and bring into effect. Raises ServiceError, with the old files back in place."""
+        result.update(self.back_up())
+        try:
+            self.put(self.wanted)
+            for unit in self.units:
+                self.bring(unit, self.actions[unit])
+        except (ServiceError, OSError) as error:
+            raise ServiceError(f"{error}\n{self.put_back()}") from error
+        for unit in self.units:
+            if not self.enabled[unit]:
+                self.do("enable", unit)
+
+    def put(self, texts: Mapping[Path, str | None]) -> None:
+        """Write those files that differ. Raises ServiceError and OSError."""
+        for path in self.differing:
+            self.write(path, texts[path], path)
+        if self.drop_ins & set(self.differing):
+            self.do("daemon-reload")
+
+    def write(self, path: Path, text: str | None, place: Path) -> None:
+        """Write a file, as it is wanted at `path`, to a place; None removes it. Raises OSError."""
+        if isinstance(text, Link):
+            files.link(place, text)
+        elif text is None and path in self.links:
+            place.unlink(missing_ok=True)
+        else:
+            files.write(place, text, self.mode(path))
+
+    def put_back(self) -> str:
+        """Put the old files back, and have the services run by them; returns how that ended. Raises OSError."""
+        end = "The files were not changed in this run"
+        if self.differing:
+            with contextlib.suppress(ServiceError):
+                self.put(self.before)
+            end = "The old files are back in place"
+        for unit in self.units:
+            if not self.active[unit]:
+                # systemd would start it again and again.
+                self.systemctl("stop", unit)
+            elif self.differing:
+                done, _words = self.call("restart" if self.actions[unit] == "restart" else "reload", unit)
+                end += f", and {unit} runs by them" if done else f", but {unit} does not run: see journalctl -u {unit}"
+        return f"{end}."
+
+    def bring(self, unit: str, action: str) -> None:
+        """Have a service take what was written. Raises ServiceError."""
+        if action == "none":
+            return
+        began = time.time()
+        done, words = self.call(action, unit)
+        why = self.why_not_up(unit, action, began) if done else words
+        if why or not done:
+            raise ServiceError(f"{unit} did not {action}. Its last words:\n{self.last_words(unit, began) or why}")
+
+    def call(self, action: str, unit: str) -> tuple[bool, str]:
+        """Start, restart or reload a service, however often that was tried before."""
+        self.systemctl("reset-failed", unit, *self.start_limits)
+        return self.systemctl(action, unit)
+
+    def wait(self, check: Callable[[], bool | None], seconds: float) -> bool:
+        """Check until the answer is yes or no; None is not yet."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            if (answer := check()) is not None:
+                return answer
+            time.sleep(POLL_SECONDS)
+        return False
+
+    def last_words(self, unit: str, since: float) -> str:
+        """The end of what a service wrote to the journal since a time."""
+        whose = [f"--identifier={self.identifier}"] if self.identifier else []
+        _code, output, _error = self.command(
+            "journalctl", f"--unit={unit}", *whose, f"--since=@{since:.3f}", "--output=cat", "--lines=200", "--no-pager"
+        )
+        return "\n".join([line for line in output.splitlines() if not self.is_noise(line)][-LAST_WORDS:])
+
+    def systemctl(self, *words: str) -> tuple[bool, str]:
+        """Whether it worked, and its words."""
+        code, output, error = self.command("systemctl", *words)
+        return code == 0, (error or output).strip()
+
+    def do(self, *words: str) -> None:
+        """Run a systemctl that must work. Raises ServiceError."""
+        done, words_of_it = self.systemctl(*words)
+        if not done:
+            raise ServiceError(f"systemctl {' '.join(words)} failed: {words_of_it}")
+
+
+# --- remove
+
+
+@dataclass(frozen=True)
+class Part:
+    """Services and files that go together, and stay together where others wrote one of the configurations."""
+
+    services: Sequence[str]
+    """In the order in which they stop."""
+    configs: Sequence[Path]
+    header: str
+    """How every configuration of ours begins."""
+    others: Sequence[Path] = ()
+    """Our other files, in the order in which they go."""
+    roots: Sequence[Path] = ()
+    """Where directories go that are empty then."""
+
+
+def remove(module: AnsibleModule, find: Callable[[], Sequence[Part]]) -> dict[str, Any]:
+    """Stop services and remove their files; in check mode, only report. Returns the module's result, or fails it.
+
+    The configurations go last: by them, a run after one that was cut off knows what is left to do.
+    """
+    try:
+        parts = [(part, *_present(part)) for part in find()]
+        services = _to_stop([unit for part, found, _foreign in parts if found for unit in part.services])
+        if not module.check_mode:
+            for unit, installed in services.items():
+                systemd.stop_and_disable(unit, installed=installed)
+            for part, found, _foreign in parts:
+                _unlink(part, found)
+            if any(found for _part, found, _foreign in parts):
+                systemd.systemctl("daemon-reload")
+    except (systemd.SystemdError, OSError, ValueError) as error:
+        module.fail_json(msg=f"{error}. Run it again: it goes on from where it stopped.")
+    removed = [str(path) for _part, found, _foreign in parts for path in found]
+    return {
+        "changed": bool(removed),
+        "stopped": list(services),
+        "removed": removed,
+        "foreign": [str(path) for _part, _found, foreign in parts for path in foreign],
+        "diff": {"before": "".join(f"{path}\n" for path in removed), "after": ""},
+    }
+
+
+def _present(part: Part) -> tuple[list[Path], list[Path]]:
+    """The files to remove, in their order, and the configurations of others, for which nothing goes. Raises OSError."""
+    texts = {path: files.text(path) for path in part.configs}
+    configs = [path for path, text in texts.items() if text is not None]
+    foreign = [path for path in configs if not (texts[path] or "").startswith(part.header)]
+    if foreign or not configs:
+        return [], foreign
+    # A link counts although its target is gone.
+    return [*(path for path in part.others if os.path.lexists(path)), *configs], []
+
+
+def _to_stop(services: Iterable[str]) -> dict[str, bool]:
+    """The services that run, or start at the next boot, and whether each is installed. Raises SystemdError."""
+    shown = systemd.show(services, ["LoadState", "ActiveState", "UnitFileState"])
+    return {
+        unit: known["LoadState"] != "not-found"
+        for unit, known in shown.items()
+        if known["ActiveState"] != "inactive" or known["UnitFileState"] == "enabled"
+    }
+
+
+def _unlink(part: Part, found: Sequence[Path]) -> None:
+    """Remove files, and the directories that are empty then. Raises OSError."""
+    for path in found:
+        path.unlink()
+        if path.parent.parent in part.roots and not any(path.parent.iterdir()):
+            path.parent.rmdir()

@@ -1,0 +1,381 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gateway
+short_description: Configure HAProxy as the gateway, or remove the gateway from a host
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Writes HAProxy's configuration and the files that it names, after HAProxy itself has checked all of them together in
+    a directory of their own. Nothing is touched when HAProxy refuses them.
+  - Where only maps differ, they are replaced in the running process. Anything else is reloaded, by which no connection
+    is lost; the states of servers survive a reload. The module waits up to 120 s while requests are held.
+    HAProxy is started and enabled if it was not.
+  - When the new process does not come up, the module puts the old files back and reports HAProxy's last words. The old
+    process serves on.
+  - Refuses to replace a configuration that this collection did not write, unless O(replace=true).
+  - With O(state=absent), stops keepalived, by which a floating address goes to another gateway, and then HAProxy, which
+    cuts the connections that it still has. Keeps both from starting at the next boot, and removes the files that this
+    module and the role gateway have written. Packages and certificates stay. So does everything of HAProxy, or of
+    keepalived, where this collection did not write the configuration.
+  - Internal to this collection; its options may change without notice.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Where HAProxy is not installed yet, it cannot check the files; RV(validated) is then false.
+  diff_mode:
+    support: full
+    details:
+      - Of O(maps), only the names are shown.
+options:
+  state:
+    description: V(present) configures the gateway, V(absent) removes it.
+    type: str
+    choices: [present, absent]
+    default: present
+  floating_only:
+    description:
+      - With O(state=absent), remove keepalived alone. The machine stays a gateway, and gives up the floating address.
+    type: bool
+    default: false
+  config:
+    description:
+      - The text of C(haproxy.cfg). Files are named in it without a directory. Required with O(state=present).
+    type: str
+  maps:
+    description: The text of each map by its file name. They are kept with mode 0600, and never shown.
+    type: dict
+    default: {}
+  files:
+    description: The text of every other file that the configuration names, by file name.
+    type: dict
+    default: {}
+  certificate:
+    description: The path of the TLS certificate, with its chain behind it. Linked to as C(tls.pem). Empty for no TLS.
+    type: str
+    default: ""
+  certificate_key:
+    description: The path of the certificate's key, if O(certificate) does not hold the key.
+    type: str
+    default: ""
+  memory_max:
+    description: The memory that HAProxy may take, as systemd writes it.
+    type: str
+    default: 50%
+  settings:
+    description:
+      - What the files were made from, but for engines and keys. Kept in C(/var/lib/inference/gateway.json), so that a
+        run that has changed what the engines serve makes new files from the settings in effect, and not from later
+        changes of the inventory.
+    type: dict
+    default: {}
+  replace:
+    description: Replace a configuration that this collection did not write. A copy of it is kept.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Configure the gateway
+  baremetal.inference.gateway:
+    config: "{{ plan.config }}"
+    maps: "{{ plan.maps }}"
+    files: "{{ plan.files }}"
+
+- name: Remove the gateway from the host
+  baremetal.inference.gateway:
+    state: absent
+
+- name: Give up the floating address
+  baremetal.inference.gateway:
+    state: absent
+    floating_only: true
+"""
+
+RETURN = r"""
+action:
+  description:
+    - How the change was, or would be, brought into effect. V(none), V(maps) for a change of the running process,
+      V(reload), or V(start).
+  returned: with O(state=present)
+  type: str
+validated:
+  description: Whether HAProxy checked the files. False in check mode where it is not installed.
+  returned: with O(state=present)
+  type: bool
+backup_file:
+  description: The copy of a replaced configuration that this collection did not write.
+  returned: when there is one
+  type: str
+stopped:
+  description: The services that were, or would be, stopped and disabled.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+removed:
+  description: The files that were, or would be, removed.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+floating_address:
+  description: The address that keepalived shared with other gateways by our configuration. Empty for none.
+  returned: with O(state=absent)
+  type: str
+  sample: 192.0.2.10/24
+foreign:
+  description: Configurations that this collection did not write, whose service was not touched.
+  returned: with O(state=absent)
+  type: list
+  elements: str
+"""
+
+import hashlib
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import (
+    HIDDEN,
+    Link,
+    Part,
+    ServiceError,
+    ServiceFiles,
+    remove,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONFIG, CONTROL_SOCKET, HEADER
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keys import KEYS_MAP
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.places import (
+    DIRECTORY,
+    DROP_IN,
+    FLOATING,
+    HAPROXY,
+    KEEPALIVED,
+    LINKS,
+    SERVER_STATES,
+    STATE,
+    UNITS,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.unit import drop_in
+
+RELOAD_SECONDS = 30.0
+"""For the new process to serve."""
+
+HELD_SECONDS = 120.0
+"""For an engine to come back to requests that are held."""
+HELD_POLL_SECONDS = 0.5
+
+ADDRESS = re.compile(r"virtual_ipaddress \{\s*(\S+)")
+
+
+def digest(texts: dict[str, str]) -> str:
+    """One checksum of some files."""
+    whole = hashlib.sha256()
+    for name in sorted(texts):
+        whole.update(f"{name}\0{texts[name]}\0".encode())
+    return whole.hexdigest()
+
+
+class Gateway(ServiceFiles):
+    """HAProxy on this machine."""
+
+    units = (HAPROXY,)
+
+    def __init__(self, module: AnsibleModule) -> None:
+        super().__init__(module)
+        self.maps: dict[str, str] = self.params["maps"]
+        self.loaded_at_start = {CONFIG: self.params["config"], **self.params["files"]}
+        self.texts = {**self.loaded_at_start, **self.maps}
+        # An empty target of the key means that it is in the certificate's file.
+        pairs = zip(LINKS, (self.params["certificate"], self.params["certificate_key"]), strict=True)
+        self.targets = {name: target for name, target in pairs if target}
+        self.drop_ins = frozenset({DROP_IN})
+        self.links = frozenset(DIRECTORY / name for name in LINKS)
+        self.ask = runtime.ask(Path(CONTROL_SOCKET))
+        self.old_worker: int | None = None
+
+    def inspect(self) -> None:
+        self.haproxy = self.module.get_bin_path("haproxy", opt_dirs=["/usr/sbin"])
+        if self.haproxy is None and not self.module.check_mode:
+            raise ServiceError("HAProxy is not installed. Nothing was changed.")
+        self.state = files.read_json(STATE) or {}
+        self.compare(
+            {
+                **{DIRECTORY / name: text for name, text in self.texts.items()},
+                **{DIRECTORY / name: Link(target) for name, target in self.targets.items()},
+                DROP_IN: drop_in(self.params["memory_max"]),
+            },
+            written=[*self.links, *(DIRECTORY / name for name in self.state.get("files", ()))],
+        )
+        self.refuse_foreign(
+            {DIRECTORY / CONFIG: "haproxy"},
+            HEADER,
+            "Take over what it serves, and set gateway_replace to true to replace it: a copy stays next to it.",
+        )
+        self.read_units()
+        self.validated = self.validate()
+
+    def validate(self) -> bool:
+        """Have HAProxy check all files together; false where it is not installed. Raises ServiceError."""
+        missing = [path for path in self.targets.values() if not Path(path).is_file()]
+        if missing:
+            raise ServiceError(f"{', '.join(missing)}: there is no such file on the gateway. Nothing was changed.")
+        if self.haproxy is None:
+            return False
+        with self.staged(DIRECTORY) as stage:
+            why = self.refusal([self.haproxy, "-c", "-q", "-f", str(stage / CONFIG)], stage, DIRECTORY)
+        if why:
+            raise ServiceError(f"HAProxy refuses the new configuration. Nothing was changed. Its words:\n{why}")
+        return True
+
+    def mode(self, path: Path) -> int:
+        return 0o600 if path.suffix == ".map" else 0o644
+
+    def kept(self, path: Path) -> bool:
+        if path.name in self.maps:
+            return path.stat().st_mode & 0o077 == 0
+        return path != DROP_IN or super().kept(path)
+
+    def decide(self) -> dict[str, Any]:
+        static = {**self.loaded_at_start, **self.targets}
+        self.digests = {"static": digest(static), "maps": digest(self.maps)}
+        differing = {path.name for path in self.differing if path != DROP_IN}
+        action = "none"
+        if not self.active[HAPROXY]:
+            action = "start"
+        elif self.state.get("static") != self.digests["static"] or differing - set(self.maps):
+            action = "reload"
+        elif self.state.get("maps") != self.digests["maps"] or differing:
+            action = "maps"
+        self.actions = {HAPROXY: action}
+        return {"changed": self.changes, "action": action, "validated": self.validated, "diff": self.diff()}
+
+    def shown(self, path: Path) -> tuple[str, str]:
+        return HIDDEN if path.suffix == ".map" else super().shown(path)
+
+    def back_up(self) -> dict[str, Any]:
+        return {"backup_file": self.module.backup_local(str(self.foreign[0]))} if self.foreign else {}
+
+    def apply(self, result: dict[str, Any]) -> None:
+        super().apply(result)
+        result["action"] = self.actions[HAPROXY]
+
+    def record(self, result: dict[str, Any]) -> None:
+        # Settings may differ where the files are the same.
+        settings = self.params["settings"]
+        state = {"schema": 1, "files": sorted(self.texts), **self.digests, "settings": settings}
+        if state != self.state:
+            files.write_json(STATE, state)
+
+    def bring(self, unit: str, action: str) -> None:
+        if action == "maps":
+            try:
+                # The map of keys goes last: a new key has its rights and limits from its first moment on.
+                for name in sorted(self.maps, key=lambda name: (name == KEYS_MAP, name)):
+                    runtime.replace_map(self.ask, name, self.maps[name])
+                return
+            except (OSError, runtime.RuntimeRefusal) as error:
+                self.module.warn(f"The running HAProxy did not take the maps ({error}): it is reloaded.")
+                self.actions[unit] = action = "reload"
+        if action == "reload":
+            self.wait_for_held_requests()
+            self.old_worker = runtime.worker(self.ask)
+        super().bring(unit, action)
+
+    def wait_for_held_requests(self) -> None:
+        """Wait while requests are held: the old process checks no engine after a reload, and would refuse them all."""
+        deadline = time.monotonic() + HELD_SECONDS
+        try:
+            while found := runtime.waiting(self.ask):
+                if time.monotonic() >= deadline:
+                    self.module.warn(f"{found} requests that wait for an engine will fail: HAProxy is reloaded.")
+                    return
+                time.sleep(HELD_POLL_SECONDS)
+        except OSError:
+            # A HAProxy that does not answer holds no requests.
+            return
+
+    def why_not_up(self, unit: str, action: str, began: float) -> str:
+        def serves() -> bool | None:
+            return True if runtime.worker(self.ask) not in (None, self.old_worker) else None
+
+        return "" if self.wait(serves, RELOAD_SECONDS) else f"no new process serves within {RELOAD_SECONDS:.0f} s"
+
+    def is_noise(self, line: str) -> bool:
+        # The log of requests.
+        return line.startswith("{")
+
+
+def floating() -> Sequence[Part]:
+    """What holds the floating address."""
+    return [Part([KEEPALIVED], configs=[FLOATING], header=HEADER)]
+
+
+def everything() -> Sequence[Part]:
+    """Keepalived first: another gateway has the address before HAProxy stops. Raises OSError and ValueError."""
+    written = (files.read_json(STATE) or {}).get("files", ())
+    # The links go; the certificate and its key stay.
+    links = [path for name in LINKS if (path := DIRECTORY / name).is_symlink()]
+    texts = [DIRECTORY / name for name in written if name != CONFIG]
+    return [
+        *floating(),
+        Part(
+            [HAPROXY],
+            configs=[DIRECTORY / CONFIG],
+            header=HEADER,
+            others=[DROP_IN, *links, *texts, *SERVER_STATES, STATE],
+            roots=[UNITS],
+        ),
+    ]
+
+
+def floating_address() -> str:
+    """The address that keepalived shares with other gateways by our configuration. Raises OSError."""
+    text = files.text(FLOATING) or ""
+    found = ADDRESS.search(text)
+    return found[1] if found and text.startswith(HEADER) else ""
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "floating_only": {"type": "bool", "default": False},
+            "config": {"type": "str"},
+            "maps": {"type": "dict", "default": {}, "no_log": True},
+            "files": {"type": "dict", "default": {}},
+            "certificate": {"type": "str", "default": ""},
+            "certificate_key": {"type": "str", "default": "", "no_log": False},
+            "memory_max": {"type": "str", "default": "50%"},
+            "settings": {"type": "dict", "default": {}},
+            "replace": {"type": "bool", "default": False},
+        },
+        required_if=[("state", "present", ["config"])],
+        supports_check_mode=True,
+    )
+    if module.params["state"] == "absent":
+        address = floating_address()
+        parts = floating if module.params["floating_only"] else everything
+        module.exit_json(**remove(module, parts), floating_address=address)
+    try:
+        result = Gateway(module).run()
+    except (ServiceError, OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

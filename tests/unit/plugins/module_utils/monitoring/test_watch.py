@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a Prometheus that says what the test wants watches the fleet."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import watch as module
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.api import Server
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.watch import Observation, watch
+
+TARGET: dict[str, Any] = {
+    "scrapePool": "node",
+    "scrapeUrl": "http://192.0.2.11:9100/metrics",
+    "labels": {"instance": "192.0.2.11:9100", "node": "gpu1"},
+    "health": "up",
+    "lastError": "",
+    "lastScrape": "2026-11-22T08:52:20.123456789Z",
+}
+RULE: dict[str, Any] = {"name": "TargetDown", "health": "ok"}
+
+
+class Fake(Server):
+    """Answers of the API, by path."""
+
+    def __init__(self, **answers: Any) -> None:
+        super().__init__("http://127.0.0.1:9090")
+        object.__setattr__(self, "answers", {"alertmanagers": [{}], "targets": [TARGET], "rules": [RULE], **answers})
+
+    def text(self, path: str) -> str:
+        return "ok"
+
+    def data(self, path: str) -> Any:
+        answers: dict[str, Any] = self.__dict__["answers"]
+        return {
+            "activeAlertmanagers": answers["alertmanagers"],
+            "activeTargets": answers["targets"],
+            "groups": [{"file": "/etc/prometheus/rules/targets.yml", "rules": answers["rules"]}],
+        }
+
+
+WANTED = {"node": ["192.0.2.11:9100"]}
+
+
+def test_all_is_well() -> None:
+    seen = Observation(Fake(), Fake())
+    assert seen.missing(WANTED, ["targets.yml"]) == [] and seen.down() == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ({"targets": []}, "no target 192.0.2.11:9100 of the job node"),
+        ({"alertmanagers": []}, "no Alertmanager"),
+        ({"rules": [{**RULE, "health": "err", "lastError": "many-to-many"}]}, "rule TargetDown: many-to-many"),
+    ],
+)
+def test_what_is_missing_is_named(answers: dict[str, Any], said: str) -> None:
+    assert said in "\n".join(Observation(Fake(**answers), Fake()).missing(WANTED, ["targets.yml"]))
+
+
+def test_rules_that_were_not_loaded_are_named() -> None:
+    assert Observation(Fake(), Fake()).missing(WANTED, ["more.yml"]) == ["Prometheus has no rules of more.yml"]
+
+
+def test_who_does_not_answer_is_named_with_the_reason() -> None:
+    down = {**TARGET, "health": "down", "lastError": "connection refused"}
+    (text,) = Observation(Fake(targets=[down]), Fake()).down()
+    assert "node of gpu1" in text and "connection refused" in text
+
+
+def test_what_is_known_of_a_target_is_new_when_it_was_asked_since() -> None:
+    moment = datetime(2026, 11, 22, 8, 52, tzinfo=UTC)
+    never = {**TARGET, "lastScrape": "0001-01-01T00:00:00Z"}
+    assert Observation(Fake(), Fake()).asked_since(moment)
+    assert not Observation(Fake(), Fake()).asked_since(moment.replace(minute=53))
+    assert not Observation(Fake(targets=[TARGET, never]), Fake()).asked_since(moment)
+
+
+def test_a_fleet_that_is_watched_is_counted() -> None:
+    down = {**TARGET, "health": "down", "lastScrape": "2999-01-01T00:00:00Z"}
+    found, missing = watch(Fake(targets=[down]), Fake(), WANTED, ["targets.yml"], 60)
+    assert (missing, found["up"], found["rules"]) == ([], 0, 1)
+    assert found["down"] == ["node of gpu1 (http://192.0.2.11:9100/metrics): not asked yet"]
+    assert watch(Fake(), Fake(), WANTED, ["targets.yml"], 60)[0] == {"up": 1, "down": [], "rules": 1}
+
+
+def test_it_is_asked_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(module.time, "monotonic", lambda: 10.0 * len(pauses))
+    monkeypatch.setattr(module.time, "sleep", pauses.append)
+    prometheus = Fake(targets=[])
+    assert watch(prometheus, Fake(), WANTED, [], 25)[1] == ["Prometheus has no target 192.0.2.11:9100 of the job node"]
+    assert pauses == [module.POLL_SECONDS] * 3
+    nothing = {"up": 0, "down": [], "rules": 0}
+    silent = Server("http://127.0.0.1:1")
+    found, (why,) = watch(silent, silent, WANTED, [], 0)
+    assert found == nothing and "127.0.0.1:1/-/ready" in why
