@@ -13,11 +13,12 @@ author:
 description:
   - Sets keys of C(daemon.json), keeps what others set there, and removes what this module set earlier and is no longer
     declared.
-  - The daemon itself judges the new file before it replaces the old one. Nothing is touched when it refuses.
+  - The daemon itself checks the new file before it replaces the old one. Nothing is touched when the daemon refuses it.
   - A change that the daemon takes over while it runs is reloaded. One that needs a restart is made at once when no
     container runs. It is never made under a running container, unless O(restart_allowed=true);
     RV(restart_required) says so instead, on every run until the daemon was restarted.
-  - When the daemon does not come up, or does not reload, the old file is put back and the daemon's words are reported.
+  - When the daemon does not come up, or does not reload, the module puts the old file back and reports the last words
+    of the daemon.
   - Starts and enables the service. While the service is down, containers that live on without it are counted by their
     shims, and a start that would end them, because C(live-restore) is off, is refused unless O(restart_allowed=true).
 extends_documentation_fragment:
@@ -26,7 +27,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Where the engine is not installed yet, the daemon cannot judge the file; RV(validated_by) is then empty.
+      - Where the engine is not installed yet, the daemon cannot check the file; RV(validated_by) is then empty.
   diff_mode:
     support: full
     details:
@@ -117,7 +118,7 @@ containers_running:
   returned: success
   type: int
 validated_by:
-  description: How the daemon judged the file; empty when there was nothing to judge, or no daemon yet in check mode.
+  description: How the daemon checked the file; empty when there was nothing to check, or no daemon yet in check mode.
   returned: success
   type: str
   sample: dockerd --validate
@@ -139,7 +140,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import docker_daemon as dd
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError, ServiceFiles
 
 SERVICE = "docker.service"
 SOCKET = "unix:///run/docker.sock"
@@ -154,7 +157,7 @@ SHIM = "containerd-shim"
 containerd-shim-runc-v2, and of its like for other runtimes."""
 
 NOBODY = 65534
-"""The user that judges a file: even a daemon without a check mode can neither start nor write as this one."""
+"""The user that checks a file: even a daemon without a check mode can neither start nor write as this one."""
 
 QUICK = 30
 """Seconds for a question to the daemon."""
@@ -167,10 +170,7 @@ RELOAD = 10
 
 
 class Host:
-    """The node: its commands and files."""
-
-    def __init__(self, module: AnsibleModule) -> None:
-        self.module = module
+    """The machine: its commands and files."""
 
     def run(self, *command: str, timeout: int = QUICK, **options: Any) -> tuple[int, str]:
         """Exit code and both outputs of a command; 124 when it took too long, 127 when it is not there."""
@@ -198,42 +198,20 @@ class Host:
         return result.returncode, result.stdout + result.stderr
 
     def read(self, path: Path) -> str | None:
-        """A file's text, or None where there is none. Raises DaemonConfigError."""
+        """A file's text, or None where there is none. Raises ServiceError."""
         try:
             return path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            raise dd.DaemonConfigError(f"{path}: cannot be read: {error}. Nothing was changed.") from error
-
-    def write(self, path: Path, text: str | None, mode: int, keep: bool = False) -> None:
-        """Replace a file in one step, or remove it for None; ``keep`` the owner and mode of an older one.
-
-        Not by AnsibleModule.atomic_move: that gives a new file the mode of the umask, and secrets are written here.
-        """
-        if text is None:
-            path.unlink(missing_ok=True)
-            return
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-        new = path.with_name(f".{path.name}.new")
-        new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-            if keep and path.exists():
-                old = path.stat()
-                os.fchown(stream.fileno(), old.st_uid, old.st_gid)
-                mode = stat.S_IMODE(old.st_mode)
-            os.fchmod(stream.fileno(), mode)
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        new.replace(path)
+            raise ServiceError(f"{path}: cannot be read: {error}. Nothing was changed.") from error
 
     def service(self) -> dict[str, str]:
-        """The properties of the daemon's unit. Raises DaemonConfigError where no systemd answers."""
+        """The properties of the daemon's unit. Raises ServiceError where no systemd answers."""
         names = "LoadState,ActiveState,UnitFileState,InvocationID,ExecStart,EnvironmentFiles"
         code, output = self.run("systemctl", "show", SERVICE, f"--property={names}")
         if code:
-            raise dd.DaemonConfigError(f"systemctl show {SERVICE} failed: {output.strip()}")
+            raise ServiceError(f"systemctl show {SERVICE} failed: {output.strip()}")
         return dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
 
     def containers(self) -> int:
@@ -259,8 +237,8 @@ class Host:
                     variables[key] = " ".join(shlex.split(value))
         return variables
 
-    def judge(self, dockerd: str, text: str, flags: list[str]) -> tuple[bool, str, str]:
-        """Let the daemon judge a configuration: accepted, its words, and how it was asked.
+    def check(self, dockerd: str, text: str, flags: list[str]) -> tuple[bool, str, str]:
+        """Have the daemon check a configuration: accepted, its words, and how it was asked.
 
         Daemons from 23.0 on have --validate. An older one, started without any privilege, checks its configuration
         first and ends because it is not root, before it has written anything.
@@ -283,81 +261,57 @@ class Host:
         finally:
             os.close(memory)
 
-    def systemctl(self, *words: str) -> tuple[bool, str]:
-        """Run systemctl; its success and its words."""
-        code, output = self.run("systemctl", *words, timeout=SLOW)
-        return code == 0, output.strip()
-
-    def bring_up(self, verb: str) -> tuple[bool, str]:
-        """Start or restart the daemon, whatever was tried before: manual starts count for its start limit too."""
-        self.systemctl("reset-failed", SERVICE, "docker.socket")
-        return self.systemctl(verb, SERVICE)
-
-    def reload(self) -> tuple[bool, str]:
-        """Reload the daemon and wait until it says that it has: systemctl returns as soon as the signal is sent."""
-        since = f"{time.time():.6f}"
-        done, words = self.systemctl("reload", SERVICE)
-        deadline = time.monotonic() + RELOAD
-        while done and time.monotonic() < deadline:
-            code, output = self.run(
-                "docker", "--host", SOCKET, "events", "--since", since, "--until", f"{time.time():.6f}",
-                "--filter", "type=daemon", "--filter", "event=reload",
-            )  # fmt: skip
-            if code == 0 and output.strip():
-                return True, ""
-            time.sleep(0.2)
-        return False, words or f"it did not say within {RELOAD} s that it has reloaded"
-
-    def last_words(self, since: float) -> str:
-        """What the daemon wrote to the journal since a time (seconds since the epoch)."""
-        _code, output = self.run(
-            "journalctl",
-            "--unit",
-            SERVICE,
-            "--identifier",
-            "dockerd",
-            f"--since=@{since:.3f}",
-            "--output=cat",
-            "--lines=40",
-            "--no-pager",
-        )
-        lines = [line for line in output.splitlines() if "level=info" not in line and "level=debug" not in line]
-        return "\n".join(lines[-6:])
+    def reloaded_since(self, moment: float) -> bool:
+        """Whether the daemon says that it has reloaded since a time (seconds since the epoch)."""
+        code, output = self.run(
+            "docker", "--host", SOCKET, "events", "--since", f"{moment:.6f}", "--until", f"{time.time():.6f}",
+            "--filter", "type=daemon", "--filter", "event=reload",
+        )  # fmt: skip
+        return code == 0 and bool(output.strip())
 
 
-class Manager:
-    """One run: look, decide, and (outside check mode) act."""
+class DockerDaemon(ServiceFiles):
+    """Docker's daemon on this machine, with its configuration and its environment."""
+
+    units = (SERVICE,)
+    start_limits = ("docker.socket",)
+    identifier = "dockerd"
 
     def __init__(self, module: AnsibleModule) -> None:
-        self.module = module
-        self.host = Host(module)
-        self.path = Path(module.params["path"])
-        self.state_path = Path(module.params["state_path"])
-        self.began = time.time()
+        super().__init__(module)
+        self.host = Host()
+        self.path = Path(self.params["path"])
+        self.state_path = Path(self.params["state_path"])
+        self.drop_ins = frozenset({DROP_IN})
 
-    def look(self) -> None:
-        """Read everything, and refuse what cannot be right. Raises DaemonConfigError."""
-        declared: dict[str, Any] = self.module.params["config"]
-        self.old_text = self.host.read(self.path)
-        self.old_state_text = self.host.read(self.state_path)
-        self.old_environment = self.host.read(ENVIRONMENT_FILE)
-        self.old_drop_in = self.host.read(DROP_IN)
+    def command(self, *words: str) -> tuple[int, str, str]:
+        code, output = self.host.run(*words, timeout=SLOW)
+        return code, output, ""
+
+    def read(self, path: Path) -> str | None:
+        return self.host.read(path)
+
+    def inspect(self) -> None:
+        self.old_text = self.read(self.path)
+        self.old_state_text = self.read(self.state_path)
         old = dd.parse(self.old_text or "", str(self.path))
         self.state = dd.load_state(self.old_state_text or "", str(self.state_path))
-        merged = dd.merge(old, declared, self.state.owned)
+        merged = dd.merge(old, self.params["config"], self.state.owned)
         self.config, self.owned = merged.config, merged.owned
-        self.text = self.old_text if dd.same(old, self.config) else dd.render(self.config)
-        text = dd.environment_text({key: str(value) for key, value in self.module.params["environment"].items()})
-        self.environment = text or None
-        self.drop_in = DROP_IN_TEXT if text else None
+        text = self.old_text if dd.same(old, self.config) else dd.render(self.config)
+        environment = dd.environment_text({key: str(value) for key, value in self.params["environment"].items()})
+        drop_in = DROP_IN_TEXT if environment else None
+        self.compare({self.path: text, ENVIRONMENT_FILE: environment or None, DROP_IN: drop_in})
+        self.environment = dd.digest(environment)
         self.service = self.host.service()
-        self.active = self.service.get("ActiveState") in ("active", "reloading")
-        self.enabled = self.service.get("UnitFileState") == "enabled"
-        self.containers = self.host.containers() if self.active else self.host.shims()
+        running = self.service.get("ActiveState") in ("active", "reloading")
+        self.active = {SERVICE: running}
+        self.enabled = {SERVICE: self.service.get("UnitFileState") == "enabled"}
+        self.containers = self.host.containers() if running else self.host.shims()
         self.invocation = self.service.get("InvocationID", "")
         remembered = self.state.loaded if self.state.invocation == self.invocation else None
-        self.loaded = remembered or dd.Snapshot(old, dd.digest(self.old_environment or ""))
-        if not (remembered and self.active):
+        self.loaded = remembered or dd.Snapshot(old, dd.digest(self.before[ENVIRONMENT_FILE] or ""))
+        if not (remembered and running):
             self.state = dd.State(self.state.owned)
         self.refuse_bad_values()
         self.refuse_lost_containers(old)
@@ -367,174 +321,140 @@ class Manager:
     def refuse_bad_values(self) -> None:
         found = dd.problems(self.config)
         if found:
-            raise dd.DaemonConfigError("\n- ".join([f"{self.path} would not be usable. Nothing was changed.", *found]))
+            raise ServiceError("\n- ".join([f"{self.path} would not be usable. Nothing was changed.", *found]))
 
     def refuse_lost_containers(self, old: dict[str, Any]) -> None:
-        """The daemon would come up without the containers of its old data root, and nobody would find them."""
+        """The daemon would come up without the containers of its old data root."""
         before, after = dd.data_root(old), dd.data_root(self.config)
         containers = Path(before, "containers")
         count = len(list(containers.iterdir())) if before != after and containers.is_dir() else 0
         if count:
-            raise dd.DaemonConfigError(
+            raise ServiceError(
                 f"data-root: would change from {before} to {after}, but {count} container(s) exist below {before}. "
                 "Remove them first (docker ps --all), or keep the old data-root. Nothing was changed."
             )
 
     def refuse_ended_containers(self) -> None:
         """A daemon that starts without live-restore ends the containers that have lived on without it."""
-        lives_on = self.active or self.config.get("live-restore") is True or self.module.params["restart_allowed"]
-        if self.containers and not lives_on:
-            raise dd.DaemonConfigError(
+        lives_on = self.config.get("live-restore") is True or self.params["restart_allowed"]
+        if self.containers and not self.active[SERVICE] and not lives_on:
+            raise ServiceError(
                 f"{SERVICE} does not run, but {self.containers} container(s) do, and its start would end them, since "
                 f"live-restore would not be true in {self.path}. Declare it as true, or drain the node and allow the "
                 "restart. Nothing was changed."
             )
 
     def validate(self) -> str:
-        """Let the daemon judge a changed file; returns how. Raises DaemonConfigError."""
-        if self.text == self.old_text:
+        """Have the daemon check a changed file; returns how. Raises ServiceError."""
+        if self.path not in self.altered:
             return ""
         dockerd = self.module.get_bin_path("dockerd", opt_dirs=["/usr/sbin"])
         if dockerd is None:
             if self.module.check_mode:
                 return ""
-            raise dd.DaemonConfigError("dockerd is not installed: install the engine first. Nothing was changed.")
+            raise ServiceError("dockerd is not installed: install the engine first. Nothing was changed.")
         flags = dd.daemon_flags(self.service.get("ExecStart", ""), self.host.unit_variables(self.service))
-        accepted, words, how = self.host.judge(dockerd, str(self.text), flags)
+        accepted, words, how = self.host.check(dockerd, str(self.wanted[self.path]), flags)
         if not accepted:
-            raise dd.DaemonConfigError(
+            raise ServiceError(
                 f"{self.path}: the daemon refuses the new configuration: {words}\n"
                 "Correct the declared keys, or the foreign ones in the file. The file was not changed."
             )
         return how
 
+    def mode(self, path: Path) -> int:
+        return 0o600 if path == ENVIRONMENT_FILE else 0o644
+
+    def kept(self, path: Path) -> bool:
+        return True
+
+    def write(self, path: Path, text: str | None, place: Path) -> None:
+        if path != self.path or text is None or not place.exists():
+            super().write(path, text, place)
+            return
+        old = place.stat()
+        files.write(place, text, stat.S_IMODE(old.st_mode))
+        os.chown(place, old.st_uid, old.st_gid)
+
     def decide(self) -> dict[str, Any]:
-        """What is to be done, as the module's result."""
-        pending = dd.Pending()
-        if self.active:
-            pending = dd.pending(self.loaded, self.config, dd.digest(self.environment or ""))
-        quiet = self.containers == 0 or self.module.params["restart_allowed"]
-        restart = bool(pending.restart) and quiet
+        running = self.active[SERVICE]
+        pending = dd.pending(self.loaded, self.config, self.environment) if running else dd.Pending()
+        quiet = self.containers == 0 or self.params["restart_allowed"]
         result: dict[str, Any] = {
             "config": self.config,
             "reload_keys": list(pending.reload),
             "restart_keys": list(pending.restart),
-            "started": not self.active,
-            "restarted": restart,
-            "reloaded": bool(pending.reload) and not restart,
-            "restart_required": bool(pending.restart) and not restart,
+            "started": not running,
+            "restarted": bool(pending.restart) and quiet,
+            "reloaded": bool(pending.reload) and not (pending.restart and quiet),
+            "restart_required": bool(pending.restart) and not quiet,
             "containers_running": self.containers,
             "validated_by": self.validated_by,
         }
         result["restart_reasons"] = self.reasons(pending.restart) if result["restart_required"] else []
-        self.files_change = self.text != self.old_text or self.owned != self.state.owned
-        self.environment_changes = (self.environment, self.drop_in) != (self.old_environment, self.old_drop_in)
-        result["changed"] = (
-            self.files_change
-            or self.environment_changes
-            or not self.enabled
-            or any(result[key] for key in ("started", "restarted", "reloaded"))
-        )
+        verbs = {"started": "start", "restarted": "restart", "reloaded": "reload"}
+        self.actions = {SERVICE: next((verb for key, verb in verbs.items() if result[key]), "none")}
+        result["changed"] = self.changes or self.owned != self.state.owned
         if self.module._diff:
-            result["diff"] = self.diff()
+            result["diff"] = self.diff([self.path, ENVIRONMENT_FILE])
         return result
 
-    def diff(self) -> list[dict[str, str]]:
-        """Both files before and after, without the values of the environment."""
-        changes = self.environment_changes
-        texts = {
-            self.path: (self.old_text or "", self.text or ""),
-            ENVIRONMENT_FILE: (_shown(self.old_environment, changes, "old"), _shown(self.environment, changes, "new")),
-        }
-        return [
-            {"before_header": str(path), "after_header": str(path), "before": before, "after": after}
-            for path, (before, after) in texts.items()
-        ]
+    def shown(self, path: Path) -> tuple[str, str]:
+        before, after = super().shown(path)
+        if path != ENVIRONMENT_FILE:
+            return before, after
+        changes = path in self.altered
+        return _names(before, changes, "old"), _names(after, changes, "new")
 
     def reasons(self, keys: tuple[str, ...]) -> list[str]:
-        who = f"{self.containers} container(s) run"
+        why = f"{self.containers} container(s) run"
         if self.containers < 0:
-            who = "the daemon did not say whether containers run"
+            why = "the daemon did not say whether containers run"
         names = ["its proxy environment" if key == dd.ENVIRONMENT else key for key in keys]
-        return [f"the running daemon does not have yet: {', '.join(names)} ({who})"]
+        return [f"the running daemon does not have yet: {', '.join(names)} ({why})"]
 
-    def act(self, result: dict[str, Any]) -> None:
-        """Write and bring into effect. Raises DaemonConfigError, with the old files back in place."""
-        if self.service.get("LoadState") != "loaded":
-            state = self.service.get("LoadState")
-            raise dd.DaemonConfigError(
-                f"{SERVICE} is {state}: install the engine, or unmask its unit. Nothing was changed."
-            )
-        if self.files_change or self.environment_changes:
-            result.update(self.write_files())
-        if result["started"]:
-            self.or_back(self.host.bring_up("start"), "start")
-        elif result["restarted"]:
-            self.or_back(self.host.bring_up("restart"), "restart")
-        elif result["reloaded"]:
-            self.or_back(self.host.reload(), "reload")
-        if not self.enabled:
-            done, words = self.host.systemctl("enable", SERVICE)
-            if not done:
-                raise dd.DaemonConfigError(f"systemctl enable {SERVICE} failed: {words}")
-        self.remember(result)
+    def apply(self, result: dict[str, Any]) -> None:
+        if (loaded := self.service.get("LoadState")) != "loaded":
+            raise ServiceError(f"{SERVICE} is {loaded}: install the engine, or unmask its unit. Nothing was changed.")
+        super().apply(result)
 
-    def write_files(self) -> dict[str, str]:
-        """The state first: should this run be cut off, the next one knows what the daemon has not loaded yet."""
-        backup: dict[str, str] = {}
-        self.write_state(dd.State(self.owned, self.invocation, self.loaded if self.active else None))
-        if self.text != self.old_text:
-            if self.old_text is not None:
-                backup = {"backup_file": self.module.backup_local(str(self.path))}
-            self.host.write(self.path, self.text, 0o644, keep=True)
-        if self.environment_changes:
-            self.host.write(ENVIRONMENT_FILE, self.environment, 0o600)
-            self.host.write(DROP_IN, self.drop_in, 0o644)
-            self.host.systemctl("daemon-reload")
-        return backup
+    def back_up(self) -> dict[str, Any]:
+        if not self.differing and self.owned == self.state.owned:
+            return {}
+        # The state first: should this run be cut off, the next one knows what the daemon has not loaded yet.
+        self.write_state(dd.State(self.owned, self.invocation, self.loaded if self.active[SERVICE] else None))
+        if self.path not in self.altered or self.old_text is None:
+            return {}
+        return {"backup_file": self.module.backup_local(str(self.path))}
 
     def write_state(self, state: dd.State) -> None:
         if state != self.state or self.old_state_text is None:
-            self.host.write(self.state_path, state.dump(), 0o600)
+            files.write(self.state_path, state.dump(), 0o600)
             self.state = state
 
-    def remember(self, result: dict[str, Any]) -> None:
-        """Keep what the daemon has loaded only as long as it differs from the file."""
+    def record(self, result: dict[str, Any]) -> None:
+        # What the daemon has loaded is kept only as long as it differs from the file.
         loaded: dd.Snapshot | None = None
         if result["restart_required"]:
             loaded = dd.after_reload(self.loaded, self.config, result["reload_keys"])
         self.write_state(dd.State(self.owned, self.invocation if loaded else "", loaded))
 
-    def or_back(self, outcome: tuple[bool, str], verb: str) -> None:
-        """Go on after success; else bring the daemon up with the old files, and raise DaemonConfigError."""
-        done, words = outcome
-        if done:
-            return
-        said = self.host.last_words(self.began) or words
-        if not (self.files_change or self.environment_changes):
-            raise dd.DaemonConfigError(
-                f"{SERVICE} did not {verb}; its configuration was not changed in this run. It said:\n{said}"
-            )
-        self.host.write(self.path, self.old_text, 0o644, keep=True)
-        self.host.write(self.state_path, self.old_state_text, 0o600)
-        self.host.write(ENVIRONMENT_FILE, self.old_environment, 0o600)
-        self.host.write(DROP_IN, self.old_drop_in, 0o644)
-        self.host.systemctl("daemon-reload")
-        back = True
-        if verb == "reload":
-            back, _words = self.host.reload()
-        elif self.active:
-            back, _words = self.host.bring_up("restart")
-        end = "The old configuration is back in place" + (
-            " and in use." if self.active and back else f", but the daemon does not run: see journalctl -u {SERVICE}."
-        )
-        raise dd.DaemonConfigError(f"{SERVICE} did not {verb} with the new configuration. {end} It said:\n{said}")
+    def why_not_up(self, unit: str, action: str, began: float) -> str:
+        # systemctl returns from a reload as soon as the signal is sent, and from a start when the daemon is up.
+        if action != "reload" or self.wait(lambda: self.host.reloaded_since(began) or None, RELOAD):
+            return ""
+        return f"it did not say within {RELOAD} s that it has reloaded"
+
+    def is_noise(self, line: str) -> bool:
+        return "level=info" in line or "level=debug" in line
+
+    def put_back(self) -> str:
+        files.write(self.state_path, self.old_state_text, 0o600)
+        return super().put_back()
 
 
-def _shown(text: str | None, changes: bool, which: str) -> str:
+def _names(text: str, changes: bool, which: str) -> str:
     """The names in an environment file; values may hold a password."""
-    if text is None:
-        return ""
     names = [line.partition("=")[0] for line in text.splitlines()]
     return "".join(f"{name}=({which if changes else 'same'} value, not shown)\n" for name in names)
 
@@ -550,13 +470,9 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    manager = Manager(module)
     try:
-        manager.look()
-        result = manager.decide()
-        if not module.check_mode:
-            manager.act(result)
-    except (dd.DaemonConfigError, OSError) as error:
+        result = DockerDaemon(module).run()
+    except (ServiceError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Docker's daemon.json: merging, judging, and what a change asks of the daemon. Private to the collection.
+"""Docker's daemon.json: merging, checking, and what a change asks of the daemon. Private to the collection.
 
 Pure: dictionaries and texts in, values and errors out. The module ``docker_daemon`` reads, writes and calls the daemon.
 """
@@ -16,6 +16,8 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from .service_files import ServiceError
 
 SCHEMA = 1
 
@@ -64,10 +66,6 @@ COMMON_LOG_OPTIONS = frozenset(
 """Options that the daemon accepts for any driver. Source: moby's daemon/logger/factory.go and loggerutils/cache."""
 
 SIZE = re.compile(r"^\d+(\.\d+)?\s?([kmgtp]i?b?|b)?$", re.IGNORECASE)
-
-
-class DaemonConfigError(Exception):
-    """daemon.json, the state beside it or the declared keys are not usable; the text is for the operator."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ class Merge:
 def parse(text: str, where: str) -> dict[str, Any]:
     """The object in a JSON file; an empty file is an empty object.
 
-    Raises DaemonConfigError with line and column, for a key that stands twice, and when the top level is no object.
+    Raises ServiceError with line and column, for a key that stands twice, and when the top level is no object.
     """
     if not text.strip():
         return {}
@@ -133,7 +131,7 @@ def parse(text: str, where: str) -> dict[str, Any]:
         keys = [key for key, _value in pairs]
         twice = sorted({key for key in keys if keys.count(key) > 1})
         if twice:
-            raise DaemonConfigError(
+            raise ServiceError(
                 f"{where}: key {', '.join(map(repr, twice))} is there more than once, and the daemon takes the last. "
                 "Remove the one that is not meant. Nothing was changed."
             )
@@ -144,15 +142,15 @@ def parse(text: str, where: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         lines = text.splitlines() or [""]
         line = lines[min(error.lineno, len(lines)) - 1].strip()
-        raise DaemonConfigError(
+        raise ServiceError(
             f"{where}: not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}; "
             f"the line reads {line[:120]!r}. Repair the file, or move it away to start from the declared keys alone. "
             "Nothing was changed."
         ) from error
     except (RecursionError, ValueError) as error:
-        raise DaemonConfigError(f"{where}: not usable JSON: {error}. Nothing was changed.") from error
+        raise ServiceError(f"{where}: not usable JSON: {error}. Nothing was changed.") from error
     if not isinstance(data, dict):
-        raise DaemonConfigError(
+        raise ServiceError(
             f"{where}: holds a {type(data).__name__}; the daemon wants an object of keys, as {{}}. Nothing was changed."
         )
     return data
@@ -255,12 +253,12 @@ def after_reload(loaded: Snapshot, config: Mapping[str, Any], keys: Iterable[str
 
 
 def load_state(text: str, where: str) -> State:
-    """The state file's content; an absent one (an empty text) is a first run. Raises DaemonConfigError."""
+    """The state file's content; an absent one (an empty text) is a first run. Raises ServiceError."""
     data = parse(text, where)
     if not data:
         return State()
     if data.get("schema") != SCHEMA:
-        raise DaemonConfigError(
+        raise ServiceError(
             f"{where}: has schema {data.get('schema')!r}, this version reads schema {SCHEMA}: another version of the "
             "collection wrote it. Use that one, or remove the file: keys that are no longer declared then stay."
         )
@@ -271,7 +269,7 @@ def load_state(text: str, where: str) -> State:
             return State(owned)
         return State(owned, str(loaded["invocation"]), Snapshot(dict(loaded["config"]), str(loaded["environment"])))
     except (KeyError, TypeError, ValueError) as error:
-        raise DaemonConfigError(
+        raise ServiceError(
             f"{where}: is damaged ({error!r}). Remove it: keys of daemon.json that are no longer declared then stay."
         ) from error
 
@@ -341,12 +339,12 @@ def data_root(config: Mapping[str, Any]) -> str:
 
 
 def environment_text(environment: Mapping[str, str]) -> str:
-    """A file for systemd's EnvironmentFile=. Raises DaemonConfigError for what such a file cannot hold."""
+    """A file for systemd's EnvironmentFile=. Raises ServiceError for what such a file cannot hold."""
     lines = []
     for name in sorted(environment):
         value = environment[name]
         if not re.match(r"^[A-Za-z_][A-Za-z0-9_]*$", name) or re.search(r"[\x00-\x1f\x7f]", value):
-            raise DaemonConfigError(f"environment: {name!r} has a name or a value that an environment file cannot hold")
+            raise ServiceError(f"environment: {name!r} has a name or a value that an environment file cannot hold")
         escaped = re.sub(r'(["\\`$])', r"\\\1", value)
         lines.append(f'{name}="{escaped}"\n')
     return "".join(lines)

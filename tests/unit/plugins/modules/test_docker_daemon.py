@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.debian.docker_daemon import DaemonConfigError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError
 from ansible_collections.baremetal.inference.plugins.modules import docker_daemon as module_under_test
 
 CONTAINER = "c" * 64
@@ -94,12 +95,7 @@ class Node:
             get_bin_path=lambda name, opt_dirs: f"/usr/sbin/{name}",
             backup_local=lambda path: f"{path}.backup",
         )
-        manager = module_under_test.Manager(module)
-        manager.look()
-        result = manager.decide()
-        if not check:
-            manager.act(result)
-        return result
+        return module_under_test.DockerDaemon(module).run()
 
     def verbs(self) -> list[str]:
         return [call for call in self.calls if call in ("start", "restart", "reload", "enable")]
@@ -117,6 +113,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(module_under_test, "DROP_IN", tmp_path / "unit.d/50-environment.conf")
     monkeypatch.setattr(module_under_test, "PROCESSES", tmp_path / "proc")
     monkeypatch.setattr(module_under_test, "RELOAD", 0.05)
+    monkeypatch.setattr(service_files, "POLL_SECONDS", 0.02)
     return node
 
 
@@ -136,7 +133,7 @@ def test_the_daemon_judges_first(node: Node, old_engine: bool) -> None:
     node.old_engine = old_engine
     node.write({"labels": ["x"]})
     before = node.daemon_json.read_text(encoding="utf-8")
-    with pytest.raises(DaemonConfigError, match=r"daemon\.json: no-such-key"):
+    with pytest.raises(ServiceError, match=r"daemon\.json: no-such-key"):
         node.apply({"no-such-key": 1})
     assert node.daemon_json.read_text(encoding="utf-8") == before
     assert not node.state.exists() and node.verbs() == []
@@ -221,7 +218,7 @@ def test_a_start_that_would_end_containers_is_refused(node: Node) -> None:
     leave_behind(node, shims=1)
     node.write({"live-restore": True})
     for check in (True, False):
-        with pytest.raises(DaemonConfigError, match="1 container"):
+        with pytest.raises(ServiceError, match="1 container"):
             node.apply({"live-restore": False}, check=check)
     assert node.config() == {"live-restore": True} and node.verbs() == []
     node.apply({"live-restore": False}, restart_allowed=True)
@@ -231,7 +228,7 @@ def test_a_start_that_would_end_containers_is_refused(node: Node) -> None:
 def test_a_failed_restart_puts_the_old_file_back(node: Node) -> None:
     node.write({"debug": True})
     node.refuses = {"restart"}
-    with pytest.raises(DaemonConfigError, match="old configuration is back in place and in use") as caught:
+    with pytest.raises(ServiceError, match=r"old files are back in place, and docker\.service runs by them") as caught:
         node.apply({"bip": "bad"})
     assert "last words" in str(caught.value)
     assert node.config() == {"debug": True} and not node.state.exists()
@@ -241,7 +238,7 @@ def test_a_failed_restart_puts_the_old_file_back(node: Node) -> None:
 def test_a_failed_reload_puts_the_old_file_back(node: Node) -> None:
     node.write({"labels": ["x"]})
     node.refuses = {"reload"}
-    with pytest.raises(DaemonConfigError, match="did not reload"):
+    with pytest.raises(ServiceError, match="did not reload"):
         node.apply({"debug": True})
     assert node.config() == {"labels": ["x"]} and not node.state.exists()
 
@@ -264,7 +261,7 @@ def test_data_root_stays_while_containers_exist(node: Node) -> None:
     old = node.root / "old"
     (old / "containers/abc").mkdir(parents=True)
     node.write({"data-root": str(old)})
-    with pytest.raises(DaemonConfigError, match="1 container"):
+    with pytest.raises(ServiceError, match="1 container"):
         node.apply({"data-root": "/srv/docker"}, check=True)
     (old / "containers/abc").rmdir()
     assert node.apply({"data-root": "/srv/docker"})["restarted"]

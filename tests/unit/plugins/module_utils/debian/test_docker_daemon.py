@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import docker_daemon as dd
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError
 
 MERGES: list[tuple[str, dict[str, Any], dict[str, Any], list[list[str]], dict[str, Any]]] = [
     ("fresh node", {}, {"debug": True}, [], {"debug": True}),
@@ -107,7 +108,7 @@ BAD_JSON = [
 
 @pytest.mark.parametrize(("text", "expected"), BAD_JSON)
 def test_parse_names_the_place(text: str, expected: str) -> None:
-    with pytest.raises(dd.DaemonConfigError, match=r"/etc/docker/daemon\.json") as caught:
+    with pytest.raises(ServiceError, match=r"/etc/docker/daemon\.json") as caught:
         dd.parse(text, "/etc/docker/daemon.json")
     assert expected in str(caught.value)
 
@@ -116,7 +117,7 @@ def test_parse_names_the_place(text: str, expected: str) -> None:
 def test_parse_raises_nothing_else(text: str) -> None:
     try:
         assert isinstance(dd.parse(text, "file"), dict)
-    except dd.DaemonConfigError as error:
+    except ServiceError as error:
         assert str(error).startswith("file: ")
 
 
@@ -163,7 +164,7 @@ def test_state_survives_the_file(state: dd.State) -> None:
     ['{"schema": 2}', '{"schema": 1}', '{"schema": 1, "owned": 3}', '{"schema": 1, "owned": [], "loaded": {}}', "{"],
 )
 def test_damaged_state_is_named(text: str) -> None:
-    with pytest.raises(dd.DaemonConfigError, match=r"state\.json"):
+    with pytest.raises(ServiceError, match=r"state\.json"):
         dd.load_state(text, "state.json")
 
 
@@ -240,7 +241,7 @@ def test_environment_text_is_quoted_for_systemd() -> None:
 
 @pytest.mark.parametrize("environment", [{"A B": "x"}, {"A": "x\nB=y"}, {"": "x"}, {"A": "\x00"}])
 def test_environment_text_refuses_what_a_line_cannot_hold(environment: dict[str, str]) -> None:
-    with pytest.raises(dd.DaemonConfigError):
+    with pytest.raises(ServiceError):
         dd.environment_text(environment)
 
 
