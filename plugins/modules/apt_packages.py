@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: apt_packages
-short_description: Install and remove packages in one step, without taking along what nobody named
+short_description: Install, remove, pin and upgrade packages, without changing a package that was not named
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -14,14 +14,21 @@ description:
   - Installs and removes packages in one run of C(apt-get), without recommended ones. What is installed stays at its
     version, unless another is wanted. An installation that failed half-way is finished.
   - Lets C(apt-get) simulate the change first. Where it would remove a package that is not in O(absent), or change one
-    that is on hold and whose version nobody named, the module fails, and nothing is changed.
+    that is on hold and whose version was not named, the module fails, and nothing is changed.
+  - With O(pins), keeps C(apt upgrade) and unattended upgrades away from packages whose change would disturb what the
+    node serves, with a pin, a blacklist and a hold of dpkg. Pins are written before packages are installed, so that apt
+    chooses the pinned version for what packages depend on. Packages that are installed then are held afterwards.
+  - With O(upgrade), installs newer versions of what is installed, as the last step. Never fetches the lists of
+    packages.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
   diff_mode:
-    support: none
+    support: partial
+    details:
+      - Of the files of O(pins).
 options:
   present:
     description: What shall be installed, as NAME or NAME=VERSION, with C(*) as a wildcard in a version.
@@ -45,30 +52,75 @@ options:
     default: []
   own_holds:
     description:
-      - Packages that the caller itself holds, with C(*) as a wildcard, and that may change with the others. Their hold
-        is put back by M(baremetal.inference.apt_pins).
+      - Packages that the caller itself holds, with C(*) as a wildcard, and that may change with the others. O(pins) put
+        their hold back.
     type: list
     elements: str
     default: []
   pins:
     description:
-      - Pins that M(baremetal.inference.apt_pins) writes before the packages are installed. They count in the simulation
-        already where it has not yet.
-    type: dict
+      - Sets of packages that are kept at their version. Each set writes C(/etc/apt/preferences.d/52-NAME) and
+        C(/etc/apt/apt.conf.d/52-NAME). Only packages that are installed are held.
+      - What an earlier run with the same name held and is no longer declared is released, unless another name has it.
+    type: list
+    elements: dict
+    default: []
     suboptions:
       name:
-        description: The same as there.
+        description: What the packages make up, which becomes part of the files' names.
         type: str
         required: true
       packages:
-        description: What is pinned.
+        description: The packages to hold, with C(*) as a wildcard. With an empty list, both files are removed.
         type: list
         elements: str
         required: true
+      pinned:
+        description: Those of them that are pinned to O(pins[].version).
+        type: list
+        elements: str
+        default: []
       version:
-        description: The version that it is pinned to.
+        description: The version, with C(*) as a wildcard. Required where O(pins[].pinned) is not empty.
         type: str
-        required: true
+        default: ""
+      versions:
+        description:
+          - Versions by package, for those that are each pinned to one of their own, with C(*) as a wildcard.
+        type: dict
+        default: {}
+  coming:
+    description:
+      - For O(pins), packages that another task would have installed in a run outside check mode, as NAME or
+        NAME=VERSION. In check mode they count as installed.
+    type: list
+    elements: str
+    default: []
+  upgrade:
+    description:
+      - Newer versions of what is installed. What an earlier run has left half installed is finished.
+      - Packages on hold stay, unless the hold is that of an O(upgrade.release) and the pin allows the version. The hold
+        is kept.
+      - Where C(apt-get) would remove a package, or move one on hold, the module fails, and nothing is changed.
+    type: dict
+    suboptions:
+      mode:
+        description: Which updates come.
+        type: str
+        choices: [security, all, none]
+        default: security
+      labels:
+        description: The labels of the archives whose updates are those of security.
+        type: list
+        elements: str
+        default: [Debian-Security]
+      release:
+        description:
+          - Names of O(pins), as V(docker), whose packages may come this time.
+          - They come whatever their archive is, but not with O(upgrade.mode=none).
+        type: list
+        elements: str
+        default: []
   gone:
     description:
       - What is removed before, by a run of its own. For the simulation and the result, it is not installed any
@@ -92,6 +144,25 @@ EXAMPLES = r"""
     present: [curl, chrony]
     absent: [systemd-timesyncd]
     microcode: true
+
+- name: Keep Docker at its version
+  baremetal.inference.apt_packages:
+    pins:
+      - name: docker
+        packages: [docker.io, containerd, runc]
+        pinned: [docker.io]
+        version: 20.10.24*
+
+- name: Keep the kernel, whichever is installed
+  baremetal.inference.apt_packages:
+    pins:
+      - name: kernel
+        packages: [linux-image-*, linux-headers-*]
+
+- name: Install security updates
+  baremetal.inference.apt_packages:
+    upgrade:
+      mode: security
 """
 
 RETURN = r"""
@@ -115,19 +186,61 @@ components:
   returned: success
   type: list
   elements: str
+held:
+  description: The packages that O(pins) put on hold, or would in check mode.
+  returned: success
+  type: list
+  elements: str
+released:
+  description: The packages whose hold was taken off, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+updates:
+  description: What came, or would in check mode.
+  returned: with O(upgrade)
+  type: list
+  elements: dict
+  contains:
+    name:
+      description: The package.
+      type: str
+    old:
+      description: The version that was there; empty where it came along for the first time.
+      type: str
+    new:
+      description: The version that came.
+      type: str
+finished:
+  description: The packages that were half installed before.
+  returned: with O(upgrade)
+  type: list
+  elements: str
+on_hold:
+  description: The packages on hold that O(upgrade) left as they are.
+  returned: with O(upgrade)
+  type: list
+  elements: str
+lines:
+  description: The updates and the finished packages, as sentences for people.
+  returned: with O(upgrade)
+  type: list
+  elements: str
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages as ap
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins
+from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import updates as up
 
 CPUINFO = Path("/proc/cpuinfo")
 STATUS = Path("/var/lib/dpkg/status")
@@ -137,12 +250,23 @@ class PackageError(Exception):
     """The change is not possible, or must not be made; the text is for the operator."""
 
 
-class Manager:
-    """One run: look, simulate, and (outside check mode) act."""
+@dataclass(frozen=True)
+class Plan:
+    """What apt-get shall do, in its own words, and what comes of that."""
 
-    def __init__(self, module: AnsibleModule, lists: ap.Lists) -> None:
+    changes: list[str] = field(default_factory=list)
+    installed: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    unavailable: list[str] = field(default_factory=list)
+
+
+class Manager:
+    """The packages by their names: inspect, simulate, and (outside check mode) install and remove."""
+
+    def __init__(self, module: AnsibleModule, lists: ap.Lists, pins: Sequence[apt_pins.Pins] = ()) -> None:
         self.module = module
         self.lists = lists
+        self.pins = pins
 
     def run(self, *command: str) -> tuple[int, str, str]:
         return self.module.run_command(list(command), environ_update=ap.ENVIRONMENT)
@@ -155,8 +279,8 @@ class Manager:
         gone = self.module.params["gone"]
         return {name: package for name, package in ap.read_installed(output).items() if name not in gone}
 
-    def apply(self) -> dict[str, object]:
-        """The module's result. Raises PackageError and OSError."""
+    def plan(self) -> Plan:
+        """What is to do, as apt-get simulates it. Raises PackageError and OSError."""
         names = [*self.lists.present, *self.lists.absent, *self.lists.optional]
         before = self.installed(names) if names else {}
         missing, surplus = self.lists.missing(before), self.lists.surplus(before)
@@ -164,24 +288,36 @@ class Manager:
         offered = ap.read_candidates(self.run("apt-cache", "policy", *wanted)[1]) if wanted else set()
         missing += [name for name in wanted if name in offered]
         unavailable = [name for name in wanted if name not in offered]
-        installed: list[str] = []
-        removed: list[str] = []
-        if missing or surplus:
-            changes = [*missing, *(f"{name}-" for name in surplus)]
-            if any("=" in name for name in missing):
-                changes.insert(0, "--allow-downgrades")
-            unknown, installed, removed = self.simulate(changes)
-            unavailable += unknown
-            if not self.module.check_mode and (installed or removed):
-                code, output, words = self.run("apt-get", *ap.OPTIONS, "install", *changes)
-                if code:
-                    raise PackageError(f"apt-get failed ({code}): {ap.tail(output, words)}")
+        if not missing and not surplus:
+            return Plan(unavailable=unavailable)
+        changes = [*missing, *(f"{name}-" for name in surplus)]
+        if any("=" in name for name in missing):
+            changes.insert(0, "--allow-downgrades")
+        unknown, installed, removed = self.simulate(changes)
+        return Plan(changes, installed, removed, unavailable + unknown)
+
+    def carry_out(self, plan: Plan) -> None:
+        """Install and remove. Raises PackageError."""
+        if plan.installed or plan.removed:
+            code, output, words = self.run("apt-get", *ap.OPTIONS, "install", *plan.changes)
+            if code:
+                raise PackageError(f"apt-get failed ({code}): {ap.tail(output, words)}")
+
+    def apply(self) -> dict[str, Any]:
+        """The result of packages and pins. Raises PackageError, PinError and OSError."""
+        plan = self.plan()
+        coming = [*self.module.params["coming"], *plan.installed]
+        results = [pins.apply(coming) for pins in self.pins]
+        if not self.module.check_mode:
+            self.carry_out(plan)
+            # apt-get takes the hold off what it changes, and what came along is new.
+            results += [pins.apply() for pins in self.pins if plan.installed]
         return {
-            "changed": bool(installed or removed),
-            "installed": installed,
-            "removed": removed,
-            "unavailable": unavailable,
-            "components": self.components() if unavailable else [],
+            "installed": plan.installed,
+            "removed": plan.removed,
+            "unavailable": plan.unavailable,
+            "components": self.components() if plan.unavailable else [],
+            **{key: [item for result in results for item in result[key]] for key in ("held", "released", "diff")},
         }
 
     def simulate(self, changes: list[str]) -> tuple[list[str], list[str], list[str]]:
@@ -206,18 +342,18 @@ class Manager:
     @contextmanager
     def future(self) -> Iterator[list[str]]:
         """The options that let apt-get see the node as it will be by then, as long as this lasts. Raises OSError."""
-        gone, pins = self.module.params["gone"], self.module.params["pins"]
+        gone = self.module.params["gone"]
         with TemporaryDirectory() as name:
             directory, options = Path(name), []
             if gone:
                 status = directory / "status"
                 status.write_text(ap.without(STATUS.read_text(encoding="utf-8"), gone), encoding="utf-8")
                 options.append(f"--option=Dir::State::status={status}")
-            if pins:
+            if self.pins:
                 preferences = directory / "preferences"
                 shutil.copytree(apt_pins.PREFERENCES, preferences)
-                text = apt_pins.preferences(pins["packages"], pins["version"])
-                (preferences / apt_pins.file_name(pins["name"])).write_text(text, encoding="utf-8")
+                for pins in self.pins:
+                    apt_pins.write(preferences / pins.preferences.name, pins.texts[pins.preferences])
                 options.append(f"--option=Dir::Etc::PreferencesParts={preferences}")
             yield options
 
@@ -231,6 +367,71 @@ class Manager:
     def components(self) -> list[str]:
         _code, output, _words = self.run("apt-get", "indextargets", "--format", "$(COMPONENT)", "Created-By: Packages")
         return ap.read_components(output)
+
+
+class Upgrade:
+    """Newer versions of what is installed: inspect, simulate, and (outside check mode) install."""
+
+    def __init__(self, module: AnsibleModule, wanted: Mapping[str, Any]) -> None:
+        self.module = module
+        self.wanted = wanted
+        self.installed = self._installed()
+
+    def run(self, *command: str) -> str:
+        """What a command says. Raises PackageError."""
+        code, output, words = self.module.run_command(list(command), environ_update=ap.ENVIRONMENT)
+        if code:
+            raise PackageError(f"{' '.join(command[:2])} failed ({code}): {ap.tail(output, words)}")
+        return str(output)
+
+    def _installed(self) -> dict[str, ap.Installed]:
+        return ap.read_installed(self.run("dpkg-query", "--show", f"--showformat={ap.FORM}"))
+
+    def apply(self) -> dict[str, Any]:
+        """What came. Raises PackageError, PinError and OSError."""
+        half = up.half(self.installed)
+        free = self.free()
+        held = sorted(name for name, package in self.installed.items() if package.held and name not in free)
+        coming = self.coming(free)
+        planned = self.simulate(coming, held) if coming else []
+        if planned and not self.module.check_mode:
+            self.run("apt-get", *ap.OPTIONS, "install", "--only-upgrade", *coming)
+            if free:
+                apt_pins.select(self.module.run_command, free)
+        # After the updates: a newer version may be what a package is missing that failed to install.
+        if half and not self.module.check_mode and up.half(self._installed()):
+            self.run("dpkg", "--configure", "--pending", "--force-confdef", "--force-confold")
+        lines = [f"finish {', '.join(half)}"] if half else []
+        return {
+            "updates": [{"name": one.name, "old": one.old, "new": one.new} for one in planned],
+            "finished": half,
+            "on_hold": held,
+            "lines": [*lines, *map(str, planned)],
+        }
+
+    def free(self) -> list[str]:
+        """The packages on hold that may move. Raises OSError."""
+        patterns = [item for name in self.wanted["release"] for item in apt_pins.held_patterns(name)]
+        return up.released(self.installed, patterns)
+
+    def coming(self, free: Sequence[str]) -> list[str]:
+        """What there is to update, by the names and versions that apt-get wants. Raises PackageError."""
+        found = up.parse(self.run("apt-get", *ap.OPTIONS, "--simulate", "upgrade", "--with-new-pkgs"))
+        chosen = up.wanted(found, self.wanted["mode"], self.wanted["labels"])
+        if free and self.wanted["mode"] != up.NONE:
+            # What is on hold is no part of an upgrade.
+            more = up.parse(self.run("apt-get", *ap.OPTIONS, "--simulate", "install", "--only-upgrade", *free))
+            chosen += [one for one in more if one.name in free and one.old]
+        return sorted({f"{one.name}={one.new}" for one in chosen})
+
+    def simulate(self, coming: Sequence[str], held: Sequence[str]) -> list[up.Update]:
+        """What comes with all that it takes along. Raises PackageError."""
+        output = self.run("apt-get", *ap.OPTIONS, "--simulate", "install", "--only-upgrade", *coming)
+        planned = up.parse(output)
+        found = up.objections(planned, up.removals(output), held)
+        if found:
+            raise PackageError("\n- ".join([f"Nothing was changed. With {' '.join(coming)}", *found]))
+        return planned
 
 
 def guest(module: AnsibleModule) -> bool:
@@ -249,11 +450,24 @@ def main() -> None:
             "held": words,
             "own_holds": words,
             "pins": {
-                "type": "dict",
+                "type": "list",
+                "elements": "dict",
+                "default": [],
                 "options": {
                     "name": {"type": "str", "required": True},
                     "packages": {"type": "list", "elements": "str", "required": True},
-                    "version": {"type": "str", "required": True},
+                    "pinned": words,
+                    "version": {"type": "str", "default": ""},
+                    "versions": {"type": "dict", "default": {}},
+                },
+            },
+            "coming": words,
+            "upgrade": {
+                "type": "dict",
+                "options": {
+                    "mode": {"type": "str", "choices": list(up.MODES), "default": up.SECURITY},
+                    "labels": {"type": "list", "elements": "str", "default": ["Debian-Security"]},
+                    "release": words,
                 },
             },
             "gone": words,
@@ -269,12 +483,18 @@ def main() -> None:
             package = ap.microcode(CPUINFO.read_text(encoding="utf-8"), guest(module))
             optional += [package] if package else []
         reading = ap.read_lists(params["present"], params["absent"], optional, params["held"])
-        if reading.problems:
-            module.fail_json(msg="\n- ".join(["Nothing was changed.", *map(str, reading.problems)]))
-        result = Manager(module, replace(reading.lists, own_holds=tuple(params["own_holds"]))).apply()
-    except (PackageError, OSError) as error:
+        problems = list(map(str, reading.problems))
+        problems += [text for item in params["pins"] for text in apt_pins.mistakes(**item)]
+        if problems:
+            module.fail_json(msg="\n- ".join(["Nothing was changed.", *problems]))
+        pins = [apt_pins.Pins(module.run_command, item, module.check_mode) for item in params["pins"]]
+        result = Manager(module, replace(reading.lists, own_holds=tuple(params["own_holds"])), pins).apply()
+        if params["upgrade"] is not None:
+            result |= Upgrade(module, params["upgrade"]).apply()
+    except (PackageError, apt_pins.PinError, OSError, UnicodeDecodeError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(**result)
+    changes = ("installed", "removed", "held", "released", "diff", "updates", "finished")
+    module.exit_json(changed=any(result.get(key) for key in changes), **result)
 
 
 if __name__ == "__main__":

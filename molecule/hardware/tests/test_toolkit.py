@@ -123,7 +123,7 @@ def test_it_is_installed_before_there_is_a_driver(bare: Toolkit, tmp_path: Path)
     predicted, _output = changed_tasks(bare, tmp_path, "--check", **extra)
     done, output = changed_tasks(bare, tmp_path, **extra)
     assert {task for task in done - predicted if not task.endswith(later)} == set()
-    assert any(task.endswith("Install the toolkit") for task in done)
+    assert any(task.endswith("Pin, install and hold the toolkit") for task in done)
     assert "no NVIDIA driver is loaded" in " ".join(output.split())
     assert bare.versions() == {f"{PINNED}-1"}
     assert set(PACKAGES.split()) <= set(bare.run("apt-mark showhold").split())

@@ -108,7 +108,7 @@ class Site:
 
 @pytest.fixture
 def site(staged: Callable[[Sequence[str]], Any]) -> Site:
-    return Site(staged(["apt_pins", "firewall", "gateway", "monitoring_exporters", "monitoring_server"]))
+    return Site(staged(["apt_packages", "firewall", "gateway", "monitoring_exporters", "monitoring_server"]))
 
 
 @pytest.mark.parametrize("name", ["site.yml", "monitoring.yml"])
@@ -181,9 +181,9 @@ def test_one_that_has_watched_is_taken_out_and_nobody_else(site: Site) -> None:
 def test_one_that_was_a_gateway_is_taken_out_and_nobody_else(site: Site) -> None:
     done, said = site.leave(GATEWAY, {**GATEWAY.found, **FLOATING}, gateway="two", confirm="two")
     assert done and {call["on"] for call in site.stage.calls()} == {"two"}, said
-    steps = site.calls("gateway", "apt_pins", "firewall")
-    assert steps == [("gateway", "two", False), ("apt_pins", "two", False), ("firewall", "two", True)]
-    assert site.stage.calls(module="apt_pins", name="gateway", packages=[])
+    steps = site.calls("gateway", "apt_packages", "firewall")
+    assert steps == [("gateway", "two", False), ("apt_packages", "two", False), ("firewall", "two", True)]
+    assert site.stage.calls(module="apt_packages", pins=[{"name": "gateway", "packages": []}])
     # What is open on a node, without what a gateway has.
     (firewall,) = site.stage.calls(module="firewall")
     assert {"gateway", "gateway metrics", "floating address"}.isdisjoint(rule["name"] for rule in firewall["allow"])
@@ -256,7 +256,7 @@ def test_the_firewall_of_a_host_that_is_none_of_ours_any_more_is_left_alone(site
 @each
 def test_what_is_somebody_elses_is_said_to_be_left_alone(site: Site, kind: Kind) -> None:
     done, said = site.leave(kind, {"foreign": [kind.anothers]}, confirm="two", **{kind.group: "two"})
-    assert done and f"{kind.anothers} is not ours" in said and site.calls("apt_pins") == []
+    assert done and f"{kind.anothers} is not ours" in said and site.calls("apt_packages") == []
 
 
 def test_a_node_that_leaves_gives_the_address_away_before_it_is_deaf_to_the_gateways(site: Site) -> None:

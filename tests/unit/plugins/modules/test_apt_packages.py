@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module apt_packages: one run of apt-get, simulated first, and none where nothing is to do."""
+"""The module apt_packages: one run of apt-get, simulated first, none where nothing is to do; pins and upgrades."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages as ap
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins
 from ansible_collections.baremetal.inference.plugins.modules import apt_packages
+
+from .conftest import RunModule
 
 
 class Node:
@@ -28,11 +31,27 @@ class Node:
         self.preferences: dict[str, str] = {}
         self.status = ""
         self.versions: list[str] = []
+        self.held: set[str] = set()
+        self.comes: list[str] = []
+        """What an installation brings to another version, which takes its hold off."""
+        self.done: list[str] = []
 
-    def run_command(self, argv: list[str], environ_update: dict[str, str]) -> tuple[int, str, str]:
+    def run_command(
+        self, argv: list[str], environ_update: dict[str, str] | None = None, data: str = ""
+    ) -> tuple[int, str, str]:
+        if argv[0] == "dpkg":
+            self.done.append(data)
+            self.held |= {line.split()[0] for line in data.splitlines() if line.endswith(" hold")}
+            return 0, "", ""
         if argv[0] == "dpkg-query":
             names = argv[3:] or list(self.installed)
-            rows = [f"install installed {name} {self.installed[name]}\n" for name in names if name in self.installed]
+            version = "${Version}" in argv[2]
+            rows = [
+                f"{'hold' if name in self.held else 'install'} installed {name}"
+                f"{' ' + self.installed[name] if version else ''}\n"
+                for name in names
+                if name in self.installed
+            ]
             return int(len(rows) < len(names)), "".join(rows), ""
         if argv[1] == "policy":
             return 0, "".join(f"{n}:\n  Installed: (none)\n  Candidate: 1\n" for n in argv[2:] if n in self.offered), ""
@@ -40,6 +59,7 @@ class Node:
             return 0, "".join(f" {argv[2]} | {version} | file:/srv ./ Packages\n" for version in self.versions), ""
         if argv[1] == "indextargets":
             return 0, "main\ncontrib\n", ""
+        assert environ_update is not None
         assert environ_update["DEBIAN_FRONTEND"] == "noninteractive" and "--no-install-recommends" in argv
         for word in argv:
             if word.startswith("--option=Dir::State::status="):
@@ -47,13 +67,35 @@ class Node:
             if word.startswith("--option=Dir::Etc::PreferencesParts="):
                 self.preferences = {path.name: path.read_text() for path in Path(word.rpartition("=")[2]).iterdir()}
         self.asked.append([word for word in argv if word not in apt_packages.ap.OPTIONS])
+        if "--simulate" not in argv:
+            self.done.append("install")
+            self.installed |= dict.fromkeys(self.comes, "2")
+            self.held -= set(self.comes)
         return self.code, self.plan if "--simulate" in argv else "", self.words
 
     def apply(self, *present: str, check: bool = False, lenient: bool = False, **lists: Any) -> dict[str, Any]:
         reading = ap.read_lists(present, lists.get("absent", ()), lists.get("optional", ()))
-        params = {"allow_unavailable": lenient, "pins": lists.get("pins"), "gone": lists.get("gone", [])}
+        params = {"allow_unavailable": lenient, "gone": lists.get("gone", []), "coming": []}
         module: Any = SimpleNamespace(params=params, check_mode=check, run_command=self.run_command)
-        return apt_packages.Manager(module, reading.lists).apply()
+        pins = [apt_pins.Pins(self.run_command, item, check) for item in lists.get("pins", [])]
+        return apt_packages.Manager(module, reading.lists, pins).apply()
+
+
+DRIVER: dict[str, Any] = {
+    "name": "driver",
+    "packages": ["jq", "libjq*"],
+    "pinned": ["jq", "libjq*"],
+    "version": "2*",
+    "versions": {},
+}
+
+
+def etc(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets apt's configuration lie below a directory."""
+    for directory in ("preferences.d", "apt.conf.d"):
+        (root / directory).mkdir()
+    monkeypatch.setattr(apt_pins, "ETC_APT", root)
+    monkeypatch.setattr(apt_pins, "PREFERENCES", root / "preferences.d")
 
 
 @pytest.fixture
@@ -62,7 +104,8 @@ def node() -> Node:
 
 
 def test_what_is_as_declared_is_not_touched(node: Node) -> None:
-    assert not node.apply("curl", absent=["gone"])["changed"]
+    result = node.apply("curl", absent=["gone"])
+    assert result["installed"] == result["removed"] == []
     assert node.asked == []
 
 
@@ -121,14 +164,46 @@ def test_the_simulation_counts_with_pins_that_are_yet_to_come(
     """Else what the old pins hold back would be refused before the new ones are written."""
     (tmp_path / "52-driver").write_text("the old pins")
     (tmp_path / "others").write_text("kept")
-    monkeypatch.setattr(apt_pins, "PREFERENCES", tmp_path)
+    etc(tmp_path, monkeypatch)
+    (tmp_path / "preferences.d/52-driver").write_text("the old pins")
+    (tmp_path / "preferences.d/others").write_text("kept")
     node.plan = "Inst jq (2)\n"
-    node.apply("jq=2*", pins={"name": "driver", "packages": ["jq", "libjq*"], "version": "2*"})
+    node.apply("jq=2*", check=True, pins=[DRIVER])
     assert node.preferences == {"52-driver": apt_pins.preferences(["jq", "libjq*"], "2*"), "others": "kept"}
     assert "Package: jq libjq*\nPin: version 2*\n" in node.preferences["52-driver"]
-    simulated, done = node.asked
+    assert (tmp_path / "preferences.d/52-driver").read_text() == "the old pins"
+    node.apply("jq=2*", pins=[DRIVER])
+    _predicted, simulated, done = node.asked
     assert len(simulated) == len(done) + 2, "the installation itself reads the node's own"
-    assert (tmp_path / "52-driver").read_text() == "the old pins"
+    assert (tmp_path / "preferences.d/52-driver").read_text() == node.preferences["52-driver"]
+
+
+def test_packages_are_pinned_before_they_come_and_held_afterwards(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was installed before is held at once, and loses the hold where its version changes."""
+    etc(tmp_path, monkeypatch)
+    node.installed["jq"] = "1"
+    node.plan, node.comes = "Inst jq (2)\nInst libjq1 (2)\n", ["jq", "libjq1"]
+    pins = {**DRIVER, "packages": ["jq", "libjq1"], "pinned": ["jq"]}
+    predicted = node.apply("jq=2*", check=True, pins=[pins])
+    assert (predicted["held"], node.done) == (["jq", "libjq1"], [])
+    result = node.apply("jq=2*", pins=[pins])
+    assert node.done == ["jq hold\n", "install", "jq hold\nlibjq1 hold\n"]
+    assert (set(result["held"]), node.held) == ({"jq", "libjq1"}, {"jq", "libjq1"})
+    node.plan, node.installed["jq"] = "", "2"
+    again = node.apply("jq=2*", pins=[pins])
+    assert [again[key] for key in ("installed", "held", "released", "diff")] == [[], [], [], []]
+
+
+def test_nothing_is_pinned_where_the_packages_cannot_come(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etc(tmp_path, monkeypatch)
+    node.plan = "Inst jq (1)\nRemv curl [8]\n"
+    with pytest.raises(apt_packages.PackageError, match="would remove curl"):
+        node.apply("curl", "jq", pins=[DRIVER])
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_what_goes_before_is_not_there_any_more(node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,3 +214,123 @@ def test_what_goes_before_is_not_there_any_more(node: Node, tmp_path: Path, monk
     node.plan = "Inst old (2)\n"
     assert node.apply("old", gone=["old"], check=True)["installed"] == ["old"]
     assert node.status == "Package: older\nVersion: 1\n\nPackage: curl\nVersion: 8.14\n\n"
+
+
+class Apt:
+    """A node's packages: `offers` are the newer versions, as apt-get simulates them."""
+
+    def __init__(self) -> None:
+        self.installed = {
+            "curl": ["install", "installed", "1"],
+            "tzdata": ["install", "installed", "1"],
+            "docker.io": ["hold", "installed", "1"],
+        }
+        self.offers = {"curl": "2 Debian-Security:12/stable-security", "tzdata": "2 Debian:12/stable"}
+        self.takes_along: list[str] = []
+        self.fails = ""
+        self.calls: list[str] = []
+
+    def __call__(self, _module: object, argv: list[str], **more: Any) -> tuple[int, str, str]:
+        words = [word for word in argv if not word.startswith("--") or word in ("--simulate", "--configure")]
+        if argv[0] == "dpkg-query":
+            rows = [f"{want} {status} {name} {version}" for name, (want, status, version) in self.installed.items()]
+            return 0, "\n".join(rows), ""
+        if "--simulate" not in words:
+            self.calls.append(" ".join([*words, more.get("data", "").strip()]).strip())
+        if self.fails and "--simulate" not in words:
+            return 100, "", f"E: {self.fails}"
+        names = [word.partition("=")[0] for word in words[words.index("install") + 1 :]] if "install" in words else None
+        if argv[0] == "apt-get" and "--simulate" in words:
+            return 0, "\n".join([*self.simulated(names), *self.takes_along]), ""
+        if argv[0] == "apt-get":
+            for name in names or ():
+                self.installed[name] = ["install", "installed", self.offers.pop(name).split()[0]]
+        if argv[:2] == ["dpkg", "--configure"]:
+            for package in self.installed.values():
+                package[1] = "installed"
+        return 0, "", ""
+
+    def simulated(self, names: list[str] | None) -> list[str]:
+        # An upgrade leaves what is on hold.
+        chosen = [name for name in self.offers if self.installed[name][0] != "hold"] if names is None else names
+        return [f"Inst {name} [{self.installed[name][2]}] ({self.offers[name]} [amd64])" for name in chosen]
+
+
+@pytest.fixture
+def apt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Apt:
+    apt = Apt()
+
+    def run_command(*given: Any, **more: Any) -> Any:
+        return apt(*given, **more)
+
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", run_command)
+    etc(tmp_path, monkeypatch)
+    blacklist = tmp_path / "apt.conf.d" / apt_pins.file_name("docker")
+    item = '        "^docker\\.io$";\n'
+    blacklist.write_text(f"// {apt_pins.HEADER}\nUnattended-Upgrade::Package-Blacklist {{\n{item}}};\n")
+    return apt
+
+
+def upgrade(run_module: RunModule, check: bool = False, **wanted: Any) -> dict[str, Any]:
+    return run_module(apt_packages, check, upgrade=wanted)
+
+
+def test_security_updates_come_and_then_no_more(apt: Apt, run_module: RunModule) -> None:
+    foreseen = upgrade(run_module, check=True)
+    assert foreseen["lines"] == ["curl 1 -> 2"] and foreseen["changed"] and apt.calls == []
+    assert foreseen["on_hold"] == ["docker.io"]
+    found = upgrade(run_module)
+    assert found["updates"] == [{"name": "curl", "old": "1", "new": "2"}]
+    assert apt.calls == ["apt-get install curl=2"]
+    assert upgrade(run_module)["changed"] is False
+
+
+@pytest.mark.parametrize(("mode", "names"), [("all", ["curl", "tzdata"]), ("none", [])])
+def test_other_updates(apt: Apt, run_module: RunModule, mode: str, names: list[str]) -> None:
+    assert [one["name"] for one in upgrade(run_module, mode=mode)["updates"]] == names
+
+
+def test_what_is_held_comes_only_with_its_own_word_and_stays_held(apt: Apt, run_module: RunModule) -> None:
+    apt.offers["docker.io"] = "1.1 Debian:12/stable"
+    assert "docker.io" not in str(upgrade(run_module, mode="all", check=True)["updates"])
+    found = upgrade(run_module, mode="security", release=["docker"])
+    assert [one["name"] for one in found["updates"]] == ["curl", "docker.io"]
+    assert "docker.io hold" in apt.calls[-1]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("Remv nginx [1]", "it would remove nginx"),
+        ("Inst docker.io [1] (2 Debian:12/stable [amd64])", "it would change docker.io, which is on hold"),
+    ],
+)
+def test_what_takes_others_along_is_refused(apt: Apt, run_module: RunModule, line: str, words: str) -> None:
+    apt.takes_along = [line]
+    found = upgrade(run_module)
+    assert found["failed"] and words in found["msg"] and "Nothing was changed" in found["msg"]
+    assert apt.calls == []
+
+
+def test_what_failed_half_way_is_finished(apt: Apt, run_module: RunModule) -> None:
+    apt.installed["tzdata"][1] = "half-configured"
+    assert upgrade(run_module, mode="none", check=True)["lines"] == ["finish tzdata"]
+    found = upgrade(run_module, mode="none")
+    assert found["finished"] == ["tzdata"] and apt.calls == ["dpkg --configure"]
+    assert upgrade(run_module, mode="none")["changed"] is False
+
+
+def test_an_update_that_fails_says_why(apt: Apt, run_module: RunModule) -> None:
+    apt.fails = "disk full"
+    assert "disk full" in upgrade(run_module)["msg"]
+
+
+def test_every_mistake_is_named_at_once_and_nothing_done(apt: Apt, run_module: RunModule) -> None:
+    found = run_module(apt_packages, present=["curl!"], pins=[{"name": "../x", "packages": ["a b"]}])
+    assert found["failed"] and [word for word in ("curl!", "../x", "a b") if word not in found["msg"]] == []
+    assert apt.calls == []
+
+
+def test_without_an_upgrade_nothing_is_told_of_updates(apt: Apt, run_module: RunModule) -> None:
+    found = run_module(apt_packages, present=["curl"])
+    assert (found["changed"], "updates" in found, apt.calls) == (False, False, [])

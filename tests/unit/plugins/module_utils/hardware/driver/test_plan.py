@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import packages as pk
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.choice import Node, Wish
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.compatibility import load
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.plan import Decision, Plan, decide
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.runfile import Installed
-from ansible_collections.baremetal.inference.plugins.modules import apt_pins
 
 KNOWN = load()
 KERNELS = {"linux-image-amd64": "6.1.77-1", "linux-image-6.1.0-77-amd64": "6.1.77-1"}

@@ -1,18 +1,17 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module apt_pins: its files, its holds, and what it refuses."""
+"""Pins: their files, their holds, and what is refused."""
 
 from __future__ import annotations
 
 import fnmatch
 import stat
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.modules import apt_pins
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins
 
 PARAMS: dict[str, Any] = {
     "name": "docker",
@@ -20,8 +19,9 @@ PARAMS: dict[str, Any] = {
     "pinned": ["docker.io"],
     "version": "26.1.5*",
     "versions": {},
-    "coming": [],
 }
+
+UNCHANGED: dict[str, Any] = {"held": [], "released": [], "diff": []}
 
 
 class Node:
@@ -44,8 +44,8 @@ class Node:
         return self.code, "", "dpkg's words"
 
     def apply(self, check: bool = False, **params: Any) -> dict[str, Any]:
-        module: Any = SimpleNamespace(params={**PARAMS, **params}, check_mode=check, run_command=self.run_command)
-        return apt_pins.Manager(module).apply()
+        coming = params.pop("coming", [])
+        return apt_pins.Pins(self.run_command, {**PARAMS, **params}, check).apply(coming)
 
     def files(self) -> dict[str, str]:
         return {str(path.relative_to(self.etc)): path.read_text() for path in self.etc.rglob("*") if path.is_file()}
@@ -62,18 +62,18 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
     predicted = node.apply(check=True)
     assert node.files() == {} and node.wants["runc"] == "install"
     assert predicted == node.apply()
-    assert predicted["changed"] and predicted["held"] == ["docker.io", "runc"]
+    assert predicted["diff"] and predicted["held"] == ["docker.io", "runc"]
     assert node.wants == {"docker.io": "hold", "runc": "hold"}
     files = node.files()
     assert "Package: docker.io\nPin: version 26.1.5*\nPin-Priority: 1001\n" in files["preferences.d/52-docker"]
     assert '"^docker\\.io$";' in files["apt.conf.d/52-docker"] and '"^runc$";' in files["apt.conf.d/52-docker"]
-    assert node.apply() == {"changed": False, "held": [], "released": [], "diff": []}
+    assert node.apply() == UNCHANGED
 
 
 def test_another_order_of_the_packages_changes_nothing(node: Node) -> None:
     both: dict[str, Any] = {"packages": ["docker.io", "runc"], "pinned": ["docker.io", "runc"]}
-    assert node.apply(**both)["changed"]
-    assert not node.apply(**{key: found[::-1] for key, found in both.items()})["changed"]
+    assert node.apply(**both) != UNCHANGED
+    assert node.apply(**{key: found[::-1] for key, found in both.items()}) == UNCHANGED
 
 
 def test_everybody_may_read_the_files(node: Node) -> None:
@@ -89,12 +89,12 @@ def test_what_somebody_edited_is_put_right(node: Node) -> None:
     assert result["held"] == ["runc"] and [d["after_header"][-20:] for d in result["diff"]] == [
         "/apt.conf.d/52-docker"[-20:]
     ]
-    assert not node.apply()["changed"]
+    assert node.apply() == UNCHANGED
 
 
 def test_a_pin_that_is_no_longer_declared_goes(node: Node) -> None:
     node.apply()
-    assert node.apply(pinned=[])["changed"]
+    assert node.apply(pinned=[]) != UNCHANGED
     assert list(node.files()) == ["apt.conf.d/52-docker"]
 
 
@@ -114,7 +114,7 @@ def kernel(node: Node, packages: list[str], **options: Any) -> dict[str, Any]:
 def test_what_a_wildcard_matches_is_held_also_when_it_comes_later(node: Node) -> None:
     node.wants["linux-image-6.1.0-50-amd64"] = "install"
     assert kernel(node, ["linux-image-*"])["held"] == ["linux-image-6.1.0-50-amd64"]
-    assert not kernel(node, ["linux-image-*"])["changed"]
+    assert kernel(node, ["linux-image-*"]) == UNCHANGED
     node.wants["linux-image-amd64"] = "install"
     assert kernel(node, ["linux-image-*"])["held"] == ["linux-image-amd64"]
     coming = ["linux-image-6.1.0-51-amd64=6.1", "linux-base"]
@@ -140,7 +140,7 @@ def test_what_is_no_longer_declared_is_released(node: Node) -> None:
     assert predicted["released"] == ["linux-image-amd64"]
     assert node.wants == {"docker.io": "hold", "runc": "hold", "linux-image-amd64": "install", "mine": "hold"}
     assert sorted(node.files()) == ["apt.conf.d/52-docker", "preferences.d/52-docker"]
-    assert not kernel(node, [])["changed"]
+    assert kernel(node, []) == UNCHANGED
 
 
 def test_each_may_have_its_own_version(node: Node) -> None:
@@ -172,6 +172,14 @@ def test_words_of_dpkg_are_told(node: Node) -> None:
     ],
 )
 def test_what_would_break_apt_is_refused(params: dict[str, Any], word: str) -> None:
-    good = {name: value for name, value in PARAMS.items() if name != "coming"}
-    assert apt_pins.mistakes(**good) == []
-    assert [word in text for text in apt_pins.mistakes(**{**good, **params})] == [True]
+    assert apt_pins.mistakes(**PARAMS) == []
+    assert [word in text for text in apt_pins.mistakes(**{**PARAMS, **params})] == [True]
+
+
+def test_the_packages_of_a_name_can_be_read_back(node: Node) -> None:
+    """An upgrade may let them go. A file that others wrote holds nothing of ours."""
+    assert apt_pins.held_patterns("docker") == []
+    node.apply(packages=["docker.io", "linux-image-*"])
+    assert apt_pins.held_patterns("docker") == ["docker.io", "linux-image-*"]
+    (node.etc / "apt.conf.d/52-others").write_text('Unattended-Upgrade::Package-Blacklist {\n        "^bash$";\n};\n')
+    assert apt_pins.held_patterns("others") == []
