@@ -1,82 +1,20 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent's small tools: its writer, its journal, its metrics."""
+"""The agent's findings as metrics."""
 
 from __future__ import annotations
 
 import re
-import socket
-import threading
-from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import files
-from ansible_collections.baremetal.inference.plugins.module_utils.core.journal import WARNING, Journal
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.health import VERDICTS
 from ansible_collections.baremetal.inference.plugins.module_utils.node.textfile import (
     InstanceMetrics,
     LockMetrics,
     render,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.node.writer import Writer
-
-
-def test_the_newest_text_wins_where_the_disk_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[tuple[str, str | None]] = []
-    hangs, hung = threading.Event(), threading.Event()
-
-    def write(path: Path, text: str | None) -> bool:
-        hung.set()
-        hangs.wait(10)
-        written.append((path.name, text))
-        return True
-
-    monkeypatch.setattr(files, "write", write)
-    writer = Writer(pytest.fail)
-    writer.put(tmp_path / "a", "1")
-    assert hung.wait(10)
-    for text in ("2", "3"):
-        writer.put(tmp_path / "a", text)
-    writer.put(tmp_path / "b", None)
-    assert not writer.flush(0.05)
-    hangs.set()
-    assert writer.flush(10)
-    assert written == [("a", "1"), ("a", "3"), ("b", None)]
-
-
-def test_what_cannot_be_written_is_said_once(tmp_path: Path) -> None:
-    said: list[str] = []
-    writer = Writer(said.append)
-    (tmp_path / "file").write_text("")
-    below = tmp_path / "file/below"
-    for text in ("1", "2"):
-        writer.put(below, text)
-        assert writer.flush(10)
-    assert len(said) == 1 and said[0].startswith(f"{below} cannot be written: ")
-    (tmp_path / "file").unlink()
-    writer.put(below, "3")
-    assert writer.flush(10) and below.read_text() == "3"
-
-
-def test_an_entry_of_the_journal(short_tmp: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
-        receiver.bind(str(short_tmp / "socket"))
-        Journal(short_tmp / "socket").say("main:\nhung", WARNING, instance="main", verdict="hung", latency_ms=None)
-        assert receiver.recv(1000).decode().splitlines() == [
-            "MESSAGE=main: hung",
-            "PRIORITY=4",
-            "SYSLOG_IDENTIFIER=inferctl",
-            "INFERENCE_INSTANCE=main",
-            "INFERENCE_VERDICT=hung",
-        ]
-
-
-def test_without_a_journal_it_is_printed(short_tmp: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Journal(short_tmp / "socket").say("main: hung")
-    assert capsys.readouterr().err == "main: hung\n"
 
 
 def test_metrics() -> None:

@@ -1,0 +1,108 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Signals, the death of a process and finished work, each of which ends a wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node.events import Events, Job, open_pidfd
+
+LONG = 10.0
+"""Seconds that no wait here takes: what is waited for has happened."""
+
+
+@pytest.fixture
+def events() -> Iterator[Events]:
+    with Events() as found:
+        yield found
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that waits for its end."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as found:
+        yield found
+        found.kill()
+
+
+def wait_for(events: Events, job: Job[int]) -> None:
+    while not job.done:
+        events.wait(LONG)
+
+
+def test_a_job_wakes_whoever_waits_and_gives_its_result(events: Events) -> None:
+    job = Job(events, lambda: 7)
+    wait_for(events, job)
+    assert job.result() == 7
+
+
+def test_a_job_raises_what_its_work_raised(events: Events) -> None:
+    def fail() -> int:
+        raise KeyError("oops")
+
+    job = Job(events, fail)
+    wait_for(events, job)
+    with pytest.raises(KeyError, match="oops"):
+        job.result()
+
+
+def test_a_wait_ends_at_its_timeout(events: Events) -> None:
+    events.wait(0)
+    assert not events.stop and not events.died
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_wait_and_says_stop(events: Events, number: signal.Signals) -> None:
+    os.kill(os.getpid(), number)
+    events.wait(LONG)
+    assert events.stop
+
+
+def test_a_signal_ends_no_wait_that_it_must_not_shorten(events: Events) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+    events.wait(0.01, signals=False)
+    assert events.stop
+    # The signal was taken out of the socket: nothing is left to end the next wait.
+    events.wait(0)
+
+
+def test_the_handlers_of_before_come_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with Events():
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_the_death_of_a_process_ends_a_wait(events: Events, process: subprocess.Popen[bytes]) -> None:
+    assert not events.died
+    pidfd = open_pidfd(process.pid)
+    assert pidfd is not None
+    events.watch(pidfd)
+    assert not events.died
+    process.kill()
+    events.wait(LONG, signals=False)
+    assert events.died
+    os.close(pidfd)
+
+
+def test_a_process_that_is_gone_has_no_descriptor(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    assert open_pidfd(process.pid) is None
+
+
+def test_a_thread_that_wakes_nobody_raises_nothing() -> None:
+    with Events() as events:
+        pass
+    thread = threading.Thread(target=events.wake)
+    thread.start()
+    thread.join(LONG)
+    assert not thread.is_alive()
