@@ -50,16 +50,18 @@ def install(
     environment: dict[str, str] | None = None,
     engine_argv: Sequence[str] = (),
     image: str = "image",
+    model: str = "tiny-a",
+    directory: str = "models/tiny-a",
     revision: str = "r",
 ) -> int:
-    """The next release of an instance, installed and proven, with its model below the root. Returns its number."""
-    model = paths.root / "models/tiny-a"
-    model.mkdir(parents=True, exist_ok=True)
-    instance = Instance(name=name, model="tiny-a", port=5005, accelerator=accelerator, gpus=tuple(gpus))
+    """The next release of an instance, installed and proven, with its model's directory below the root. Returns its
+    number."""
+    stored = StoredModel(str(paths.root / directory), revision)
+    (paths.root / directory).mkdir(parents=True, exist_ok=True)
+    instance = Instance(name=name, model=model, port=5005, accelerator=accelerator, gpus=tuple(gpus))
     settings = Settings(environment=environment or {})
 
     def rendered(number: int) -> Rendered:
-        stored = StoredModel(str(model), revision)
         return render(instance, [*engine_argv], stored, image, settings, number=number)
 
     staged, _changed = releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the inventory wants of a node: its registry, its instances, and the engines that both make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node.desired import Desired, Model
+
+from .conftest import install
+
+MODELS = {
+    "llama": {"model": "org/llama", "revision": "v1", "max-model-len": 8192, "description": "General chat"},
+    "short": {"base": "llama", "max-model-len": 1024},
+    "bot": {"base": "llama", "system-prompt": "Be kind."},
+    "phi": {"model": "org/phi", "revision": "v2"},
+}
+
+STORED = "models/llama/ab12cd34ef56"
+
+
+def declare(paths: Paths, name: str, model: str, number: int) -> None:
+    files.write_json(paths.instance(name), {"schema": 1, "model": model, "release": number})
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    """A node whose instance main serves `short`, a variant of llama, on the CPU."""
+    monkeypatch.setattr(systemd, "active_state", lambda _unit: "active")
+    paths = Paths(tmp_path)
+    environment = {"VLLM_CPU_KVCACHE_SPACE": "4"}
+    number = install(paths, model="short", directory=STORED, revision="ab12cd34ef56", environment=environment)
+    declare(paths, "main", "short", number)
+    (tmp_path / STORED / "config.json").write_text("{}")
+    files.write_json(paths.registry, {"schema": 1, "engine": {"version": "0.32.0"}, "models": MODELS})
+    return paths
+
+
+def test_a_node_without_anything_wants_nothing(tmp_path: Path) -> None:
+    desired = Desired(Paths(tmp_path))
+    assert (desired.names, desired.models(), desired.instances) == ([], [], {})
+
+
+@pytest.mark.parametrize("state", [[], {"models": []}])
+def test_a_damaged_registry_is_named(paths: Paths, state: Any) -> None:
+    files.write_json(paths.registry, state)
+    with pytest.raises(ValueError, match=r"registry\.json is damaged"):
+        Desired(paths)
+
+
+def test_everything_that_can_be_planned(paths: Paths) -> None:
+    desired = Desired(paths)
+    assert desired.names == ["bot", "llama", "main", "phi", "short"]
+    assert desired.instances == {"main": 1}
+
+
+def test_entries_of_the_registry(paths: Paths) -> None:
+    llama, phi, short = (model for model in Desired(paths).models() if model.name != "bot")
+    stored = str(paths.root / STORED)
+    # The weights are those that a release of a variant has.
+    assert llama == Model("llama", "org/llama", "ab12cd34ef56", None, "General chat", (), stored, True)
+    assert phi == Model("phi", "org/phi", "v2", None, "", (), None, None)
+    assert (short.base, short.instances, short.path) == ("llama", ("main",), stored)
+    (paths.root / STORED / "config.json").unlink()
+    assert Desired(paths).models()[1].on_disk is False
+
+
+@pytest.mark.parametrize("name", ["main", "short"])
+def test_an_instance_is_found_by_its_name_and_by_its_model(paths: Paths, name: str) -> None:
+    engine = Desired(paths).engine(name)
+    release = releases.load(paths, "main", 1)
+    assert (engine.instance, engine.model, engine.accelerator) == ("main", "short", "cpu")
+    assert engine.argv == ["vllm", *release.engine_argv]
+    assert engine.flags == {"max-model-len": 1024}
+    assert (engine.path, engine.revision, engine.cpu_cache) == (paths.root / STORED, "ab12cd34ef56", "4")
+    assert engine.change is not None and (engine.change.active, engine.change.desired) == (1, 1)
+    assert not engine.problems
+
+
+def test_an_entry_that_no_instance_serves_has_the_weights_of_its_base(paths: Paths) -> None:
+    engine = Desired(paths).engine("llama")
+    stored = str(paths.root / STORED)
+    assert engine.argv == ["vllm", "serve", stored, "--served-model-name", "llama", "--max-model-len", "8192"]
+    assert (engine.instance, engine.revision, engine.cpu_cache) == (None, "ab12cd34ef56", "4")
+    # A prompt has a directory of its own, once an instance serves it.
+    assert Desired(paths).engine("bot").argv[2] == str(paths.root / "models/bot/REVISION")
+
+
+def test_an_entry_without_weights_on_this_node(paths: Paths) -> None:
+    engine = Desired(paths).engine("phi")
+    assert engine.argv[2] == "org/phi"
+    assert (engine.path, engine.revision, engine.accelerator) == (None, "v2", "nvidia")
+
+
+def test_an_instance_whose_release_is_damaged_has_a_problem(paths: Paths) -> None:
+    (paths.release("main", 1) / "release.json").write_text("{")
+    engine = Desired(paths).engine("main")
+    (problem,) = engine.problems
+    assert (engine.model, engine.argv) == ("short", ())
+    assert "release.json" in str(problem)
+
+
+def test_an_instance_of_a_model_that_the_registry_has_forgotten_has_a_problem(paths: Paths) -> None:
+    files.write_json(paths.registry, {"schema": 1, "models": {}})
+    (problem,) = Desired(paths).engine("main").problems
+    assert "not in this node's registry" in str(problem)
