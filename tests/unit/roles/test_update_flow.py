@@ -25,7 +25,7 @@ MODULES = (
     "engine_service",
     "engine_switch",
     "engine_watch",
-    "gateway_servers",
+    "gateway_facts",
     "node_lock",
 )
 BRIDGE = {"name": "main_bridge", "port": 5105, "gpus": [], "left": False, "problem": ""}
@@ -149,8 +149,8 @@ def test_an_engine_is_watched_for_its_speed_before_it_was_drained(update: Update
 
 
 def test_requests_that_fail_at_the_gateway_are_counted_in_the_report(update: Update) -> None:
-    counted = ({"module": "gateway_servers", "on": "a"}, {"requests": 40, "failures": 12})
-    before = ({"module": "gateway_servers", "on": "a", "state": "serving"}, {"requests": 0, "failures": 0})
+    counted = ({"module": "gateway_facts", "on": "a"}, {"requests": 40, "failures": 12})
+    before = ({"module": "gateway_facts", "on": "a", "wait_for": "serving"}, {"requests": 0, "failures": 0})
     succeeded, output = update.run(seen=[counted, before])
     assert not succeeded and "proven 2" not in update.steps("a") and update.steps("b") == []
     assert (
@@ -251,7 +251,7 @@ def test_an_update_without_a_gateway_s_word_tells_the_way_round(update: Update) 
         tasks=["update/plan"],
         seen=[
             (DUE_FACTS, {"updates": [{**ITEM, **DUE}]}),
-            ({"module": "gateway_servers"}, SAID),
+            ({"module": "gateway_facts"}, SAID),
         ],
         vllm_update_gateways=["a", "gone"],
         __vllm_stage={"releases": []},
@@ -272,7 +272,7 @@ def test_a_maintenance_without_a_gateway_s_word_tells_the_way_round(update: Upda
         tasks=["prepare"],
         seen=[
             ({"module": "engine_facts"}, {"instances": [{"name": "main", **DUE, "swapping": False, "drained_by": ""}]}),
-            ({"module": "gateway_servers"}, SAID),
+            ({"module": "gateway_facts"}, SAID),
         ],
         maintenance_gateways=["a", "gone"],
         __maintenance_due_packages={"lines": ["curl 1 -> 2"], "updates": []},
@@ -286,16 +286,16 @@ def test_a_maintenance_without_a_gateway_s_word_tells_the_way_round(update: Upda
 
 @pytest.mark.full
 def test_an_engine_that_does_not_get_its_share_goes_back(update: Update) -> None:
-    grows = ({"module": "gateway_servers", "state": "serving"}, {"reached": False, "msg": "it grows"})
+    grows = ({"module": "gateway_facts", "wait_for": "serving"}, {"reached": False, "msg": "it grows"})
     succeeded, output = update.run(seen=[grows], __vllm_batches=[[{"host": "a", **TURN}]])
     assert not succeeded and "a does not give it its full share: it grows" in output
     assert "proven 2" not in update.steps("a")
     # The release before was waited for, too; each time longer than the longest slow start.
-    waited = sum(call["seconds"] for call in update.calls("gateway_servers", state="serving"))
+    waited = sum(call["seconds"] for call in update.calls("gateway_facts", wait_for="serving"))
     assert waited == 2 * 260 and waited / 2 > NUMBERS["slow_start_seconds"][1]
 
 
-LOST = ({"module": "gateway_servers", "state": "serving"}, {"gone": True})
+LOST = ({"module": "gateway_facts", "wait_for": "serving"}, {"gone": True})
 """A gateway that is lost when the engine has been drained already."""
 
 
@@ -313,7 +313,7 @@ def test_a_gateway_that_is_lost_in_the_middle_leaves_what_has_passed_to_its_clie
 
 @pytest.mark.full
 def test_a_gateway_that_is_silent_says_nothing_of_the_release(update: Update) -> None:
-    silent = ({"module": "gateway_servers", "state": "serving"}, {"reached": False, "silent": "refused", "msg": "x"})
+    silent = ({"module": "gateway_facts", "wait_for": "serving"}, {"reached": False, "silent": "refused", "msg": "x"})
     succeeded, output = update.run(seen=[silent])
     assert not succeeded and update.steps("a") == THERE and update.steps("b") == []
     assert "a cannot be reached, or its HAProxy does not answer" in output
@@ -354,13 +354,13 @@ def test_an_only_replica_goes_back_while_its_clients_are_held(update: Update) ->
 
 def test_a_drain_is_not_waited_for_longer_than_its_requests_are_held(update: Update) -> None:
     """At the gateways and at the engine together. What does not end is left as it was."""
-    never = ({"module": "gateway_servers", "state": "drained"}, {"reached": False, "msg": "3 requests are in flight"})
+    never = ({"module": "gateway_facts", "wait_for": "drained"}, {"reached": False, "msg": "3 requests are in flight"})
     alone = {"host": "a", **TURN, "alone": True, "drain_seconds": 3}
     succeeded, output = update.run(seen=[never], __vllm_batches=[[alone]])
     assert not succeeded and "After 3 s, a still has requests: 3 requests are in flight" in output
     assert update.steps("a") == ["drained", "undrained"]
-    assert {call["seconds"] for call in update.calls("gateway_servers", "a", state="drained")} <= {2, 3}
-    late = ({"module": "gateway_servers", "state": "drained"}, {"reached": True, "sleep": 4})
+    assert {call["seconds"] for call in update.calls("gateway_facts", "a", wait_for="drained")} <= {2, 3}
+    late = ({"module": "gateway_facts", "wait_for": "drained"}, {"reached": True, "sleep": 4})
     succeeded, output = update.run(seen=[late], __vllm_batches=[[alone]])
     assert succeeded, output
     # Nothing was left for the engine itself.
@@ -404,9 +404,11 @@ def test_all_that_go_back_go_in_batches_and_not_the_last_one(update: Update) -> 
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("module", "state"), [("gateway_servers", "drained"), ("engine_drain", "idle")])
-def test_what_cannot_be_drained_is_left_as_it_was(update: Update, module: str, state: str) -> None:
-    succeeded, output = update.run({"module": module, "state": state})
+@pytest.mark.parametrize(
+    "call", [{"module": "gateway_facts", "wait_for": "drained"}, {"module": "engine_drain", "state": "idle"}]
+)
+def test_what_cannot_be_drained_is_left_as_it_was(update: Update, call: dict[str, str]) -> None:
+    succeeded, output = update.run(call)
     assert not succeeded and "was told to fail" in output
     assert update.calls("engine_switch", "a") == [] and update.steps("a")[-1] == "undrained"
     assert update.steps("b") == [] and update.locks_are_back()
@@ -415,7 +417,7 @@ def test_what_cannot_be_drained_is_left_as_it_was(update: Update, module: str, s
 @pytest.mark.full
 def test_the_last_one_that_serves_is_not_taken(update: Update) -> None:
     """When the plan was made, there was another."""
-    succeeded, output = update.run(seen=[({"module": "gateway_servers", "on": "b"}, {"up": ["b"]})])
+    succeeded, output = update.run(seen=[({"module": "gateway_facts", "on": "b"}, {"up": ["b"]})])
     assert not succeeded and "a would have nobody left for main without b, who are drained at once" in output
     assert update.steps("a") == THERE and update.steps("b") == []
     assert update.locks_are_back()
@@ -427,7 +429,7 @@ def test_a_batch_does_not_take_the_last_ones_that_serve(update: Update) -> None:
     succeeded, output = update.run(__vllm_batches=batch)
     assert not succeeded and "a would have nobody left for main without a, b" in output
     assert update.steps("a") == update.steps("b") == [] and update.locks_are_back()
-    succeeded, output = update.run(seen=[({"module": "gateway_servers"}, {"up": ["c"]})], __vllm_batches=batch)
+    succeeded, output = update.run(seen=[({"module": "gateway_facts"}, {"up": ["c"]})], __vllm_batches=batch)
     assert succeeded, output
 
 
@@ -450,7 +452,7 @@ def test_a_first_release_that_fails_has_no_way_back(update: Update) -> None:
 @pytest.mark.full
 def test_a_swap_that_was_cut_off_goes_back_even_where_nothing_was_touched_now(update: Update) -> None:
     succeeded, output = update.run(
-        {"module": "gateway_servers", "state": "drained", "on": "a"},
+        {"module": "gateway_facts", "wait_for": "drained", "on": "a"},
         __vllm_facts={"updates": [{**ITEM, "interrupted": True}]},
     )
     assert not succeeded and "could not be put back and stays drained" in output
@@ -469,13 +471,13 @@ def test_every_gateway_is_asked(update: Update) -> None:
     succeeded, output = update.run(vllm_update_gateways=["a", "b"], __vllm_batches=[[{"host": "a", **TURN}]])
     assert succeeded, output
     for state in ("drained", "serving"):
-        assert len(update.calls("gateway_servers", "a", state=state)) == 2
+        assert len(update.calls("gateway_facts", "a", wait_for=state)) == 2
 
 
 @pytest.mark.full
 def test_a_gateway_that_does_not_let_go_can_be_cut_off(update: Update) -> None:
     """By force: after the time to drain, requests in flight are lost, and the swap goes on."""
-    never = ({"module": "gateway_servers", "state": "drained"}, {"reached": False})
+    never = ({"module": "gateway_facts", "wait_for": "drained"}, {"reached": False})
     succeeded, output = update.run(seen=[never], vllm_update_force=True, vllm_update_drain_seconds=1)
     assert succeeded, output
     assert update.steps("a") == THERE and update.steps("b") == THERE
@@ -576,7 +578,7 @@ def test_what_is_set_for_once_leaves_the_others_to_the_inventory(update: Update)
 ALONE = {"host": "a", **TURN, "alone": True, "bridge": True}
 BRIDGED = ["bridge started", "bridge probed", "bridge undrained"]
 UNBRIDGED = ["bridge drained", "bridge idle", "bridge absent"]
-ONLY_BRIDGE = ({"module": "gateway_servers", "name": "main"}, {"up": ["main_bridge.a"]})
+ONLY_BRIDGE = ({"module": "gateway_facts", "name": "main"}, {"up": ["main_bridge.a"]})
 
 
 def test_the_only_one_is_swapped_while_a_bridge_serves(update: Update) -> None:
@@ -585,7 +587,7 @@ def test_the_only_one_is_swapped_while_a_bridge_serves(update: Update) -> None:
     assert update.steps("a") == [*BRIDGED, *THERE, *UNBRIDGED]
     (started,) = update.calls("engine_bridge", "a", port=5105)
     assert started["release"] == 2 and started["name"] == "main"
-    assert update.calls("gateway_servers", "a", name="main_bridge", state="serving")
+    assert update.calls("gateway_facts", "a", name="main_bridge", wait_for="serving")
     assert update.calls("engine_watch", "a", name="main_bridge")
     assert "main on a serves release 2" in output and update.locks_are_back()
 
@@ -651,8 +653,8 @@ def test_a_bridge_that_is_all_that_was_left_is_removed(update: Update) -> None:
 
 
 HANGS = ({"module": "engine_drain", "name": "main_bridge", "state": "idle"}, {"idle": False})
-BUSY = ({"module": "gateway_servers", "name": "main_bridge", "state": "drained"}, {"reached": False})
-BOTH = ({"module": "gateway_servers", "name": "main"}, {"up": ["a", "main_bridge.a"]})
+BUSY = ({"module": "gateway_facts", "name": "main_bridge", "wait_for": "drained"}, {"reached": False})
+BOTH = ({"module": "gateway_facts", "name": "main"}, {"up": ["a", "main_bridge.a"]})
 
 
 def test_a_bridge_that_hangs_is_removed_where_nobody_asks_it(update: Update) -> None:

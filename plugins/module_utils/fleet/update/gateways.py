@@ -13,7 +13,7 @@ from typing import Any
 def unheard(hosts: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """A problem for each gateway that may send requests to anybody.
 
-    Each host has `unreachable`, the gateways that could not be asked, and `gateways`, what gateway_servers saw at each
+    Each host has `unreachable`, the gateways that could not be asked, and `gateways`, what gateway_facts saw at each
     of the others.
     """
     seen = [gateway for facts in hosts.values() for gateway in facts["gateways"]]

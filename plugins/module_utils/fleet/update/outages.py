@@ -45,7 +45,7 @@ def outages(hosts: Mapping[str, Mapping[str, Any]], terms: Terms) -> Outages:
 
     Each host has `due`, what there is to do in words; `outage`, whether requests must be kept away meanwhile; `reboot`;
     `gateway`, whether it is one itself; `instances`, as the module engine_facts returns them; `gateways`, what
-    gateway_servers saw of each at each gateway; and `unreachable`, the gateways that could not be asked.
+    gateway_facts saw of each at each gateway; and `unreachable`, the gateways that could not be asked.
     """
     made = Outages()
     made.problems += [problem for host, facts in hosts.items() for problem in _in_the_way(host, facts)]

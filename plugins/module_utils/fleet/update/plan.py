@@ -53,7 +53,7 @@ def plan(
 ) -> Plan:
     """The plan for all hosts of a run.
 
-    Each host has `instances`, the `updates` of the module engine_facts; `gateways`, what gateway_servers saw of each of
+    Each host has `instances`, the `updates` of the module engine_facts; `gateways`, what gateway_facts saw of each of
     them at each gateway, with `name`, `up`, `known`, `silent`, `bridge_known`, `keyed` and `hold_seconds`; and
     `unreachable`, the gateways that could not be asked.
     """

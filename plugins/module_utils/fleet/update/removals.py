@@ -40,7 +40,7 @@ def leaving(hosts: Mapping[str, Mapping[str, Any]], wish: Wish, *, allow_downtim
     """The plan for all hosts of a run.
 
     Each host has `instances`, as the module engine_facts returns them, `declared`, the inventory's, and `gateways`:
-    what gateway_servers saw of each instance at each gateway, with `name`, `gateway` and `up`.
+    what gateway_facts saw of each instance at each gateway, with `name`, `gateway` and `up`.
     """
     made = Leaving()
     for host, facts in hosts.items():

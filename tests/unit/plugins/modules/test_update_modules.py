@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,35 +14,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe i
 from ansible_collections.baremetal.inference.plugins.modules import (
     engine_probe,
     engine_watch,
-    gateway_servers,
 )
 
 RunModule = Callable[..., dict[str, Any]]
-
-
-def test_a_gateway_whose_haproxy_is_dead_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
-) -> None:
-    (tmp_path / "haproxy.cfg").write_text("http-request lua.hold 90\n")
-    monkeypatch.setattr(gateway_servers, "CONFIG", tmp_path / "haproxy.cfg")
-    monkeypatch.setattr(gateway_servers, "CONTROL_SOCKET", str(tmp_path / "admin.sock"))
-    said = run_module(gateway_servers, name="main", host="a", seconds=0)
-    assert said["silent"].startswith("HAProxy does not answer: ") and not said["known"] and not said["reached"]
-    assert said["hold_seconds"] == 90
-    monkeypatch.setattr(gateway_servers, "look", lambda given: gateway_servers.Seen())
-    monkeypatch.setattr(gateway_servers, "ENGINE_KEYS", tmp_path / "engines.map")
-    said = run_module(gateway_servers, name="main", host="a", seconds=0)
-    assert (said["silent"], said["keyed"]) == ("", False)
-    (tmp_path / "engines.map").write_text("set_main-2 key-of-another\n")
-    assert not run_module(gateway_servers, name="main", host="a", seconds=0)["keyed"]
-    (tmp_path / "engines.map").write_text("set_main-2 key-of-another\nset_main key-of-today\n")
-    said = run_module(gateway_servers, name="main", host="a", seconds=0)
-    assert said["keyed"] and "key-of" not in json.dumps(said)
-
-
-def test_a_gateway_is_asked_less_often_the_longer_it_takes() -> None:
-    pauses = [gateway_servers.pause(waited) for waited in (0.0, 10.0, 600.0)]
-    assert pauses == [gateway_servers.POLL_SECONDS, 1.0, gateway_servers.SELDOM_SECONDS]
 
 
 def test_an_engine_that_is_not_fit_has_the_last_word(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:

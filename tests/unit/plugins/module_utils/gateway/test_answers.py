@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module gateway_probe against a gateway on a socket."""
+"""Replica sets that are asked for a token, at a gateway on a socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.modules import gateway_probe as module
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import answers as module
 
 
 class Gateway(BaseHTTPRequestHandler):
@@ -71,14 +71,14 @@ def test_one_that_hangs_takes_no_other_names_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "ask", ask)
     monkeypatch.setattr(module, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(module, "server_states", lambda: {"set_out": {"one": "DRAIN"}})
-    found = module.settle_all(["gone", "late", "out"], time.monotonic() + 1)
-    assert found == {"changed": False, "answered": ["late"], "drained": ["out"], "silent": {"gone": "503"}}
-    assert module.settle_all([], 0)["silent"] == {}
+    found = module.ask_all(["gone", "late", "out"], time.monotonic() + 1)
+    assert found == module.Answers(answered=["late"], drained=["out"], unanswered={"gone": "503"})
+    assert module.ask_all([], 0).unanswered == {}
 
 
-def test_a_gateway_without_a_control_socket_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gateway_without_a_control_socket_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CONTROL_SOCKET", "/nowhere/admin.sock")
-    assert "/nowhere/admin.sock: " in module.settle_all(["main"], 0)["silent"]["main"]
+    assert "/nowhere/admin.sock: " in module.ask_all(["main"], 0).unanswered["main"]
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,18 @@ def test_a_gateway_without_a_control_socket_is_told(monkeypatch: pytest.MonkeyPa
         ({}, False),
     ],
 )
-def test_what_somebody_took_out_is_not_a_failure(states: dict[str, str], wanted: bool) -> None:
-    assert module.on_purpose("main", states) is wanted
+def test_a_drained_set_is_not_a_failure(states: dict[str, str], wanted: bool) -> None:
+    assert module.is_drained("main", states) is wanted
+
+
+def test_the_report_names_each_set_with_its_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = module.Answers([], [], {"main": "503: no_engine", "lone": "503"})
+    monkeypatch.setattr(module, "server_states", lambda: {"set_main": {"one": "DOWN", "two": "MAINT"}})
+    assert module.report(silent).splitlines()[1:] == [
+        "- main: 503: no_engine Engines: one DOWN, two MAINT",
+        "- lone: 503 Engines: none",
+    ]
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "CONTROL_SOCKET", "/nowhere/admin.sock")
+    assert module.report(silent).endswith("- lone: 503 Engines: none")
+    assert module.report(module.Answers(["main"], [], {})) == ""

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether replica sets answer through the gateway. Private to the collection."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..core.local_http import LocalConnection
+from ..engine.instances import bridge_name
+from . import runtime
+from .backends import SET
+from .config import CONTROL_SOCKET, LOCAL_PATH, LOCAL_SOCKET
+
+POLL_SECONDS = 1.0
+
+ON_PURPOSE = ("DRAIN", "MAINT")
+"""How the status of a server begins that an operator has drained."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The names that answered, those that are drained, and the last words about each that did not answer."""
+
+    answered: list[str]
+    drained: list[str]
+    unanswered: dict[str, str]
+
+
+def ask(name: str, seconds: float) -> str:
+    """Ask for one token; returns why there is none, empty when there is."""
+    body = json.dumps({"model": name, "prompt": "ping", "max_tokens": 1})
+    connection = LocalConnection(Path(LOCAL_SOCKET), seconds)
+    try:
+        connection.request("POST", LOCAL_PATH, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read().decode("utf-8", errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        return f"{LOCAL_SOCKET}: {error}"
+    finally:
+        connection.close()
+    return "" if answer.status == 200 else f"{answer.status}: {text[:500]}"
+
+
+def is_drained(name: str, states: Mapping[str, str]) -> bool:
+    """Whether an operator has drained all engines of a replica set; a bridge is down in any case."""
+    bridge = f"{bridge_name(name)}."
+    statuses = [status for server, status in states.items() if not server.startswith(bridge)]
+    return bool(statuses) and all(status.startswith(ON_PURPOSE) for status in statuses)
+
+
+def server_states() -> Mapping[str, Mapping[str, str]]:
+    """The status of every server, by backend. Raises OSError."""
+    return runtime.server_states(runtime.ask(Path(CONTROL_SOCKET)))
+
+
+def ask_until(name: str, deadline: float) -> tuple[str, str]:
+    """Ask until there is an answer, or no time left; returns the field of Answers, and the last words."""
+    while True:
+        try:
+            if is_drained(name, server_states().get(SET + name, {})):
+                return "drained", ""
+            why = ask(name, max(1.0, deadline - time.monotonic()))
+        except OSError as error:
+            why = f"{CONTROL_SOCKET}: {error}"
+        if not why:
+            return "answered", ""
+        if time.monotonic() >= deadline:
+            return "unanswered", why
+        time.sleep(POLL_SECONDS)
+
+
+def ask_all(names: Sequence[str], deadline: float) -> Answers:
+    """Ask for all at once, so that a name that is held takes no other's time."""
+    with ThreadPoolExecutor(max(1, len(names))) as pool:
+        ends = dict(zip(names, pool.map(lambda name: ask_until(name, deadline), names), strict=True))
+    return Answers(
+        [name for name, (end, _why) in ends.items() if end == "answered"],
+        [name for name, (end, _why) in ends.items() if end == "drained"],
+        {name: why for name, (end, why) in ends.items() if end == "unanswered"},
+    )
+
+
+def report(answers: Answers) -> str:
+    """Each name that did not answer, with its engines, for people; empty where there is none."""
+    if not answers.unanswered:
+        return ""
+    try:
+        states = server_states()
+    except OSError:
+        states = {}
+    lines = [
+        f"{name}: {why} Engines: "
+        + (", ".join(f"{host} {status}" for host, status in states.get(SET + name, {}).items()) or "none")
+        for name, why in answers.unanswered.items()
+    ]
+    return "\n- ".join(["The gateway serves, but these do not answer through it:", *lines])

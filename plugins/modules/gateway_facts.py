@@ -1,0 +1,225 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gateway_facts
+short_description: Read what a gateway does with an engine, and which replica sets answer through it
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Runs on a gateway. Reads the servers of HAProxy that are one instance of one node, and can wait until the gateway
+    has drained the instance, or serves it. Counts also the requests of processes that a reload has left to end.
+  - Asks replica sets for a completion of one token by the gateway's local socket, which needs no key, until each
+    answers. A set whose engines are all drained or in maintenance is not asked. The module fails with the last words of each set
+    that does not answer, and the states of its engines.
+  - Internal to this collection; its options may change without notice.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Reads and asks in check mode, too.
+  diff_mode:
+    support: none
+options:
+  gather_subset:
+    description:
+      - What to read.
+      - V(servers) reads what the gateway does with the instance O(name) of O(host); V(answers) asks the replica sets
+        O(names) for a token.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves one out, of V(all) where nothing else is given.
+    type: list
+    elements: str
+    default: [servers]
+    choices: [all, min, servers, '!servers', answers, '!answers']
+  name:
+    description: The instance. Required for V(servers).
+    type: str
+  host:
+    description: The node's name in the inventory. Required with O(wait_for).
+    type: str
+  gateway:
+    description: The gateway's own name in the inventory, which is returned with the facts.
+    type: str
+    default: ""
+  wait_for:
+    description:
+      - V(drained) waits until the gateway sends the engine nothing, and nothing is in flight.
+      - V(serving) waits until the engine gets its full share.
+      - Without it, the servers are read once.
+    type: str
+    choices: [drained, serving]
+  names:
+    description: The replica sets. Required for V(answers).
+    type: list
+    elements: str
+  seconds:
+    description: How long to wait, or to ask in all, in seconds.
+    type: int
+    default: 20
+"""
+
+EXAMPLES = r"""
+- name: Wait until the gateway has no requests for the engine
+  baremetal.inference.gateway_facts:
+    name: main
+    host: "{{ inventory_hostname }}"
+    wait_for: drained
+  delegate_to: gateway1
+  register: __drained
+  until: __drained.reached
+  retries: 30
+  delay: 0
+
+- name: Ask for a token through the gateway
+  baremetal.inference.gateway_facts:
+    gather_subset: [answers]
+    names: [main]
+    seconds: 60
+"""
+
+RETURN = r"""
+name:
+  description: The instance.
+  returned: if V(servers) is gathered
+  type: str
+reached:
+  description: Whether O(wait_for) is reached. True without it, where HAProxy answers.
+  returned: if V(servers) is gathered
+  type: bool
+gateway:
+  description: O(gateway).
+  returned: if V(servers) is gathered
+  type: str
+known:
+  description: Whether the gateway has a server for the instance of O(host).
+  returned: if V(servers) is gathered
+  type: bool
+silent:
+  description: Why nothing is known, where HAProxy does not answer; empty where HAProxy answers.
+  returned: if V(servers) is gathered
+  type: str
+bridge_known:
+  description: Whether the gateway has a server for the bridge of the instance of O(host).
+  returned: if V(servers) is gathered
+  type: bool
+keyed:
+  description: Whether the gateway sends the engines of the replica set a key.
+  returned: if V(servers) is gathered
+  type: bool
+up:
+  description:
+    - The hosts of the replica set that the gateway sends requests to. A bridge has its own name, C(NAME_bridge.HOST).
+  returned: if V(servers) is gathered
+  type: list
+  elements: str
+hold_seconds:
+  description: How long the gateway holds requests while no engine of a set serves.
+  returned: if V(servers) is gathered
+  type: int
+requests:
+  description: Requests that the engine got, since the gateway's process began.
+  returned: if V(servers) is gathered
+  type: int
+set_requests:
+  description: Requests that the whole replica set got through this gateway, since the gateway's process began.
+  returned: if V(servers) is gathered
+  type: int
+failures:
+  description: Broken connections and answers of 500 and above among RV(requests).
+  returned: if V(servers) is gathered
+  type: int
+answered:
+  description: The replica sets that answered.
+  returned: if V(answers) is gathered
+  type: list
+  elements: str
+drained:
+  description: The replica sets that were not asked, because all their engines are drained.
+  returned: if V(answers) is gathered
+  type: list
+  elements: str
+unanswered:
+  description: The last words about each replica set that did not answer.
+  returned: if V(answers) is gathered
+  type: dict
+"""
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import choices, chosen
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import answers, observation
+
+SERVERS, ANSWERS = SUBSETS = ("servers", "answers")
+
+
+def server_facts(given: dict[str, Any]) -> dict[str, Any]:
+    """What the gateway does with an instance. Raises OSError."""
+    reached, seen = observation.wait(given["name"], given["host"] or "", given["wait_for"] or "", given["seconds"])
+    return {
+        "name": given["name"],
+        "reached": reached,
+        "msg": f"{given['name']} on {given['host']}: {seen.missing}" if seen.missing else "",
+        "gateway": given["gateway"],
+        "silent": seen.silent,
+        "known": bool(seen.now),
+        "bridge_known": seen.bridge,
+        "keyed": observation.sends_key(given["name"]),
+        "up": seen.up,
+        "hold_seconds": observation.hold_seconds(),
+        "requests": sum(server.requests for server in seen.now),
+        "set_requests": seen.set_requests,
+        "failures": sum(server.failures for server in seen.now),
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "gather_subset": {
+                "type": "list",
+                "elements": "str",
+                "default": [SERVERS],
+                "choices": choices(SUBSETS),
+            },
+            "name": {"type": "str"},
+            "host": {"type": "str"},
+            "gateway": {"type": "str", "default": ""},
+            "wait_for": {"type": "str", "choices": [observation.DRAINED, observation.SERVING]},
+            "names": {"type": "list", "elements": "str"},
+            "seconds": {"type": "int", "default": 20},
+        },
+        required_by={"wait_for": "host"},
+        supports_check_mode=True,
+    )
+    given = module.params
+    deadline = time.monotonic() + given["seconds"]
+    subset = chosen(given["gather_subset"], SUBSETS)
+    for part, option in ((SERVERS, "name"), (ANSWERS, "names")):
+        if part in subset and given[option] is None:
+            module.fail_json(msg=f"gather_subset has {part}, but {option} is missing: set {option}")
+    result: dict[str, Any] = {"changed": False}
+    if SERVERS in subset:
+        try:
+            result.update(server_facts(given))
+        except OSError as error:
+            module.fail_json(msg=f"the files of this gateway cannot be read: {error}: run baremetal.inference.site")
+    if ANSWERS in subset:
+        found = answers.ask_all(given["names"], deadline)
+        result.update(asdict(found))
+        if why := answers.report(found):
+            module.fail_json(**{**result, "msg": why})
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module gateway_facts on a gateway whose HAProxy is dead, or says what the test wants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import answers, observation
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.servers import Server
+from ansible_collections.baremetal.inference.plugins.modules import gateway_facts
+
+RunModule = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "haproxy.cfg").write_text("http-request lua.hold 90\n")
+    monkeypatch.setattr(observation, "CONFIG", tmp_path / "haproxy.cfg")
+    monkeypatch.setattr(observation, "ENGINE_KEYS", tmp_path / "engines.map")
+    monkeypatch.setattr(observation, "CONTROL_SOCKET", str(tmp_path / "admin.sock"))
+    return tmp_path
+
+
+def test_a_gateway_whose_haproxy_is_dead_says_so(
+    gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
+) -> None:
+    said = run_module(gateway_facts, name="main", host="a", seconds=0)
+    assert said["silent"].startswith("HAProxy does not answer: ") and not said["known"] and not said["reached"]
+    assert said["hold_seconds"] == 90
+    monkeypatch.setattr(observation, "observe", lambda *_given: observation.Observation())
+    said = run_module(gateway_facts, name="main", host="a", seconds=0)
+    assert (said["silent"], said["keyed"], said["reached"], said["msg"]) == ("", False, True, "")
+    (gateway / "engines.map").write_text("set_main-2 key-of-another\n")
+    assert not run_module(gateway_facts, name="main", host="a", seconds=0)["keyed"]
+    (gateway / "engines.map").write_text("set_main-2 key-of-another\nset_main key-of-today\n")
+    said = run_module(gateway_facts, name="main", host="a", seconds=0)
+    assert said["keyed"] and "key-of" not in json.dumps(said)
+
+
+def test_what_is_missing_is_said_with_the_counters(
+    gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
+) -> None:
+    server = Server("set_main", "a", "UP", sessions=1, queued=0, weight=50, requests=7, failures=2)
+    seen = observation.Observation("it grows", [server, server], ["a"], 20, True)
+    monkeypatch.setattr(observation, "observe", lambda *_given: seen)
+    said = run_module(gateway_facts, name="main", host="a", gateway="gw", wait_for="serving", seconds=0)
+    assert (said["reached"], said["msg"], said["gateway"]) == (False, "main on a: it grows", "gw")
+    assert (said["requests"], said["failures"], said["set_requests"]) == (14, 4, 20)
+    assert said["known"] and said["bridge_known"] and said["up"] == ["a"] and not said["changed"]
+
+
+def test_a_gateway_without_its_files_is_an_error(gateway: Path, run_module: RunModule) -> None:
+    (gateway / "haproxy.cfg").unlink()
+    said = run_module(gateway_facts, name="main", seconds=0)
+    assert said["failed"] and "haproxy.cfg" in said["msg"] and "baremetal.inference.site" in said["msg"]
+
+
+def test_a_set_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+    found = answers.Answers(["main"], [], {})
+    monkeypatch.setattr(answers, "ask_all", lambda names, deadline: found if names == ["main"] else pytest.fail())
+    said = run_module(gateway_facts, gather_subset=["answers"], names=["main"])
+    assert (said["changed"], said["answered"], said["unanswered"]) == (False, ["main"], {})
+    assert "reached" not in said
+    found = answers.Answers([], [], {"main": "503"})
+    said = run_module(gateway_facts, gather_subset=["answers"], names=["main"])
+    assert said["failed"] and "- main: 503" in said["msg"] and said["unanswered"] == {"main": "503"}
+
+
+def test_what_a_subset_needs_is_asked_for(run_module: RunModule) -> None:
+    assert "name is missing" in run_module(gateway_facts)["msg"]
+    assert "names is missing" in run_module(gateway_facts, gather_subset=["answers"])["msg"]
+    assert "host" in run_module(gateway_facts, name="main", wait_for="drained")["msg"]
