@@ -13,8 +13,9 @@ author:
 description:
   - Runs NVIDIA's installer, after its checksum, version and architecture have been checked. A driver of another
     version, or one that DKMS does not know, is uninstalled first.
-  - Builds the kernel module by DKMS for every kernel in C(/boot) that has headers; the installer itself does so for the
-    running one alone. M(baremetal.inference.nvidia_driver_gate) says whether each has got it.
+  - Builds the kernel module by DKMS for every kernel in C(/boot) that has headers; the installer itself does so for
+    the running one alone. M(baremetal.inference.nvidia_driver_facts) with its subset V(gate) says whether each kernel
+    has the module.
   - Where the installer fails, the errors of C(/var/log/nvidia-installer.log) stand in the message.
   - Does not ask who uses a driver that it takes away. M(baremetal.inference.nvidia_driver_facts) tells that.
 extends_documentation_fragment:
