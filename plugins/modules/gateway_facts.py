@@ -14,8 +14,8 @@ description:
   - Runs on a gateway. Reads the servers of HAProxy that are one instance of one node, and can wait until the gateway
     has drained the instance, or serves it. Counts also the requests of processes that a reload has left to end.
   - Asks replica sets for a completion of one token by the gateway's local socket, which needs no key, until each
-    answers. A set whose engines are all drained or in maintenance is not asked. The module fails with the last words of each set
-    that does not answer, and the states of its engines.
+    answers. A set whose engines are all drained or in maintenance is not asked. The module fails with
+    the last words of each set that does not answer, and the states of its engines.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes

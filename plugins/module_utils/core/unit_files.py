@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-_SANDBOX = """
-# {why}
+_RESTRICTIONS = """\
 CapabilityBoundingSet={capabilities}
 NoNewPrivileges=yes
 ProtectSystem=strict
-ReadWritePaths={writable}
-ProtectHome=read-only
+{writable}ProtectHome={home}
 PrivateTmp=yes
 PrivateDevices=yes
 ProtectClock=yes
@@ -23,8 +21,7 @@ ProtectKernelTunables=yes
 RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
 RestrictNamespaces=yes
 RestrictRealtime=yes
-RestrictSUIDSGID=yes
-LockPersonality=yes
+{set_ids}LockPersonality=yes
 SystemCallArchitectures=native
 SystemCallFilter=@system-service
 """
@@ -32,7 +29,19 @@ SystemCallFilter=@system-service
 
 def sandbox(why: str, capabilities: str, writable: str) -> str:
     """What a process of the node tool may do, as lines of its unit. Source: systemd.exec(5)."""
-    return _SANDBOX.format(why=why.replace("\n", "\n# "), capabilities=capabilities, writable=writable)
+    restrictions = _RESTRICTIONS.format(
+        capabilities=capabilities,
+        writable=f"ReadWritePaths={writable}\n",
+        home="read-only",
+        set_ids="RestrictSUIDSGID=yes\n",
+    )
+    return "\n# " + why.replace("\n", "\n# ") + "\n" + restrictions
+
+
+def dynamic_user_sandbox() -> str:
+    """What a service with DynamicUser=yes may do, as lines of its unit. It writes to its StateDirectory alone."""
+    # DynamicUser implies RestrictSUIDSGID.
+    return _RESTRICTIONS.format(capabilities="", writable="", home="yes", set_ids="")
 
 
 def systemd_quote(argument: str) -> str:

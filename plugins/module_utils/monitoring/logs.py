@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ..core.paths import Paths
 from ..core.problems import Problem
+from ..core.unit_files import dynamic_user_sandbox
 from . import engine_log
 from .engine_log import extract, matches, quoted
 from .places import HEADER
@@ -229,25 +230,7 @@ SupplementaryGroups=systemd-journal
 StateDirectory={STATE}
 StateDirectoryMode=0700
 UMask=0077
-CapabilityBoundingSet=
-NoNewPrivileges=yes
-ProtectSystem=strict
-ProtectHome=yes
-PrivateTmp=yes
-PrivateDevices=yes
-ProtectClock=yes
-ProtectControlGroups=yes
-ProtectHostname=yes
-ProtectKernelLogs=yes
-ProtectKernelModules=yes
-ProtectKernelTunables=yes
-RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
-RestrictNamespaces=yes
-RestrictRealtime=yes
-LockPersonality=yes
-SystemCallArchitectures=native
-SystemCallFilter=@system-service
-# Engines come first.
+{dynamic_user_sandbox()}# Engines come first.
 Nice=5
 CPUWeight=20
 OOMScoreAdjust=500

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.core.unit_files import systemd_quote
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
     Release,
@@ -177,23 +176,6 @@ def test_a_newer_version_may_have_added_a_field() -> None:
     assert Release.from_json(json.dumps({**json.loads(text), "later": 1})) == Release.from_json(text)
     newer: Any = dataclasses.make_dataclass("Newer", [("later", int, 7)], bases=(Release,), frozen=True)
     assert newer.from_json(text).later == 7
-
-
-@pytest.mark.parametrize(
-    ("argument", "expected"),
-    [
-        ("plain", "plain"),
-        ("", '""'),
-        ("100%", "100%%"),
-        ("$HOME", "$$HOME"),
-        ('{"a": 1}', '"{\\"a\\": 1}"'),
-        ("it's", '"it\'s"'),
-        ("back\\slash", '"back\\\\slash"'),
-        ("two\nlines", '"two\\nlines"'),
-    ],
-)
-def test_systemd_quote(argument: str, expected: str) -> None:
-    assert systemd_quote(argument) == expected
 
 
 def test_a_bridge_is_the_same_release_elsewhere() -> None:

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import Plan, plan
+
+KEYS = [{"name": "alice", "key": "a-key-of-20-letters-"}]
 
 
 @pytest.fixture
@@ -47,3 +51,15 @@ def replicas() -> list[Replica]:
         Replica("gpu2", "192.0.2.12", "batch", "large", 5006, "engine-secret"),
         Replica("gpu3", "2001:db8::3", "code", "Org/Coder", 5005),
     ]
+
+
+@pytest.fixture
+def made() -> Callable[..., Plan]:
+    """Makes all files of a gateway from these settings and replicas, with one key."""
+
+    def make(settings: dict[str, Any], replicas: list[Replica], **changes: Any) -> Plan:
+        found = plan({**settings, **changes}, replicas, KEYS)
+        assert not found.problems
+        return found
+
+    return make

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""HAProxy's configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import Plan
+
+
+def section(config: str, title: str) -> list[str]:
+    """The lines of a section."""
+    start = config.index(f"\n{title}\n") + len(title) + 2
+    return [line.strip() for line in config[start:].split("\n\n")[0].splitlines()]
+
+
+def test_servers_are_checked_once_and_followed_where_they_are_borrowed(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    config = made(settings, replicas).config
+    own = section(config, "backend set_chat")
+    assert "server gpu1 192.0.2.11:5005" in own and "server gpu2 192.0.2.12:5005" in own
+    assert any(line.startswith("default-server") and 'agent-send "chat\\n"' in line for line in own)
+    borrowed = section(config, "backend model_large")
+    assert "server chat.gpu1 192.0.2.11:5005 track set_chat/gpu1" in borrowed
+    assert "server batch.gpu2 192.0.2.12:5006 track set_batch/gpu2" in borrowed
+    assert not any(" check " in line for line in borrowed)
+    assert "server gpu3 [2001:db8::3]:5005" in section(config, "backend set_code")
+
+
+def test_a_bridge_is_a_server_that_asks_for_itself(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    replicas = [replace(replicas[0], bridge_port=5105), *replicas[1:]]
+    config = made(settings, replicas).config
+    assert 'server chat_bridge.gpu1 192.0.2.11:5105 agent-send "chat_bridge\\n"' in section(config, "backend set_chat")
+    borrowed = section(config, "backend model_large")
+    assert "server chat_bridge.gpu1 192.0.2.11:5105 track set_chat/chat_bridge.gpu1" in borrowed
+    assert config.count("_bridge.") == 3
+    assert "agent-send" not in made(settings, replicas, agent_port=0).config
+    assert made(settings, replicas).backends["chat"] == ["gpu1", "gpu2"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "there", "gone"),
+    [
+        (
+            {},
+            ["balance leastconn", "retry-on conn-failure\n", "lua.hold 120"],
+            ["ssl crt", "clients.acl", "str(anonymous)"],
+        ),
+        ({"tls": True}, ["bind 0.0.0.0:8000 ssl crt tls.pem alpn h2,http/1.1 id 1"], []),
+        ({"bind_address": "::"}, ["bind :::8000 v4v6 id 1", "bind :::8404 v4v6"], []),
+        ({"bind_address": "2001:db8::1"}, ["bind [2001:db8::1]:8000"], []),
+        ({"anonymous": True}, ["str(anonymous) unless"], ['"invalid_api_key"']),
+        ({"retry_sent": True}, ["retry-on conn-failure empty-response 500"], []),
+        ({"hold_seconds": 0, "slow_start_seconds": 0, "agent_port": 0}, [], ["lua.hold", "slowstart", "agent-check"]),
+        ({"affinity": "session"}, ["balance hash var(txn.affinity)", "X-Session-ID"], ["$.messages", "leastconn"]),
+        ({"affinity": "prefix"}, ["balance hash var(txn.affinity)", "$.messages[1].content"], ["leastconn"]),
+        ({"body_mib": 2}, ["tune.bufsize 2162688", "gt 2097152"], ["8388608"]),
+    ],
+)
+def test_what_settings_do(
+    settings: dict[str, Any],
+    replicas: list[Replica],
+    changes: dict[str, Any],
+    there: list[str],
+    gone: list[str],
+    made: Callable[..., Plan],
+) -> None:
+    config = made(settings, replicas, **changes).config
+    assert [text for text in there if text not in config] == []
+    assert [text for text in gone if text in config] == []
+
+
+def test_the_gateways_own_question_passes_whatever_paths_clients_have(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    api = section(made(settings, replicas, paths=["/v1/embeddings"]).config, "frontend api")
+    assert "acl api path -m str /v1/embeddings" in api
+    refused = next(line for line in api if "unknown_url" in line)
+    assert refused.endswith(" unless api or models or local { path -m str /v1/completions }")
+
+
+def test_what_was_held_is_not_refused_by_a_full_queue(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    """It goes on all at once."""
+    found = made(settings, replicas)
+    refused = next(line for line in section(found.config, "backend set_chat") if "engines_busy" in line)
+    assert refused.endswith(" if { queue ge 256 } !{ var(txn.held) -m bool }")
+    assert 'set_var("txn.held", true)' in found.files["gateway.lua"]
+
+
+def test_a_process_that_ends_outlasts_what_may_be_under_way(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    assert "hard-stop-after 2160s" in made(settings, replicas).config

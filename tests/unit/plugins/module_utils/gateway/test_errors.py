@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Errors as OpenAI's API writes them."""
+
+from __future__ import annotations
+
+import json
+
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import errors
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.errors import BUILT_IN, quoted
+
+
+def test_a_quote_stays_a_quote() -> None:
+    assert quoted('it\'s {"a"}') == "'it'\"'\"'s {\"a\"}'"
+
+
+def test_haproxys_own_errors_are_the_apis() -> None:
+    for error in BUILT_IN:
+        assert set(json.loads(error.body)["error"]) == {"message", "type", "param", "code"}
+
+
+def test_an_error_is_a_directive_of_haproxys() -> None:
+    directive = errors.TOO_MANY.directive()
+    assert directive.startswith("status 429 content-type application/json string '{") and directive.endswith(
+        ' hdr Retry-After "60"'
+    )
+    computed = errors.ApiError(404, "gone", "%[var(txn.model)] is gone", computed=True)
+    assert " lf-string " in computed.directive()
+
+
+def test_an_error_names_what_is_allowed() -> None:
+    refused = errors.wrong_method("POST")
+    assert (refused.status, refused.headers) == (405, (("Allow", "POST"),)) and "Use POST" in refused.body
+    assert errors.too_large(8).status == 413 and "8 MiB" in errors.too_large(8).body

@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The settings of a monitoring host, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.plan import Plan
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"bind_address": "0.0.0.0"}, "monitoring_users: is empty"),
+        ({"bind_address": "everywhere"}, "monitoring_bind_address: 'everywhere'"),
+        ({"users": {"op": ""}}, "the password of op"),
+        ({"users": {"op": "x" * 73}}, "the password of op"),
+        ({"users": {"o:p": "long-enough"}}, "monitoring_users: 'o:p'"),
+        ({"port": 9093}, "monitoring_alertmanager_port: 9093"),
+        ({"retention_days": 0}, "monitoring_retention_days: 0"),
+        ({"tls_certificate": "/a"}, "monitoring_tls_key"),
+        ({"tls_certificate": "a", "tls_key": "b"}, "absolute path"),
+        ({"external_url": "mon.example.com"}, "monitoring_external_url"),
+        ({"receivers": [{"webhook_configs": []}]}, "monitoring_receivers: each must be an object with name"),
+        ({"extra_rules": {"mine": ""}}, "monitoring_extra_rules: 'mine'"),
+        ({"extra_rules": {"targets.yml": ""}}, "targets.yml: the role has a file of this name"),
+    ],
+)
+def test_a_mistake_is_named(changed: dict[str, Any], said: str, made: Callable[..., Plan]) -> None:
+    result = made(**changed)
+    assert said in "\n".join(result.problems)
+    assert not result.files and not result.secrets
+
+
+def test_all_may_come_in_where_that_is_declared(made: Callable[..., Plan]) -> None:
+    assert not made(bind_address="0.0.0.0", anonymous=True).problems
