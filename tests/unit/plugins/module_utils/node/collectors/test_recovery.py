@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The recovery as metrics: budget, breaker, steps."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import state as recovery_state
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Step
+
+from ..conftest import write
+from .conftest import collect, declare
+
+
+def test_recovery_as_time_goes_by(tmp_path: Path) -> None:
+    """A step of the last hour costs budget, and an older one none. Where the role is not, nothing is told."""
+    paths = Paths(tmp_path)
+    declare(paths)
+    assert "inference_recovery" not in collect("recovery", paths)
+    write(paths.recovery_settings, json.dumps({"schema": 1, "budget": 3}))
+    now = datetime.now(UTC)
+    for minutes, left in ((5, 2), (90, 3)):
+        step = Step(format_time(now - timedelta(minutes=minutes)), "restart", "hung", "no answer")
+        recovery_state.write(paths, recovery_state.State("main", steps=(step,), total=1))
+        text = collect("recovery", paths)
+        assert f'inference_recovery_budget_left{{name="main"}} {left}\n' in text
+        assert 'inference_recovery_steps_total{name="main"} 1\n' in text
+        assert 'inference_recovery_breaker_open{name="main"} 0\n' in text
+    write(paths.recovery_settings, json.dumps({"schema": 1, "armed": False}))
+    assert 'inference_recovery_armed{name="main"} 0\n' in collect("recovery", paths)
+
+
+def test_a_time_that_is_none_costs_only_its_own_line(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    declare(paths)
+    write(paths.recovery_settings, json.dumps({"schema": 1}))
+    for time, told in (("2026-05-01T12:00:00Z", True), ("soon", False)):
+        step = Step(time, "restart", "hung", "no answer")
+        breaker = recovery_state.Breaker(time, "why")
+        recovery_state.write(paths, recovery_state.State("main", steps=(step,), total=1, breaker=breaker))
+        text = collect("recovery", paths)
+        line = 'inference_recovery_last_step_timestamp_seconds{name="main"} 1777636800\n'
+        assert (line in text) == told
+        assert 'inference_recovery_breaker_open{name="main"} 1\n' in text

@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the node runs, and should run, as metrics."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.history import Served
+from ansible_collections.baremetal.inference.plugins.module_utils.node.collectors import state
+
+from ..conftest import write
+from .conftest import collect, declare
+
+
+def test_releases_and_a_reboot_that_is_due(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    declare(paths)
+    history.add(paths, "main", Served(1, "2026-05-01T12:00:00Z"))
+    text = collect("state", paths)
+    for line in (
+        "inference_reboot_required 0",
+        'inference_release_number{name="main"} 1',
+        'inference_release_pending{name="main"} 0',
+        'inference_release_proven{name="main"} 1',
+        'inference_release_pinned{name="main"} 0',
+        'inference_instance_declared{name="main"} 1',
+        'inference_instance_gpus{name="main"} 1',
+        'inference_release_since_timestamp_seconds{name="main"} 1777636800',
+        'inference_release_info{name="main",release="1",model="tiny-a",revision="ab12cd34ef56",'
+        'image="vllm@0123456789ab",accelerator="nvidia"} 1',
+    ):
+        assert f"{line}\n" in text, line
+    write(paths.instance("main"), json.dumps({"schema": 1, "release": 2}))
+    write(tmp_path / "run/reboot-required", "")
+    text = collect("state", paths)
+    assert 'inference_release_pending{name="main"} 1\n' in text and "inference_reboot_required 1\n" in text
+    # A damaged file costs this instance its lines, and nobody else theirs.
+    write(paths.instance("main"), "{")
+    assert 'name="main"' not in collect("state", paths) and "inference_reboot_required 1" in collect("state", paths)
+
+
+@pytest.mark.parametrize(
+    ("image", "shown"),
+    [
+        ("vllm/vllm-openai:v0.32.0", "vllm-openai:v0.32.0"),
+        ("127.0.0.1:5000/vllm@sha256:" + "ab" * 32, "vllm@" + "ab" * 6),
+    ],
+)
+def test_an_image_is_short(image: str, shown: str) -> None:
+    assert state.image_label(image) == shown
+
+
+def test_an_instance_before_its_first_start(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    declare(paths)
+    paths.active("main").unlink()
+    text = collect("state", paths)
+    assert 'inference_release_pending{name="main"} 1\n' in text and "inference_release_number{" not in text
+
+
+def test_an_instance_that_the_inventory_has_left_behind(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    declare(paths)
+    paths.instance("main").unlink()
+    text = collect("state", paths)
+    assert (
+        'inference_instance_declared{name="main"} 0\n' in text and 'inference_release_pending{name="main"} 0\n' in text
+    )
