@@ -1,22 +1,30 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node of files: an instance with its release, and GPUs on the bus."""
+"""A node of files: an instance with its release, GPUs on the bus, programs, and secrets wherever they may be."""
 
 from __future__ import annotations
 
+import gzip
+import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands, files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import host
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import (
+    Settings as RecoverySettings,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
 GPU = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200"}
+
 
 GPU_DATA = Path(__file__).parents[1] / "hardware/gpu/data"
 
@@ -68,3 +76,73 @@ def install(
     releases.activate(paths, name, staged.release.number)
     releases.commit(paths, name, staged.release.number)
     return staged.release.number
+
+
+KEY, OLD_KEY, HOOK = "key-of-the-engine", "key-of-an-earlier-release", "https://alerts.example/in/4f2a9b"
+
+
+PROMPT = "my medical history"
+
+
+class Tools:
+    """The programs of a node. Those that are not named say nothing; those of `absent` are not installed."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, Outcome] = {}
+        self.absent = {"nvidia-bug-report.sh", "dkms"}
+        self.calls: list[Sequence[str]] = []
+        self.report = ""
+
+    def run(self, command: Sequence[str], _timeout: float, *_more: object, **_options: object) -> Outcome:
+        self.calls.append(command)
+        if command[0] in self.absent:
+            return Outcome(None, failure="not_installed", message=f"{command[0]} is not installed")
+        if command[0] == "nvidia-bug-report.sh":
+            with gzip.open(f"{command[2]}.gz", "wt") as log:
+                log.write(self.report)
+        return self.said.get(" ".join(command), Outcome(0, f"{command[0]} with {KEY}\n"))
+
+
+@pytest.fixture
+def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
+    tools = Tools()
+    monkeypatch.setattr(commands, "run", tools.run)
+    monkeypatch.setattr(host.Host.__init__, "__defaults__", (tools.run, None, None))
+    return tools
+
+
+@pytest.fixture
+def secret_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    """A node with one instance, two releases, and secrets wherever they may be."""
+    paths = Paths(tmp_path / "root")
+
+    for key in (OLD_KEY, KEY):
+        install(paths, environment={"VLLM_API_KEY": key})
+    files.write_json(paths.recovery_settings, RecoverySettings(webhook=HOOK).to_json())
+    registry = {"schema": 1, "models": {"bot": {"system-prompt": PROMPT, "dtype": "float32"}}}
+    files.write_json(paths.registry, registry)
+    files.write(paths.evidence("main") / "2026-05-04T030000Z/engine.log", f"last words {KEY}\n", 0o600)
+    files.write(paths.aside("main") / "2026-main.env", "VLLM_API_KEY=key-that-was-wrong\n", 0o600)
+    files.write(paths.root / "etc/docker/daemon.json", '{"proxies": {"http-proxy": "http://a:hunter2@p.example"}}')
+    files.write(paths.root / "var/log/kern.log", "[  5.0] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, off the bus\n")
+    unit = {
+        "LoadState": "loaded",
+        "ActiveState": "active",
+        "SubState": "running",
+        "NRestarts": "0",
+        "Result": "success",
+    }
+    monkeypatch.setattr(
+        systemd,
+        "show",
+        lambda names, properties: {name: {key: unit.get(key, "") for key in properties} for name in names},
+    )
+    return paths
+
+
+def unpack(path: Path) -> dict[str, str]:
+    """What a bundle holds, by its name in there."""
+    with tarfile.open(path) as bundle:
+        members = {member.name.partition("/")[2]: member for member in bundle.getmembers()}
+        assert {member.mode for member in members.values()} == {0o600}
+        return {name: bundle.extractfile(member).read().decode() for name, member in members.items()}  # type: ignore[union-attr]  # each is a file

@@ -6,119 +6,32 @@ from __future__ import annotations
 
 import gzip
 import json
-import tarfile
-import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import commands, files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, render
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings as ReleaseSettings
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.node.bundle import archive, item
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
-from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import host
-from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
-KEY, OLD_KEY, HOOK = "key-of-the-engine", "key-of-an-earlier-release", "https://alerts.example/in/4f2a9b"
-
-PROMPT = "my medical history"
+from .conftest import HOOK, KEY, OLD_KEY, PROMPT, Tools, unpack
 
 Run = Callable[..., tuple[int, Path, str, str]]
 
 
-class Tools:
-    """The programs of a node. Those that are not named say nothing; those of `absent` are not installed."""
-
-    def __init__(self) -> None:
-        self.said: dict[str, Outcome] = {}
-        self.absent = {"nvidia-bug-report.sh", "dkms"}
-        self.calls: list[Sequence[str]] = []
-        self.report = ""
-
-    def run(self, command: Sequence[str], _timeout: float, *_more: object, **_options: object) -> Outcome:
-        self.calls.append(command)
-        if command[0] in self.absent:
-            return Outcome(None, failure="not_installed", message=f"{command[0]} is not installed")
-        if command[0] == "nvidia-bug-report.sh":
-            with gzip.open(f"{command[2]}.gz", "wt") as log:
-                log.write(self.report)
-        return self.said.get(" ".join(command), Outcome(0, f"{command[0]} with {KEY}\n"))
-
-
 @pytest.fixture
-def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
-    tools = Tools()
-    monkeypatch.setattr(commands, "run", tools.run)
-    monkeypatch.setattr(host.Host.__init__, "__defaults__", (tools.run, None, None))
-    return tools
-
-
-@pytest.fixture
-def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
-    """A node with one instance, two releases, and secrets wherever they may be."""
-    paths = Paths(tmp_path / "root")
-
-    def stage(key: str) -> None:
-        instance = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
-        given = ReleaseSettings(environment={"VLLM_API_KEY": key})
-
-        def rendered(number: int) -> Rendered:
-            return render(instance, [], StoredModel("/mnt/models/a", "r"), "image", given, number=number)
-
-        releases.stage(paths, "main", rendered(0).release.id, rendered, pytest.fail)
-
-    stage(OLD_KEY)
-    stage(KEY)
-    releases.activate(paths, "main", 2)
-    releases.commit(paths, "main", 2)
-    files.write_json(paths.recovery_settings, Settings(webhook=HOOK).to_json())
-    registry = {"schema": 1, "models": {"bot": {"system-prompt": PROMPT, "dtype": "float32"}}}
-    files.write_json(paths.registry, registry)
-    files.write(paths.evidence("main") / "2026-05-04T030000Z/engine.log", f"last words {KEY}\n", 0o600)
-    files.write(paths.aside("main") / "2026-main.env", "VLLM_API_KEY=key-that-was-wrong\n", 0o600)
-    files.write(paths.root / "etc/docker/daemon.json", '{"proxies": {"http-proxy": "http://a:hunter2@p.example"}}')
-    files.write(paths.root / "var/log/kern.log", "[  5.0] NVRM: Xid (PCI:0000:1b:00): 79, pid=1, off the bus\n")
-    unit = {
-        "LoadState": "loaded",
-        "ActiveState": "active",
-        "SubState": "running",
-        "NRestarts": "0",
-        "Result": "success",
-    }
-    monkeypatch.setattr(
-        systemd,
-        "show",
-        lambda names, properties: {name: {key: unit.get(key, "") for key in properties} for name in names},
-    )
-    return paths
-
-
-@pytest.fixture
-def run(paths: Paths, tools: Tools, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(secret_node: Paths, tools: Tools, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: str) -> tuple[int, Path, str, str]:
         path = tmp_path / "bundle.tar.gz"
-        code = inferctl.main(["bundle", "--output", str(path), *arguments], paths)
+        code = inferctl.main(["bundle", "--output", str(path), *arguments], secret_node)
         captured = capsys.readouterr()
         return code, path, captured.out, captured.err
 
     return call
-
-
-def contents(path: Path) -> dict[str, str]:
-    """What a bundle holds, by its name in there."""
-    with tarfile.open(path) as bundle:
-        members = {member.name.partition("/")[2]: member for member in bundle.getmembers()}
-        assert {member.mode for member in members.values()} == {0o600}
-        return {name: bundle.extractfile(member).read().decode() for name, member in members.items()}  # type: ignore[union-attr]
 
 
 def test_it_holds_all_and_nothing_that_is_secret(run: Run, tools: Tools) -> None:
@@ -127,7 +40,7 @@ def test_it_holds_all_and_nothing_that_is_secret(run: Run, tools: Tools) -> None
     code, path, out, err = run()
     assert code == 0 and str(path) in out
     assert path.stat().st_mode & 0o777 == 0o600
-    found = contents(path)
+    found = unpack(path)
     assert {
         "manifest.json",
         "doctor.json",
@@ -176,7 +89,7 @@ def test_what_is_missing_is_named(run: Run, tools: Tools) -> None:
     tools.absent.add("docker")
     code, path, out, _err = run()
     assert code == 0
-    found = contents(path)
+    found = unpack(path)
     parts = {part["file"]: part for part in json.loads(found["manifest.json"])["parts"]}
     assert parts["system/lspci.txt"]["status"] == item.PARTIAL and "did not end" in parts["system/lspci.txt"]["reason"]
     assert found["system/lspci.txt"] == "half of it\n"
@@ -212,7 +125,7 @@ def test_a_report_that_was_broken_off_is_kept_as_far_as_it_came(
 
     monkeypatch.setattr(commands, "run", breaks_off)
     _code, path, out, _err = run()
-    found = contents(path)
+    found = unpack(path)
     (part,) = (one for one in json.loads(found["manifest.json"])["parts"] if one["file"] == "nvidia-bug-report.log")
     assert part["status"] == item.PARTIAL and "did not end" in part["reason"]
     assert found["nvidia-bug-report.log"] == "half of it with ***\n"
@@ -232,12 +145,12 @@ def test_journals_begin_when_they_are_told_to(run: Run, tools: Tools) -> None:
     code, path, _out, _err = run("--since", "2026-05-04T03:00:00+02:00")
     asked = [call for call in tools.calls if call[0] == "journalctl" and "-u" in call]
     assert code == 0 and asked and all("--since=2026-05-04 01:00:00 UTC" in call for call in asked)
-    assert json.loads(contents(path)["manifest.json"])["since"] == "2026-05-04T01:00:00Z"
+    assert json.loads(unpack(path)["manifest.json"])["since"] == "2026-05-04T01:00:00Z"
 
 
 def test_a_duration_is_one_from_now(run: Run) -> None:
     _code, path, _out, _err = run("--since", "2h")
-    manifest = json.loads(contents(path)["manifest.json"])
+    manifest = json.loads(unpack(path)["manifest.json"])
     made, since = (datetime.fromisoformat(manifest[key]) for key in ("made", "since"))
     assert (made - since).total_seconds() == 7200
 
@@ -260,41 +173,17 @@ def test_a_link_that_was_laid_there_is_not_followed(run: Run, tmp_path: Path) ->
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_directory_gets_a_file_of_its_own(paths: Paths, tools: Tools, tmp_path: Path) -> None:
-    assert inferctl.main(["bundle", "--output", str(tmp_path), "--json"], paths) == 0
+def test_a_directory_gets_a_file_of_its_own(secret_node: Paths, tools: Tools, tmp_path: Path) -> None:
+    assert inferctl.main(["bundle", "--output", str(tmp_path), "--json"], secret_node) == 0
     assert len(list(tmp_path.glob("inferctl-bundle-*.tar.gz"))) == 1
 
 
-def test_a_damaged_setting_costs_only_its_own_part(run: Run, paths: Paths) -> None:
-    for path in (paths.doctor_settings, paths.recovery_settings):
+def test_a_damaged_setting_costs_only_its_own_part(run: Run, secret_node: Paths) -> None:
+    for path in (secret_node.doctor_settings, secret_node.recovery_settings):
         path.write_text("{")
     code, path, _out, _err = run()
-    parts = {part["file"]: part for part in json.loads(contents(path)["manifest.json"])["parts"]}
+    parts = {part["file"]: part for part in json.loads(unpack(path)["manifest.json"])["parts"]}
     assert code == 0
     assert (parts["doctor.json"]["status"], parts["recovery.json"]["status"]) == (item.FAILED, item.FAILED)
     assert "doctor.json" in parts["doctor.json"]["reason"]
     assert parts["status.json"]["status"] == item.COLLECTED
-
-
-def test_an_empty_journal_is_none() -> None:
-    part, _text = item.collect(item.Item("x", "y", lambda: "", 1))
-    assert (part.status, part.reason) == (item.ABSENT, "there is nothing in it")
-
-
-def test_what_hangs_is_left_behind() -> None:
-    def hang() -> str:
-        threading.Event().wait(30)
-        return ""
-
-    part, text = item.collect(item.Item("x", "y", hang, 0.05))
-    assert (part.status, text) == (item.FAILED, "") and "no end within" in part.reason
-
-
-def test_nothing_is_left_of_a_bundle_that_cannot_be_written(tmp_path: Path) -> None:
-    def full(_text: str) -> None:
-        raise OSError(28, "No space left on device")
-
-    items: list[Any] = [item.Item("x", "y", lambda: "words", 1)]
-    with pytest.raises(OSError, match="No space"):
-        archive.write(tmp_path / "b.tar.gz", items, datetime.now(UTC), {}, full)
-    assert list(tmp_path.iterdir()) == []
