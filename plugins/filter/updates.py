@@ -6,17 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import models_once, with_models
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.plan_text import refusal
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import maintenance, plan, removals
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.fitting import misfits
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.outages import Terms, outages
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.plan import Choice, plan
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.removals import Wish, leaving
 
 
 def update_plan(
@@ -28,16 +25,18 @@ def update_plan(
     allow_downtime: bool = False,
 ) -> dict[str, Any]:
     """The batches of an update, and every problem."""
-    return asdict(plan(hosts, sizes, Choice(tuple(instances), model, release), allow_downtime=allow_downtime))
+    read = {name: plan.Host.from_dict(host) for name, host in hosts.items()}
+    choice = plan.Choice(tuple(instances), model, release)
+    return plan.plan(read, sizes, choice, allow_downtime=allow_downtime).to_dict()
 
 
 def fit_refusal(found: Mapping[str, Any], instances: Sequence[str] = (), model: str = "", swaps: bool = True) -> str:
     """What of a node's plans stands against a run that starts or swaps engines; empty where nothing does."""
-    chosen = misfits(found["plans"], Choice(tuple(instances), model), swaps=swaps)
+    chosen = misfits(found["plans"], plan.Choice(tuple(instances), model), swaps=swaps)
     return refusal(chosen, found["problems"])
 
 
-def leaving_plan(
+def removal_plan(
     hosts: Mapping[str, Mapping[str, Any]],
     instance: str = "",
     model: str = "",
@@ -45,26 +44,29 @@ def leaving_plan(
     orphans: bool = False,
     allow_downtime: bool = False,
 ) -> dict[str, Any]:
-    """Which instances leave which nodes, and every reason against it."""
-    return asdict(leaving(hosts, Wish(instance, model, everything, orphans), allow_downtime=allow_downtime))
+    """Which instances are removed from which nodes, and every reason against it."""
+    read = {name: removals.Host.from_dict(host) for name, host in hosts.items()}
+    wanted = removals.Selection(instance, model, everything, orphans)
+    return removals.plan_removals(read, wanted, allow_downtime=allow_downtime).to_dict()
 
 
 def set_models(given: object, rest: str = "") -> dict[str, str]:
-    """What shall be set for once. Raises AnsibleFilterError."""
+    """The models of `-e set=…`, by instance. Raises AnsibleFilterError."""
     try:
         return models_once(given, rest)
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from error
 
 
-def outage_plan(
+def maintenance_plan(
     hosts: Mapping[str, Mapping[str, Any]],
     sizes: Sequence[str | int],
     seconds: int,
     allow_downtime: bool = False,
 ) -> dict[str, Any]:
     """The batches of a maintenance, and every problem."""
-    return asdict(outages(hosts, Terms(sizes, seconds, allow_downtime)))
+    read = {name: maintenance.Host.from_dict(host) for name, host in hosts.items()}
+    return maintenance.plan_maintenance(read, maintenance.Terms(sizes, seconds, allow_downtime)).to_dict()
 
 
 class FilterModule:
@@ -74,8 +76,8 @@ class FilterModule:
         return {
             "update_plan": update_plan,
             "fit_refusal": fit_refusal,
-            "leaving_plan": leaving_plan,
-            "outage_plan": outage_plan,
+            "removal_plan": removal_plan,
+            "maintenance_plan": maintenance_plan,
             "set_models": set_models,
             "with_models": with_models,
         }

@@ -255,11 +255,11 @@ def gather(module: AnsibleModule, paths: Paths) -> dict[str, Any]:
     names = bridges.instances(paths) if given["names"] is None else given["names"]
     found: dict[str, Any] = {}
     if INSTANCES in subset:
-        found["instances"] = [asdict(install_state.of(paths, name, now)) for name in bridges.instances(paths)]
+        found["instances"] = [install_state.of(paths, name, now).to_dict() for name in bridges.instances(paths)]
         found["bridges"] = [bridged for name in releases.names(paths) if (bridged := bridged_instance(name))]
     if UPDATE in subset:
         facts = Facts(paths, Docker(), given, now, module.check_mode)
-        found["updates"] = [facts.of(name) for name in names]
+        found["updates"] = [facts.of(name).to_dict() for name in names]
     if COUNTERS in subset:
         counted = {name: throughput.look(paths, name) for name in names}
         found["counters"] = {name: asdict(look) if look else {} for name, look in counted.items()}

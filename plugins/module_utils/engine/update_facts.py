@@ -13,6 +13,7 @@ from ..core import commands
 from ..core.docker_api import Docker, DockerError, DockerUnavailable
 from ..core.paths import Paths
 from . import argument_check, bridge_place, bridges, endpoints, environment, load_time, prepare
+from .instance_facts import BridgeFacts, UpdateFacts
 from .instances import bridge_name
 from .state import drains, history, install_state, pins, releases, swaps
 
@@ -28,8 +29,8 @@ class Facts:
         self.now = now
         self.running = endpoints.running_instances(paths) if given["ports"] else {}
 
-    def of(self, name: str) -> dict[str, Any]:
-        """How one instance stands. Raises SystemdError, OSError, and ValueError where its state is damaged."""
+    def of(self, name: str) -> UpdateFacts:
+        """The facts of one instance. Raises SystemdError, OSError, and ValueError where its state is damaged."""
         active = releases.active_number(self.paths, name)
         swap = swaps.read(self.paths, name)
         origin = swap.origin if swap else active
@@ -47,25 +48,25 @@ class Facts:
         # What check mode only knows of cannot be shown to the engine.
         if self.given["ask_engine"] and due and target and not problems and not known and runs:
             problems = self.refused(name, target)
-        return {
-            "name": name,
-            "model": model,
-            "runs": runs,
-            "origin": origin,
-            "target": target,
-            "due": due,
-            "interrupted": interrupted,
-            "serving": install_state.serving(self.paths, name, self.now),
-            "load_seconds": (known and known.load_seconds) or self.load_seconds(name, active, target),
-            "drained_by": drain.owner if drain else "",
-            "drained_until": (drain.until or "") if drain else "",
-            "bridge": self.bridge(name, origin, target if due and not problems else None),
-            "keyed": comes is not None and comes.key != "",
-            "problems": problems,
-            "moved": self.moved(name, asked) if asked else [],
-        }
+        return UpdateFacts(
+            name=name,
+            model=model,
+            runs=runs,
+            origin=origin,
+            target=target,
+            due=due,
+            interrupted=interrupted,
+            serving=install_state.serving(self.paths, name, self.now),
+            load_seconds=(known and known.load_seconds) or self.load_seconds(name, active, target),
+            drained_by=drain.owner if drain else "",
+            drained_until=(drain.until or "") if drain else "",
+            bridge=self.bridge(name, origin, target if due and not problems else None),
+            keyed=comes is not None and comes.key != "",
+            problems=tuple(problems),
+            moved=tuple(self.moved(name, asked) if asked else ()),
+        )
 
-    def bridge(self, name: str, origin: int | None, target: int | None) -> dict[str, Any]:
+    def bridge(self, name: str, origin: int | None, target: int | None) -> BridgeFacts:
         """The engine that could serve meanwhile; whether it fits is only worked out for a swap that is due.
 
         Raises ReleaseError, OSError, and ValueError where the instance's state is damaged.
@@ -79,14 +80,14 @@ class Facts:
                 place = bridges.place(self.paths, name, origin, target, port) if staged else bridge_place.Place()
             except releases.ReleaseError as error:
                 place = bridge_place.Place(problem=str(error))
-        return {
-            "name": bridge_name(name),
-            "port": port,
-            "gpus": list(place.gpus),
-            "left": left,
-            "certain": staged,
-            "problem": place.problem,
-        }
+        return BridgeFacts(
+            name=bridge_name(name),
+            port=port,
+            gpus=place.gpus,
+            left=left,
+            certain=staged,
+            problem=place.problem,
+        )
 
     def target(self, name: str, active: int | None) -> int | None:
         if self.given["rollback"]:

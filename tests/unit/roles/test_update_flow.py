@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import InstanceFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import NUMBERS
 
 MODULES = (
@@ -28,7 +29,7 @@ MODULES = (
     "gateway_facts",
     "node_lock",
 )
-BRIDGE = {"name": "main_bridge", "port": 5105, "gpus": [], "left": False, "problem": ""}
+BRIDGE = {"name": "main_bridge", "port": 5105, "gpus": [], "left": False, "certain": True, "problem": ""}
 ITEM = {
     "name": "main",
     "origin": 1,
@@ -230,6 +231,7 @@ SAID = {
     "silent": "",
     "bridge_known": True,
     "keyed": False,
+    "up": ["a"],
     "hold_seconds": 120,
 }
 DUE = {
@@ -242,6 +244,9 @@ DUE = {
     "load_seconds": 1.0,
     "drained_until": "",
 }
+SERVES = InstanceFacts(
+    "main", "tiny-b", 1, serving=True, running=True, swapping=False, drained_by="", drain_reason="", load_seconds=1.0
+)
 WAY = "gone: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no client can use it"
 
 
@@ -271,10 +276,13 @@ def test_a_maintenance_without_a_gateway_s_word_tells_the_way_round(update: Upda
         role="maintenance",
         tasks=["prepare"],
         seen=[
-            ({"module": "engine_facts"}, {"instances": [{"name": "main", **DUE, "swapping": False, "drained_by": ""}]}),
+            ({"module": "engine_facts"}, {"instances": [SERVES.to_dict()]}),
             ({"module": "gateway_facts"}, SAID),
         ],
         maintenance_gateways=["a", "gone"],
+        maintenance_keep_models=2,
+        maintenance_ready_seconds=60,
+        maintenance_store_path="/mnt/models",
         __maintenance_due_packages={"lines": ["curl 1 -> 2"], "updates": []},
         __maintenance_due_cleanup={},
         __maintenance_due_models={},

@@ -1,29 +1,65 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gateways of which nothing is known, and how to go on. Private to the collection. Pure."""
+"""What gateways show of replica sets, and what to do about a gateway that does not answer. Private to the collection.
+Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from ...core.records import known
 
-def unheard(hosts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A problem for each gateway that may send requests to anybody.
 
-    Each host has `unreachable`, the gateways that could not be asked, and `gateways`, what gateway_facts saw at each
-    of the others.
-    """
-    seen = [gateway for facts in hosts.values() for gateway in facts["gateways"]]
-    found = {
-        name: "it cannot be reached, and nobody knows whom it sends requests to: bring it back"
-        for facts in hosts.values()
-        for name in facts["unreachable"]
-    }
-    found |= {gateway["gateway"]: f"{gateway['silent']}: start it" for gateway in seen if gateway["silent"]}
-    living = sorted({gateway["gateway"] for gateway in seen} - set(found))
-    left = json.dumps({"vllm_update_gateways": living})
-    way = f"If no client can use it meanwhile, leave it out: -e '{left}'"
+@dataclass(frozen=True)
+class GatewayView:
+    """What the module gateway_facts found at one gateway of one instance and its replica set."""
+
+    gateway: str
+    name: str
+    """The instance's, and so the replica set's."""
+    known: bool
+    """Whether the gateway has a server for the instance."""
+    silent: str
+    """Why nothing is known, where HAProxy does not answer."""
+    bridge_known: bool
+    """Whether the gateway has a server for the bridge of the instance."""
+    keyed: bool
+    """Whether the gateway sends the engines of the set a key."""
+    up: frozenset[str]
+    """The hosts of the set that the gateway sends requests to."""
+    hold_seconds: int
+    """How long the gateway holds requests while no instance of the set serves."""
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> GatewayView:
+        return cls(**{**known(cls, value), "up": frozenset(value["up"])})
+
+
+def unanswered(views: Iterable[GatewayView], unreachable: Iterable[str]) -> list[str]:
+    """A problem for each gateway that may send requests to any instance: HAProxy there is silent, or its host is
+    unreachable."""
+    views = list(views)
+    gone = "it cannot be reached, and nobody knows whom it sends requests to: bring it back"
+    found = dict.fromkeys(unreachable, gone)
+    found |= {view.gateway: f"{view.silent}: start it" for view in views if view.silent}
+    answering = sorted({view.gateway for view in views} - set(found))
+    setting = json.dumps({"vllm_update_gateways": answering})
+    way = f"If no client can use it meanwhile, leave it out: -e '{setting}'"
     return [f"{name}: {words}. {way}" for name, words in sorted(found.items())]
+
+
+def serving_hosts(views: Iterable[GatewayView], engines: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """The hosts of each set that all gateways send requests to; without gateways, those of `engines`, which serve."""
+    asked: dict[str, set[str]] = {}
+    for view in views:
+        asked[view.name] = asked[view.name] & view.up if view.name in asked else set(view.up)
+    return {**engines, **asked}
+
+
+def holds(views: Sequence[GatewayView], names: Iterable[str]) -> list[int]:
+    """How long gateways hold requests for these sets."""
+    return [view.hold_seconds for view in views if view.name in names]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which instances shall leave which nodes, and why they must not. Private to the collection. Pure."""
+"""Which instances are removed from which nodes, and why they must not be. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...core.records import plain
+from ...engine.instance_facts import InstanceFacts
 from ...engine.instances import bridge_name, present_instances
+from .gateways import GatewayView
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What shall leave: instances by name, by the model that they serve, all, or those that are not declared."""
+class Selection:
+    """What must be removed: instances by name, by the model that they serve, all, or those that are not declared."""
 
     instance: str = ""
     model: str = ""
@@ -26,68 +29,88 @@ class Wish:
         return bool(self.instance or self.model or self.everything or self.orphans)
 
 
+@dataclass(frozen=True)
+class Host:
+    """What is known of a node before a removal."""
+
+    instances: tuple[InstanceFacts, ...]
+    declared: tuple[Any, ...]
+    """The inventory's instances, as they are written there."""
+    gateways: tuple[GatewayView, ...]
+    """What each gateway shows of each instance."""
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Host:
+        return cls(
+            tuple(map(InstanceFacts.from_dict, value["instances"])),
+            tuple(value["declared"]),
+            tuple(map(GatewayView.from_dict, value["gateways"])),
+        )
+
+
 @dataclass
-class Leaving:
-    """What leaves each host, every reason against it, and words for those who watch."""
+class RemovalPlan:
+    """What is removed from each host, every reason against it, and words for the operator."""
 
     names: dict[str, list[str]] = field(default_factory=dict)
-    """By host, those that are there and those that only the inventory knows, which gateways may still have."""
+    """By host, instances that are on it, and those that only the inventory has, which gateways may still have."""
     problems: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
+    def to_dict(self) -> dict[str, Any]:
+        return dict(plain(self))
 
-def leaving(hosts: Mapping[str, Mapping[str, Any]], wish: Wish, *, allow_downtime: bool) -> Leaving:
-    """The plan for all hosts of a run.
 
-    Each host has `instances`, as the module engine_facts returns them, `declared`, the inventory's, and `gateways`:
-    what gateway_facts saw of each instance at each gateway, with `name`, `gateway` and `up`.
-    """
-    made = Leaving()
+def plan_removals(hosts: Mapping[str, Host], wanted: Selection, *, allow_downtime: bool) -> RemovalPlan:
+    """The plan for all hosts of a run."""
+    made = RemovalPlan()
     for host, facts in hosts.items():
-        there = {item["name"]: item["model"] for item in facts["instances"]}
+        there = {item.name: item.model for item in facts.instances}
         declared = {
             str(item.get("name", "")): str(item.get("model", ""))
-            for item in facts["declared"]
+            for item in facts.declared
             if isinstance(item, Mapping)
         }
-        wanted = {item.get("name") for item in present_instances(facts["declared"]) if isinstance(item, Mapping)}
-        orphans = sorted(set(there) - wanted)
-        made.names[host] = _chosen(there, declared, orphans, wish)
-        if not wish.asked:
+        present = {item.get("name") for item in present_instances(facts.declared) if isinstance(item, Mapping)}
+        orphans = sorted(set(there) - present)
+        made.names[host] = _chosen(there, declared, orphans, wanted)
+        if not wanted.asked:
             made.lines += [f"{host}: {name} is on the node, and the inventory does not declare it" for name in orphans]
-        made.lines += [f"{host}: {_line(name, there, wanted)}" for name in made.names[host]]
+        made.lines += [f"{host}: {_line(name, there, present)}" for name in made.names[host]]
         made.problems += [
             f"{name} on {host}: an update is at it, or was cut off: run update-model.yml first"
             for name in made.names[host]
-            if any(item["name"] == name and item["swapping"] for item in facts["instances"])
+            if any(item.name == name and item.swapping for item in facts.instances)
         ]
     if not made.lines:
-        made.lines.append("nothing of it is there" if wish.asked else "every node has what the inventory declares")
+        made.lines.append("nothing of it is there" if wanted.asked else "every node has what the inventory declares")
     made.problems += [] if allow_downtime else _last(hosts, made.names)
     return made
 
 
-def _chosen(there: Mapping[str, str], declared: Mapping[str, str], orphans: Sequence[str], wish: Wish) -> list[str]:
+def _chosen(
+    there: Mapping[str, str], declared: Mapping[str, str], orphans: Sequence[str], wanted: Selection
+) -> list[str]:
     known = {**declared, **there}
-    if wish.everything:
+    if wanted.everything:
         return sorted(known)
-    if wish.orphans:
+    if wanted.orphans:
         return list(orphans)
-    if wish.instance:
-        return [wish.instance] if wish.instance in known else []
-    return sorted(name for name, model in known.items() if wish.model and model == wish.model)
+    if wanted.instance:
+        return [wanted.instance] if wanted.instance in known else []
+    return sorted(name for name, model in known.items() if wanted.model and model == wanted.model)
 
 
-def _line(name: str, there: Mapping[str, str], wanted: Collection[Any]) -> str:
+def _line(name: str, there: Mapping[str, str], present: Collection[Any]) -> str:
     """What becomes of an instance."""
-    declared = "; the inventory still declares it, and site.yml would bring it back" if name in wanted else ""
+    declared = "; the inventory still declares it, and site.yml would bring it back" if name in present else ""
     if name not in there:
         return f"{name} is not on the node; gateways forget it{declared}"
     return f"{name} ({there[name] or 'unknown model'}) leaves{declared}"
 
 
-def _last(hosts: Mapping[str, Mapping[str, Any]], names: Mapping[str, Collection[str]]) -> list[str]:
-    """Sets that nobody would serve any more, though somebody does now."""
+def _last(hosts: Mapping[str, Host], names: Mapping[str, Collection[str]]) -> list[str]:
+    """Sets that an instance serves now, and none would serve any more."""
     found = []
     for name in sorted({name for chosen in names.values() for name in chosen}):
         going = {host for host, chosen in names.items() if name in chosen}
@@ -101,20 +124,17 @@ def _last(hosts: Mapping[str, Mapping[str, Any]], names: Mapping[str, Collection
     return found
 
 
-def _serving(hosts: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, set[str]]:
-    """Who serves a set, by who says so: each gateway, or the nodes themselves where there is none."""
+def _serving(hosts: Mapping[str, Host], name: str) -> dict[str, set[str]]:
+    """The hosts that serve a set, by each gateway; by the nodes themselves where there is no gateway."""
     asked: dict[str, set[str]] = {}
     for facts in hosts.values():
-        for seen in facts["gateways"]:
-            if seen["name"] == name:
-                asked.setdefault(f"the gateway {seen['gateway']}", set()).update(seen["up"])
+        for view in facts.gateways:
+            if view.name == name:
+                asked.setdefault(f"the gateway {view.gateway}", set()).update(view.up)
     if asked:
         return asked
     return {
         "the inventory": {
-            host
-            for host, facts in hosts.items()
-            for item in facts["instances"]
-            if item["name"] == name and item["serving"]
+            host for host, facts in hosts.items() for item in facts.instances if item.name == name and item.serving
         }
     }

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import InstanceFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
@@ -29,6 +30,12 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.stored i
 
 MODULE_UTILS = Path(__file__).resolve().parents[4] / "plugins/module_utils"
 FAKE_ENGINE = Path(__file__).with_name("fake_engine.py")
+
+
+def instance_facts(name: str, model: str = "large", release: int | None = 1, **more: Any) -> dict[str, Any]:
+    """An instance that serves, as the module engine_facts returns it."""
+    facts: dict[str, Any] = {"serving": True, "running": True, "swapping": False, "drained_by": "", "drain_reason": ""}
+    return InstanceFacts(name, model, release, **{**facts, "load_seconds": None, **more}).to_dict()
 
 
 def stage(paths: Paths, name: str, port: int, dtype: str = "float32") -> None:

@@ -50,7 +50,7 @@ def test_check_mode_knows_the_model_of_what_it_did_not_stage(tmp_path: Path, mon
     monkeypatch.setattr(update_facts.releases, "active_number", lambda paths, name: 1)
     monkeypatch.setattr(update_facts.install_state, "serving", lambda paths, name, now: True)
     monkeypatch.setattr(update_facts.Facts, "load_seconds", lambda *asked: None)
-    found = foreseen.of("main")
+    found = foreseen.of("main").to_dict()
     assert (found["model"], found["target"], found["due"], found["problems"]) == ("tiny-b", 2, True, [])
     # It would have been staged as the inventory has it.
     assert found["keyed"] and found["moved"] == []
@@ -102,7 +102,7 @@ def rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., d
         keep(2, **second)
         releases.activate(paths, "main", 2)
         asked = {"ports": {"main": 5005}, "address": "192.0.2.11", "api_key": TODAY, "gateways": True, **given}
-        found = facts(paths, rollback=True, targets={}, ask_engine=False, **asked).of("main")
+        found = facts(paths, rollback=True, targets={}, ask_engine=False, **asked).of("main").to_dict()
         assert BEFORE not in json.dumps(found) and TODAY not in json.dumps(found)
         assert (found["target"], found["due"]) == (1, True)
         return found

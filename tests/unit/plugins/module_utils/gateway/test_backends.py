@@ -16,6 +16,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backen
     replicas_of,
 )
 
+from ..conftest import instance_facts
+
 INSTANCES = [
     {"name": "chat", "model": "large", "port": 5005},
     {"name": "old", "model": "large", "port": 5006, "state": "absent"},
@@ -59,11 +61,11 @@ def test_all_hosts_that_cannot_be_reached_are_named_at_once() -> None:
 @pytest.mark.parametrize(
     ("told", "model"),
     [
-        ({"instances": [{"name": "chat", "model": "small", "release": 3}]}, "small"),
+        ({"instances": [instance_facts("chat", "small", 3)]}, "small"),
         # It has never started, and its node tells of what was staged.
-        ({"instances": [{"name": "chat", "model": "small", "release": None}]}, "large"),
+        ({"instances": [instance_facts("chat", "small", None)]}, "large"),
         # Its release is damaged.
-        ({"instances": [{"name": "chat", "model": "", "release": 3}]}, "large"),
+        ({"instances": [instance_facts("chat", "", 3)]}, "large"),
         ({"instances": []}, "large"),
         ({"unreachable": True, "msg": "no route to host"}, "large"),
     ],

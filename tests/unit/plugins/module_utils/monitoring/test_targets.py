@@ -15,6 +15,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.tar
     targets,
 )
 
+from ..conftest import instance_facts
+
 MAIN = {"name": "main", "model": "large", "port": 5005}
 
 
@@ -95,7 +97,7 @@ def test_where_engines_are_asked(variables: dict[str, str], own: str, address: s
 
 
 def test_an_engine_has_the_labels_of_what_it_runs() -> None:
-    told = {"instances": [{"name": "main", "model": "small", "release": 3}]}
+    told = {"instances": [instance_facts("main", "small", 3)]}
     gpu1 = {"inference_address": "192.0.2.11", "instances": [MAIN, {**MAIN, "name": "new"}], "vllm_engines": told}
     labels = [group["labels"] for group in found("", nodes=["gpu1"], gpu1=gpu1).groups["engine"]]
     assert labels == [

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.plan import Choice, Plan, plan
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import UpdateFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.plan import Choice, Host, Plan, plan
 
 NO_BRIDGE: dict[str, Any] = {
     "name": "main_bridge",
@@ -22,7 +23,7 @@ BRIDGE = {**NO_BRIDGE, "port": 5105, "problem": ""}
 
 
 def instance(**more: Any) -> dict[str, Any]:
-    return {
+    facts = {
         "name": "main",
         "model": "new",
         "origin": 1,
@@ -40,6 +41,8 @@ def instance(**more: Any) -> dict[str, Any]:
         "bridge": NO_BRIDGE,
         **more,
     }
+    assert UpdateFacts.from_dict(facts).to_dict() == facts
+    return facts
 
 
 def host(*instances: dict[str, Any], up: list[str] | None = None, hold: int = 120) -> dict[str, Any]:
@@ -57,11 +60,12 @@ def host(*instances: dict[str, Any], up: list[str] | None = None, hold: int = 12
 
 
 def order(found: Plan) -> list[list[tuple[str, str]]]:
-    return [[(item["host"], item["name"]) for item in batch] for batch in found.batches]
+    return [[(item.host, item.name) for item in batch] for batch in found.batches]
 
 
 def made(hosts: dict[str, Any], choice: Choice | None = None, allow_downtime: bool = False) -> Plan:
-    return plan(hosts, [1], choice or Choice(), allow_downtime=allow_downtime)
+    read = {name: Host.from_dict(facts) for name, facts in hosts.items()}
+    return plan(read, [1], choice or Choice(), allow_downtime=allow_downtime)
 
 
 def test_two_nodes() -> None:
@@ -69,7 +73,7 @@ def test_two_nodes() -> None:
     found = made({"a": host(instance(), up=up), "b": host(instance(origin=None), up=up)})
     assert found.problems == []
     assert order(found) == [[("a", "main")], [("b", "main")]]
-    assert [(item["alone"], item["drain_seconds"]) for batch in found.batches for item in batch] == [(False, None)] * 2
+    assert [(item.alone, item.drain_seconds) for batch in found.batches for item in batch] == [(False, None)] * 2
     assert found.lines == [
         "batch 1: main on a from release 1 to 2 (new)",
         "batch 2: main on b for the first time to 2 (new)",
@@ -107,16 +111,16 @@ def test_the_only_replica() -> None:
     found = made({"a": host(instance(), up=["a"])})
     assert found.problems == []
     # 120 s are held, 74 of which the swap needs itself.
-    assert (found.batches[0][0]["alone"], found.batches[0][0]["drain_seconds"]) == (True, 46)
+    assert (found.batches[0][0].alone, found.batches[0][0].drain_seconds) == (True, 46)
     found = made({"a": host(instance(), up=["a"])}, allow_downtime=True)
-    assert (found.batches[0][0]["alone"], found.batches[0][0]["drain_seconds"]) == (True, None)
+    assert (found.batches[0][0].alone, found.batches[0][0].drain_seconds) == (True, None)
 
 
 def test_a_replica_must_be_up_at_all_gateways() -> None:
     hosts = {name: host(instance(), up=["a", "b"]) for name in "ab"}
     # Another gateway has lost b: a is the last one there, and b, which nobody misses, comes first.
     hosts["a"]["gateways"].append({**hosts["a"]["gateways"][0], "gateway": "gw2", "up": ["a"]})
-    assert [batch[0]["host"] for batch in made(hosts).batches] == ["b", "a"]
+    assert [batch[0].host for batch in made(hosts).batches] == ["b", "a"]
 
 
 def test_a_choice() -> None:
@@ -133,7 +137,7 @@ def test_what_was_cut_off_and_what_stays_drained_is_said() -> None:
 
 
 def test_a_wrong_size_is_a_problem_like_others() -> None:
-    found = plan({"a": host(instance(), up=["a", "b"])}, ["many"], Choice(), allow_downtime=False)
+    found = plan({"a": Host.from_dict(host(instance(), up=["a", "b"]))}, ["many"], Choice(), allow_downtime=False)
     assert found.problems == ["update_batches holds 'many', which is no size: write a number from 1, or 1% to 100%"]
 
 
@@ -224,9 +228,9 @@ def test_the_only_replica_has_a_bridge_where_that_fits(
     found = made(hosts)
     (item,) = found.batches[0]
     assert found.problems == [] and said in found.lines[0]
-    assert (item["swap"], item["alone"], item["bridge"]) == (True, True, bridged)
+    assert (item.swap, item.alone, item.bridge) == (True, True, bridged)
     # With a bridge, nobody is held, and requests have all the time to end.
-    assert item["drain_seconds"] == (None if bridged else 46)
+    assert item.drain_seconds == (None if bridged else 46)
 
 
 def test_with_a_bridge_a_load_may_take_any_time() -> None:
@@ -240,7 +244,7 @@ def test_with_a_bridge_a_load_may_take_any_time() -> None:
 
 def test_who_has_fellows_needs_no_bridge() -> None:
     found = made({"a": host(instance(bridge=BRIDGE), up=["a", "b"])})
-    assert not found.batches[0][0]["bridge"] and "side by side" not in found.lines[0]
+    assert not found.batches[0][0].bridge and "side by side" not in found.lines[0]
     assert found.lines == ["batch 1: main on a from release 1 to 2 (new)"]
 
 
@@ -254,14 +258,14 @@ def test_a_bridge_that_was_left_and_serves_is_a_fellow() -> None:
     left = instance(bridge={**BRIDGE, "left": True}, interrupted=True, serving=False)
     found = made({"a": host(left, up=["main_bridge.a"])})
     (item,) = found.batches[0]
-    assert found.problems == [] and (item["swap"], item["alone"], item["bridge"]) == (True, False, False)
+    assert found.problems == [] and (item.swap, item.alone, item.bridge) == (True, False, False)
 
 
 def test_a_bridge_that_is_all_that_was_left_is_removed() -> None:
     left = instance(due=False, target=1, bridge={**BRIDGE, "left": True})
     found = made({"a": host(left, up=["a"], hold=0)})
     (item,) = found.batches[0]
-    assert found.problems == [] and (item["swap"], item["bridge"]) == (False, False)
+    assert found.problems == [] and (item.swap, item.bridge) == (False, False)
     assert found.lines == ["batch 1: main on a: the bridge that an update has left is removed"]
 
 

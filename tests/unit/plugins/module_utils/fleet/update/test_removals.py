@@ -8,54 +8,74 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.removals import Wish, leaving
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.removals import (
+    Host,
+    RemovalPlan,
+    Selection,
+    plan_removals,
+)
+
+from ...conftest import instance_facts
+
+GATEWAY = {
+    "gateway": "gw",
+    "known": True,
+    "silent": "",
+    "bridge_known": True,
+    "keyed": False,
+    "hold_seconds": 60,
+}
 
 
 def host(*names: str, declared: tuple[str, ...] = ("main",), up: tuple[str, ...] | None = None, **more: Any) -> dict:
     """A node whose instances serve a model of their name; `up` is what its gateway says of each."""
-    item = {"serving": True, "swapping": False, **more}
     return {
-        "instances": [{"name": name, "model": f"{name}-model", **item} for name in names],
+        "instances": [instance_facts(name, f"{name}-model", **more) for name in names],
         "declared": [{"name": name, "model": f"{name}-model"} for name in declared],
-        "gateways": [] if up is None else [{"name": name, "gateway": "gw", "up": list(up)} for name in names],
+        "gateways": [] if up is None else [{**GATEWAY, "name": name, "up": list(up)} for name in names],
     }
+
+
+def leaving(hosts: dict[str, dict[str, Any]], wanted: Selection, allow_downtime: bool) -> RemovalPlan:
+    read = {name: Host.from_dict(facts) for name, facts in hosts.items()}
+    return plan_removals(read, wanted, allow_downtime=allow_downtime)
 
 
 TWO = {"n1": host("main", up=("n1", "n2")), "n2": host("main", up=("n1", "n2"))}
 
 
 def test_without_a_wish_what_is_not_declared_is_told() -> None:
-    found = leaving({"n1": host("main", "old")}, Wish(), allow_downtime=False)
+    found = leaving({"n1": host("main", "old")}, Selection(), allow_downtime=False)
     assert found.names == {"n1": []} and found.problems == []
     assert found.lines == ["n1: old is on the node, and the inventory does not declare it"]
-    assert leaving({"n1": host("main")}, Wish(), allow_downtime=False).lines == [
+    assert leaving({"n1": host("main")}, Selection(), allow_downtime=False).lines == [
         "every node has what the inventory declares"
     ]
 
 
 @pytest.mark.parametrize(
-    ("wish", "expected"),
+    ("wanted", "expected"),
     [
-        (Wish(instance="main"), ["main"]),
-        (Wish(instance="gone"), ["gone"]),
-        (Wish(instance="nobody"), []),
-        (Wish(model="old-model"), ["old"]),
-        (Wish(everything=True), ["gone", "main", "old"]),
-        (Wish(orphans=True), ["old"]),
+        (Selection(instance="main"), ["main"]),
+        (Selection(instance="gone"), ["gone"]),
+        (Selection(instance="nobody"), []),
+        (Selection(model="old-model"), ["old"]),
+        (Selection(everything=True), ["gone", "main", "old"]),
+        (Selection(orphans=True), ["old"]),
     ],
 )
-def test_who_is_meant(wish: Wish, expected: list[str]) -> None:
-    found = leaving({"n1": host("main", "old", declared=("main", "gone"))}, wish, allow_downtime=True)
+def test_who_is_meant(wanted: Selection, expected: list[str]) -> None:
+    found = leaving({"n1": host("main", "old", declared=("main", "gone"))}, wanted, allow_downtime=True)
     assert found.names == {"n1": expected}
 
 
 def test_an_instance_that_the_inventory_takes_back_is_an_orphan() -> None:
     facts = host("main") | {"declared": [{"name": "main", "model": "a", "state": "absent"}]}
-    assert leaving({"n1": facts}, Wish(orphans=True), allow_downtime=True).names == {"n1": ["main"]}
+    assert leaving({"n1": facts}, Selection(orphans=True), allow_downtime=True).names == {"n1": ["main"]}
 
 
 def test_what_is_still_declared_would_come_back() -> None:
-    found = leaving({"n1": host("main", "old")}, Wish(everything=True), allow_downtime=True)
+    found = leaving({"n1": host("main", "old")}, Selection(everything=True), allow_downtime=True)
     assert found.lines == [
         "n1: main (main-model) leaves; the inventory still declares it, and site.yml would bring it back",
         "n1: old (old-model) leaves",
@@ -63,31 +83,31 @@ def test_what_is_still_declared_would_come_back() -> None:
 
 
 def test_nothing_is_left_to_do() -> None:
-    assert leaving({"n1": host()}, Wish(orphans=True), allow_downtime=False).lines == ["nothing of it is there"]
+    assert leaving({"n1": host()}, Selection(orphans=True), allow_downtime=False).lines == ["nothing of it is there"]
 
 
 def test_the_last_one_that_serves_stays() -> None:
-    one = leaving({"n1": TWO["n1"]}, Wish(instance="main"), allow_downtime=False)
+    one = leaving({"n1": TWO["n1"]}, Selection(instance="main"), allow_downtime=False)
     assert one.problems == []
-    (both,) = leaving(TWO, Wish(instance="main"), allow_downtime=False).problems
+    (both,) = leaving(TWO, Selection(instance="main"), allow_downtime=False).problems
     assert both.startswith("main on n1, n2: the gateway gw has nobody else for it")
-    assert leaving(TWO, Wish(instance="main"), allow_downtime=True).problems == []
+    assert leaving(TWO, Selection(instance="main"), allow_downtime=True).problems == []
 
 
 def test_a_bridge_of_its_own_is_nobody_else() -> None:
     facts = {"n1": host("main", up=("n1", "main_bridge.n1"))}
-    assert leaving(facts, Wish(instance="main"), allow_downtime=False).problems
+    assert leaving(facts, Selection(instance="main"), allow_downtime=False).problems
 
 
 def test_without_a_gateway_the_nodes_themselves_say_who_serves() -> None:
-    assert leaving({"n1": host("main")}, Wish(instance="main"), allow_downtime=False).problems
-    assert not leaving({"n1": host("main", serving=False)}, Wish(instance="main"), allow_downtime=False).problems
+    assert leaving({"n1": host("main")}, Selection(instance="main"), allow_downtime=False).problems
+    assert not leaving({"n1": host("main", serving=False)}, Selection(instance="main"), allow_downtime=False).problems
 
 
 def test_a_set_that_nobody_serves_may_go() -> None:
-    assert not leaving({"n1": host("main", up=())}, Wish(instance="main"), allow_downtime=False).problems
+    assert not leaving({"n1": host("main", up=())}, Selection(instance="main"), allow_downtime=False).problems
 
 
 def test_an_update_that_was_cut_off_comes_first() -> None:
-    (problem,) = leaving({"n1": host("main", swapping=True)}, Wish(instance="main"), allow_downtime=True).problems
+    (problem,) = leaving({"n1": host("main", swapping=True)}, Selection(instance="main"), allow_downtime=True).problems
     assert "run update-model.yml first" in problem

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""In which order nodes have their turn, and which must not."""
+"""In which order maintenance goes over nodes, and where it must not."""
 
 from __future__ import annotations
 
@@ -10,22 +10,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.outages import Outages, Terms, outages
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.maintenance import (
+    Host,
+    MaintenancePlan,
+    Terms,
+    Turn,
+    plan_maintenance,
+)
+
+from ...conftest import instance_facts
 
 SIZES = ("1", "25%", "50%", "100%")
 
 
 def node(*names: str, up: tuple[str, ...] | None = None, hold: int = 120, **more: Any) -> dict[str, Any]:
     """A node with work that keeps requests away; `up` is what its gateway says of each of its instances."""
-    item = {"serving": True, "running": True, "swapping": False, "drained_by": "", **more.pop("item", {})}
+    item = {**more.pop("item", {})}
     gateway = {"gateway": "gw", "silent": "", "up": list(up or ()), "hold_seconds": hold}
-    seen = [{"name": name, **gateway} for name in names]
+    seen = [{"name": name, "known": True, "bridge_known": True, "keyed": False, **gateway} for name in names]
     return {
         "due": ["update curl 1 -> 2"],
-        "outage": True,
+        "drain": True,
         "reboot": False,
         "gateway": False,
-        "instances": [{"name": name, **item} for name in names],
+        "instances": [instance_facts(name, **item) for name in names],
         "gateways": seen if up is not None else [],
         "unreachable": [],
         **more,
@@ -37,12 +45,15 @@ def fleet(count: int, **more: Any) -> dict[str, dict[str, Any]]:
     return {name: node("main", up=names, **more) for name in names}
 
 
-def order(made: Outages) -> list[list[str]]:
-    return [[item["host"] for item in batch] for batch in made.batches]
+def order(made: MaintenancePlan) -> list[list[str]]:
+    return [[item.host for item in batch] for batch in made.batches]
 
 
-def plan(hosts: dict[str, dict[str, Any]], sizes: tuple[str, ...] = SIZES, seconds: int = 90, **more: Any) -> Outages:
-    return outages(hosts, Terms(sizes, seconds, **more))
+def plan(
+    hosts: dict[str, dict[str, Any]], sizes: tuple[str, ...] = SIZES, seconds: int = 90, **more: Any
+) -> MaintenancePlan:
+    read = {name: Host.from_dict(facts) for name, facts in hosts.items()}
+    return plan_maintenance(read, Terms(sizes, seconds, **more))
 
 
 def test_a_canary_and_then_growing_batches() -> None:
@@ -58,14 +69,14 @@ def test_one_replica_stays() -> None:
 
 
 def test_work_that_nobody_notices_needs_no_order() -> None:
-    made = plan(fleet(3, outage=False), ("100%",))
+    made = plan(fleet(3, drain=False), ("100%",))
     assert order(made) == [["n1", "n2", "n3"]]
-    assert not any(item["outage"] or item["alone"] for item in made.batches[0])
+    assert not any(item.drain or item.alone for item in made.batches[0])
     assert "drained" not in made.lines[0]
 
 
 def test_who_has_nothing_to_do_is_left_alone() -> None:
-    hosts = fleet(2) | {"n3": node("main", up=("n1", "n2"), due=[], outage=False)}
+    hosts = fleet(2) | {"n3": node("main", up=("n1", "n2"), due=[], drain=False)}
     made = plan(hosts)
     assert order(made) == [["n1"], ["n2"]]
     assert "nothing is due on n3" in made.lines
@@ -88,7 +99,7 @@ def test_a_gateway_that_says_nothing_has_a_way_round(silent: str, gone: list[str
     assert made.batches == []
     # Where all serve on, it has nothing to say.
     for facts in hosts.values():
-        facts["outage"] = False
+        facts["drain"] = False
     assert plan(hosts).problems == []
 
 
@@ -112,7 +123,7 @@ def test_nodes_with_different_sets() -> None:
 def test_requests_of_an_only_replica_are_held() -> None:
     made = plan({"n1": node("main", up=("n1",))})
     assert made.problems == []
-    assert made.batches == [[{"host": "n1", "outage": True, "alone": ["main"], "drain_seconds": 30}]]
+    assert made.batches == [[Turn("n1", drain=True, alone=["main"], drain_seconds=30)]]
 
 
 @pytest.mark.parametrize(
@@ -133,13 +144,13 @@ def test_what_clients_would_see_is_refused(facts: dict[str, Any], words: str) ->
 @pytest.mark.parametrize("reboot", [True, False])
 def test_downtime_that_is_allowed(reboot: bool) -> None:
     made = plan({"n1": node("main", up=("n1",), hold=0, reboot=reboot, gateway=True)}, allow_downtime=True)
-    assert made.problems == [] and made.batches[0][0]["drain_seconds"] is None
+    assert made.problems == [] and made.batches[0][0].drain_seconds is None
 
 
 def test_a_run_that_failed_is_gone_on_with() -> None:
-    left = node("main", up=("n2",), due=[], outage=False, item={"serving": False, "drained_by": "maintenance"})
-    made = plan({"n1": left, "n2": node("main", up=("n2",), due=[], outage=False)})
-    assert made.batches == [[{"host": "n1", "outage": True, "alone": [], "drain_seconds": None}]]
+    left = node("main", up=("n2",), due=[], drain=False, item={"serving": False, "drained_by": "maintenance"})
+    made = plan({"n1": left, "n2": node("main", up=("n2",), due=[], drain=False)})
+    assert made.batches == [[Turn("n1", drain=True, alone=[], drain_seconds=None)]]
     assert made.lines[0] == "batch 1: n1: goes on where it was cut off, or failed, drained"
 
 

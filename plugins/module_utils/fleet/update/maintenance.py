@@ -1,0 +1,210 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""In which order maintenance goes over the nodes of a fleet, and why it must not. Private to the collection. Pure.
+
+A node goes with all of its instances. No batch takes the last ones that serve a set, unless the set has no other: then
+the gateways hold its requests, if that is for short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...core.records import plain
+from ...engine.instance_facts import InstanceFacts
+from .batches import BatchError, size_of
+from .gateways import GatewayView, holds, serving_hosts, unanswered
+
+
+@dataclass(frozen=True)
+class Host:
+    """What is known of a node before a maintenance."""
+
+    due: tuple[str, ...]
+    """What there is to do, in words."""
+    drain: bool
+    """Whether requests must be kept away meanwhile."""
+    reboot: bool
+    gateway: bool
+    """Whether the node is a gateway itself."""
+    instances: tuple[InstanceFacts, ...]
+    gateways: tuple[GatewayView, ...]
+    """What each gateway shows of each instance."""
+    unreachable: tuple[str, ...]
+    """The gateways that could not be asked."""
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Host:
+        return cls(
+            due=tuple(value["due"]),
+            drain=bool(value["drain"]),
+            reboot=bool(value["reboot"]),
+            gateway=bool(value["gateway"]),
+            instances=tuple(map(InstanceFacts.from_dict, value["instances"])),
+            gateways=tuple(map(GatewayView.from_dict, value["gateways"])),
+            unreachable=tuple(value["unreachable"]),
+        )
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a run was cut off on the node, or has failed there: its drains are left."""
+        return any(item.drained_by == "maintenance" for item in self.instances)
+
+    @property
+    def drains(self) -> bool:
+        """Whether its instances get no requests during its turn."""
+        return self.drain or self.interrupted
+
+    @property
+    def has_turn(self) -> bool:
+        return bool(self.due) or self.interrupted
+
+    @property
+    def sets(self) -> list[str]:
+        return [item.name for item in self.instances]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A node in a batch."""
+
+    host: str
+    drain: bool
+    """Whether requests are kept away."""
+    alone: list[str]
+    """The sets that no other node serves meanwhile."""
+    drain_seconds: int | None
+    """How long its requests may take to end, so that requests that are held meanwhile do not wait in vain; None where
+    none are held."""
+
+
+@dataclass
+class MaintenancePlan:
+    """Batches, every problem, and words for the operator."""
+
+    batches: list[list[Turn]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(plain(self))
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is allowed. `seconds` is how long the work on a node without a reboot keeps requests away at most."""
+
+    sizes: Sequence[str | int]
+    seconds: int
+    allow_downtime: bool = False
+
+
+def plan_maintenance(hosts: Mapping[str, Host], terms: Terms) -> MaintenancePlan:
+    """The plan for all hosts of a run."""
+    made = MaintenancePlan()
+    made.problems += [problem for host, facts in hosts.items() for problem in _in_the_way(host, facts)]
+    views = [view for facts in hosts.values() for view in facts.gateways]
+    unreachable = [name for facts in hosts.values() for name in facts.unreachable]
+    # A run that drains no node does not need to know what gateways do.
+    if any(facts.drains for facts in hosts.values()) and (silent := unanswered(views, unreachable)):
+        made.problems += silent
+        return made
+    serving = serving_hosts(views, _serving(hosts))
+    waiting = sorted(
+        (host for host, facts in hosts.items() if facts.has_turn),
+        # Nodes that do not serve come first: no client notices, and they serve when the others' turn comes.
+        key=lambda host: (any(host in up for up in serving.values()), host),
+    )
+    try:
+        if not terms.sizes:
+            raise BatchError("maintenance_batches names no size")
+        wanted = [size_of(size, len(waiting)) for size in terms.sizes]
+    except BatchError as error:
+        made.problems.append(str(error).replace("update_batches", "maintenance_batches"))
+        return made
+    while waiting:
+        batch = _fill(waiting, hosts, serving, wanted[min(len(made.batches), len(wanted) - 1)])
+        made.batches.append([_turn(host, hosts[host], serving, terms, made) for host in batch])
+        made.lines += [f"batch {len(made.batches)}: {host}: {_words(hosts[host])}" for host in batch]
+        waiting = [host for host in waiting if host not in batch]
+        for host in batch:
+            for name in hosts[host].sets:
+                serving.setdefault(name, set()).add(host)
+    made.lines += [f"nothing is due on {host}" for host, facts in hosts.items() if not facts.has_turn]
+    return made
+
+
+def _serving(hosts: Mapping[str, Host]) -> dict[str, set[str]]:
+    """The hosts of each set whose engines serve."""
+    found: dict[str, set[str]] = {}
+    for host, facts in hosts.items():
+        for item in facts.instances:
+            found.setdefault(item.name, set()).update({host} if item.serving else ())
+    return found
+
+
+def _fill(waiting: Sequence[str], hosts: Mapping[str, Host], serving: Mapping[str, set[str]], limit: int) -> list[str]:
+    batch: list[str] = []
+    for host in waiting:
+        if len(batch) == limit:
+            break
+        if not batch or _bearable([*batch, host], hosts, serving):
+            batch.append(host)
+    return batch
+
+
+def _bearable(batch: Sequence[str], hosts: Mapping[str, Host], serving: Mapping[str, set[str]]) -> bool:
+    """Whether each set that the last host of a batch serves keeps a host that serves, or has no other host."""
+    going = {host for host in batch if hosts[host].drains}
+    if batch[-1] not in going:
+        return True
+    for name in hosts[batch[-1]].sets:
+        up = serving.get(name, set())
+        if up & going and not up - going and up != {batch[-1]}:
+            return False
+    return True
+
+
+def _turn(host: str, facts: Host, serving: Mapping[str, set[str]], terms: Terms, made: MaintenancePlan) -> Turn:
+    """The turn of a node; reasons against it are added to the plan."""
+    alone = [name for name in facts.sets if facts.drains and serving.get(name) == {host}]
+    drain_seconds: int | None = None
+    if alone and not terms.allow_downtime:
+        seconds = holds(facts.gateways, alone)
+        left = min(seconds) - terms.seconds if seconds else -1
+        where = f"{', '.join(alone)} on {host} is the only replica that serves"
+        way = "add a replica, or set allow_downtime=true"
+        if facts.reboot:
+            made.problems.append(f"{where}, and a reboot takes longer than any gateway holds requests: {way}")
+        elif not seconds:
+            made.problems.append(f"{where}, and there is no gateway that would hold requests meanwhile: {way}")
+        elif left < 0:
+            made.problems.append(
+                f"{where}; the work takes up to {terms.seconds} s (maintenance_work_seconds), gateway_hold_seconds is"
+                f" {min(seconds)}: raise that, {way}"
+            )
+        drain_seconds = max(left, 0)
+    if facts.reboot and facts.gateway and not terms.allow_downtime:
+        made.problems.append(
+            f"{host} is a gateway, too, which its clients lose while it boots: set allow_downtime=true"
+        )
+    return Turn(host, facts.drains, alone, drain_seconds)
+
+
+def _in_the_way(host: str, facts: Host) -> list[str]:
+    if not facts.has_turn:
+        return []
+    return [
+        f"{item.name} on {host}: an update is at it, or was cut off: run update-model.yml first"
+        for item in facts.instances
+        if item.swapping
+    ]
+
+
+def _words(facts: Host) -> str:
+    again = ["goes on where it was cut off, or failed"] if facts.interrupted else []
+    drained = ", drained" if facts.drains and facts.instances else ""
+    return "; ".join([*again, *facts.due]) + drained

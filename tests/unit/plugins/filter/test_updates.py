@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filters of playbooks that change what a fleet serves, with what modules return."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.baremetal.inference.plugins.filter.updates import FilterModule
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import (
+    BridgeFacts,
+    InstanceFacts,
+    UpdateFacts,
+)
+
+FILTERS = FilterModule().filters()
+
+GATEWAY: dict[str, Any] = {
+    "gateway": "gw",
+    "name": "main",
+    "known": True,
+    "silent": "",
+    "bridge_known": True,
+    "keyed": False,
+    "up": ["a", "b"],
+    "hold_seconds": 120,
+    "changed": False,
+}
+INSTANCE = InstanceFacts(
+    "main",
+    "tiny-a",
+    1,
+    serving=True,
+    running=True,
+    swapping=False,
+    drained_by="",
+    drain_reason="",
+    load_seconds=4.0,
+).to_dict()
+UPDATE = UpdateFacts(
+    "main",
+    "tiny-b",
+    "tiny-b r image",
+    origin=1,
+    target=2,
+    due=True,
+    interrupted=False,
+    serving=True,
+    load_seconds=4.0,
+    drained_by="",
+    drained_until="",
+    bridge=BridgeFacts("main_bridge", None, problem="it has no bridge_port"),
+    keyed=False,
+    problems=(),
+    moved=(),
+).to_dict()
+
+
+def test_the_plan_of_an_update() -> None:
+    hosts = {host: {"instances": [UPDATE], "gateways": [GATEWAY], "unreachable": []} for host in ("a", "b")}
+    made = FILTERS["update_plan"](hosts, ["1"], allow_downtime=False)
+    assert json.loads(json.dumps(made)) == made
+    turn = {"name": "main", "swap": True, "alone": False, "bridge": False, "drain_seconds": None}
+    assert made["batches"] == [[{"host": "a", **turn}], [{"host": "b", **turn}]]
+    assert made["problems"] == [] and len(made["lines"]) == 2
+    assert FILTERS["update_plan"](hosts, ["1"], ["main"], "tiny-c")["problems"] == [
+        "model 'tiny-c': none of these nodes has it: did you mean 'tiny-b'? known: tiny-b"
+    ]
+
+
+def test_the_plan_of_a_maintenance() -> None:
+    host = {"due": ["update curl"], "drain": True, "reboot": False, "gateway": False, "unreachable": []}
+    hosts = {"a": {**host, "instances": [INSTANCE], "gateways": [{**GATEWAY, "up": ["a"]}]}}
+    made = FILTERS["maintenance_plan"](hosts, ["1"], 90)
+    assert made == {
+        "batches": [[{"host": "a", "drain": True, "alone": ["main"], "drain_seconds": 30}]],
+        "problems": [],
+        "lines": ["batch 1: a: update curl, drained"],
+    }
+    assert len(FILTERS["maintenance_plan"](hosts, ["1"], 121)["problems"]) == 1
+    assert FILTERS["maintenance_plan"](hosts, ["1"], 121, True)["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "names"),
+    [
+        ({"instance": "main"}, ["main"]),
+        ({"model": "tiny-a"}, ["main"]),
+        ({"everything": True}, ["main", "side"]),
+        ({"orphans": True}, ["main"]),
+        ({}, []),
+    ],
+)
+def test_the_plan_of_a_removal(chosen: dict[str, Any], names: list[str]) -> None:
+    declared = [{"name": "side", "model": "tiny-b"}]
+    hosts = {"a": {"instances": [INSTANCE], "declared": declared, "gateways": [GATEWAY]}}
+    made = FILTERS["removal_plan"](hosts, **chosen)
+    assert (made["names"], made["problems"]) == ({"a": names}, [])
+    assert made["lines"]
+
+
+def test_a_plan_that_does_not_fit_is_refused_where_it_would_start() -> None:
+    estimate = dict.fromkeys(("weights_gib", "overhead_gib", "kv_cache_gib", "spare_gib", "max_concurrency"))
+    plan = {
+        "ok": False,
+        "instance": "main",
+        "model": "tiny-b",
+        "revision": None,
+        "gpus": None,
+        "devices": [],
+        "estimate": estimate,
+        "change": {"action": "update", "active": 1, "desired": 2, "served": False, "differences": []},
+        "problems": [{"key": "max-model-len", "value": 9, "message": "is too long", "fits": []}],
+    }
+    found = {"plans": [plan], "problems": []}
+    assert "max-model-len: 9: is too long" in FILTERS["fit_refusal"](found)
+    assert FILTERS["fit_refusal"](found, swaps=False) == FILTERS["fit_refusal"](found, ["side"]) == ""
+
+
+def test_models_for_once() -> None:
+    assert FILTERS["set_models"]('{"main":', '"tiny-b"}') == {"main": "tiny-b"}
+    with pytest.raises(AnsibleFilterError, match="a model for each of some instances"):
+        FILTERS["set_models"]("main")
+    assert FILTERS["with_models"]([{"name": "main", "model": "a"}], {"main": "b"}) == [{"name": "main", "model": "b"}]

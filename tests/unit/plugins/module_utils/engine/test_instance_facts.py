@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What engine_facts returns is what its readers get."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import (
+    BridgeFacts,
+    InstanceFacts,
+    UpdateFacts,
+)
+
+INSTANCE = InstanceFacts(
+    name="main",
+    model="tiny-a",
+    release=3,
+    serving=True,
+    running=True,
+    swapping=False,
+    drained_by="mira",
+    drain_reason="disk",
+    load_seconds=4.5,
+)
+UPDATE = UpdateFacts(
+    name="main",
+    model="tiny-a",
+    runs="tiny-a r image",
+    origin=None,
+    target=2,
+    due=True,
+    interrupted=False,
+    serving=False,
+    load_seconds=None,
+    drained_by="",
+    drained_until="",
+    bridge=BridgeFacts("main_bridge", 5105, ("0", "1"), left=True, certain=False, problem="no GPU"),
+    keyed=True,
+    problems=("a", "b"),
+    moved=("c",),
+)
+
+
+@pytest.mark.parametrize("facts", [INSTANCE, UPDATE])
+def test_facts_come_back_from_json(facts: InstanceFacts | UpdateFacts) -> None:
+    value = json.loads(json.dumps(facts.to_dict()))
+    assert set(value) == {item.name for item in dataclasses.fields(facts)}
+    assert type(facts).from_dict({**value, "invocation": {}}) == facts
+
+
+def test_facts_that_are_not_whole_are_refused() -> None:
+    value = INSTANCE.to_dict()
+    del value["serving"]
+    with pytest.raises(TypeError, match="serving"):
+        InstanceFacts.from_dict(value)

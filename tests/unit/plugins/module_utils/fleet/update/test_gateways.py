@@ -1,0 +1,40 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What gateways show of replica sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.gateways import (
+    GatewayView,
+    holds,
+    serving_hosts,
+    unanswered,
+)
+
+
+def view(gateway: str = "gw", name: str = "main", *up: str, **more: Any) -> GatewayView:
+    facts = {"known": True, "silent": "", "bridge_known": True, "keyed": False, "hold_seconds": 60, **more}
+    return GatewayView.from_dict({"gateway": gateway, "name": name, "up": list(up), "changed": False, **facts})
+
+
+def test_each_gateway_that_does_not_answer_is_named_once() -> None:
+    views = [view("gw1"), view("gw2", silent="HAProxy is down"), view("gw2", "side", silent="HAProxy is down")]
+    dead, gone = unanswered(views, ["gw3", "gw3"])
+    way = """If no client can use it meanwhile, leave it out: -e '{"vllm_update_gateways": ["gw1"]}'"""
+    assert dead == f"gw2: HAProxy is down: start it. {way}"
+    assert gone.startswith("gw3: it cannot be reached") and gone.endswith(way)
+    assert unanswered([view("gw1")], []) == []
+
+
+def test_a_host_serves_where_all_gateways_send_it_requests() -> None:
+    views = [view("gw1", "main", "a", "b"), view("gw2", "main", "b", "c")]
+    engines = {"main": {"a"}, "side": {"a"}}
+    assert serving_hosts(views, engines) == {"main": {"b"}, "side": {"a"}}
+    assert engines == {"main": {"a"}, "side": {"a"}}
+
+
+def test_how_long_requests_are_held() -> None:
+    views = [view("gw1", hold_seconds=10), view("gw2", "side", hold_seconds=20), view("gw3", "other", hold_seconds=30)]
+    assert holds(views, ["main", "side"]) == [10, 20]
