@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of fit/advice.py: what memory is too small for, and the settings that would be enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.advice import Case
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.devices import (
+    NO_DEVICE,
+    Device,
+    hypothetical,
+    processors,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.flags import read
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
+
+Model = Callable[..., ModelFacts]
+
+
+def case(facts: ModelFacts, entry: dict[str, Any], devices: str | list[Device], **environment: str) -> Case:
+    there = hypothetical(devices) if isinstance(devices, str) else devices
+    return Case(facts, read(entry)[0], there, environment)
+
+
+def only(case: Case) -> Misfit:
+    """The one thing that memory is too small for."""
+    (found,) = case.misfits()
+    return found
+
+
+def test_says_what_would_fit_in_place_of_a_cache_too_small(model: Model) -> None:
+    misfit = only(case(model("llama-3.1-70b"), {"tensor-parallel-size": 2}, "4xH100-80GB"))
+    assert (misfit.check, misfit.key, misfit.value) == ("kv_cache", "max-model-len", 131072)
+    assert "20.00 GiB of KV cache" in misfit.message
+    settings = {key: value for advice in misfit.fits for key, value in advice.items()}
+    assert settings["tensor-parallel-size"] == 4
+    assert 16_000 < settings["max-model-len"] < 25_000
+
+
+def test_says_how_many_gpus_would_do(model: Model) -> None:
+    misfit = only(case(model("llama-3-70b"), {}, "1xRTX-4090"))
+    assert (misfit.check, misfit.key, misfit.value) == ("weights", "gpu-memory-utilization", 0.92)
+    assert (
+        "of each RTX-4090 to the engine, and nothing of it to the KV cache after 131.42 GiB of weights"
+        in misfit.message
+    )
+    assert misfit.fits == [{"tensor-parallel-size": 8, "gpus": 8}]
+
+
+def test_says_which_utilization_would_do(model: Model) -> None:
+    misfit = only(case(model("llama-3-8b"), {"gpu-memory-utilization": 0.7}, "1xL4"))
+    assert {"gpu-memory-utilization": 0.8} in misfit.fits
+
+
+def test_says_that_fp8_would_do(model: Model) -> None:
+    misfit = only(case(model("qwen3-8b", max_position_embeddings=60000), {}, "1xRTX-4090"))
+    assert {"kv-cache-dtype": "fp8"} in misfit.fits
+    assert "kv-cache-dtype" not in str(only(case(model("qwen3-8b", max_position_embeddings=99999), {}, "1xA10")).fits)
+
+
+def test_every_piece_of_advice_is_good(model: Model, published: dict[str, Any]) -> None:
+    """What is advised passes, whatever it is advised for."""
+    good = 0
+    for name in published:
+        for gpus in ("1xL4", "2xRTX-4090", "1xV100-32GB", "4xA100-40GB", "8xH100-80GB", "3xL40S"):
+            for flags in ({}, {"tensor-parallel-size": 2}, {"kv-cache-memory-bytes": "100M"}):
+                for misfit in case(model(name), flags, gpus).misfits():
+                    for advice in misfit.fits:
+                        changed = {key: value for key, value in advice.items() if key != "gpus"}
+                        count = int(advice.get("gpus", gpus[0]))
+                        again = case(model(name), {**flags, **changed}, f"{count}x{gpus[2:]}").misfits()
+                        assert misfit.check not in [one.check for one in again], (name, gpus, flags, misfit, advice)
+                        good += 1
+    assert good > 100
+
+
+def test_a_cache_of_given_size_must_fit_and_be_enough(model: Model) -> None:
+    facts = model("llama-3-8b")
+    assert case(facts, {"kv-cache-memory-bytes": "2G", "gpu-memory-utilization": 0.1}, "1xL4").misfits() == []
+    misfit = only(case(facts, {"kv-cache-memory-bytes": "20G"}, "1xL4"))
+    assert (misfit.check, misfit.key, misfit.value) == ("memory", "kv-cache-memory-bytes", 20 << 30)
+    assert misfit.message.endswith("it is more than the 22.49 GiB of L4")
+    misfit = only(case(facts, {"kv-cache-memory-bytes": "512M"}, "1xL4"))
+    assert misfit.check == "kv_cache"
+    assert {"max-model-len": 4080} in misfit.fits
+    assert {"kv-cache-memory-bytes": 1075838976} in misfit.fits
+
+
+def test_the_cpu_engine_takes_the_cache_it_is_given(model: Model) -> None:
+    short = {"max-model-len": 32768}
+    too_small = only(case(model("llama-3.1-70b"), short, processors(512 * 1024), VLLM_CPU_KVCACHE_SPACE="4"))
+    assert (too_small.check, too_small.fits) == ("kv_cache", [{"VLLM_CPU_KVCACHE_SPACE": 11}, {"max-model-len": 12928}])
+    too_large = only(case(model("llama-3-8b"), {}, processors(16 * 1024), VLLM_CPU_KVCACHE_SPACE="8"))
+    assert (too_large.check, too_large.key, too_large.value) == ("memory", "VLLM_CPU_KVCACHE_SPACE", 8)
+
+
+def test_sizes_are_those_that_fit_into_memory_where_one_does(model: Model) -> None:
+    assert case(model("llama-3-70b"), {}, "8xH100-80GB").sizes() == [2, 4, 8]
+    # Memory is not known, or is never enough.
+    assert case(model("llama-3-70b"), {}, [Device("X", None)] * 8).sizes() == [1, 2, 4, 8]
+    assert case(model("llama-3-70b"), {}, "2xL4").sizes() == [1, 2]
+    # Stages and ranks share the GPUs.
+    assert case(model("llama-3-70b"), {"pipeline-parallel-size": 2}, "8xH100-80GB").tensor_parallel_limit == 4
+
+
+def test_the_smallest_gpu_that_is_used_limits_all(model: Model) -> None:
+    flags = {"tensor-parallel-size": 2}
+    assert case(model("llama-3-8b"), flags, "1xA100-80GB,1xA100-40GB").device.name == "A100-40GB"
+    assert case(model("llama-3-8b"), flags, "2xA100-80GB,1xA100-40GB").device.name == "A100-80GB"
+    assert case(model("llama-3-8b"), flags, []).device == NO_DEVICE
+
+
+def test_what_is_not_known_does_not_pass(model: Model) -> None:
+    assert case(model("llama-3-8b"), {}, "1xL4").passes()
+    assert not case(model("llama-3-8b"), {}, [Device("GB300", None, (10, 3))]).passes()
+    assert not case(model("llama-3-8b", model_type="unheard_of"), {}, "1xL4").passes()
+    assert not case(model("llama-3-8b"), {}, "1xL4").passes(dtype="float32")

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of fit/cache.py: how the engine cuts its KV cache, and what a request takes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit import cache
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.flags import Flags
+
+GIB = 1 << 30
+Model = Callable[..., ModelFacts]
+
+
+def layout(
+    facts: ModelFacts, batch: int = 8192, dtype: str = "bfloat16", on_cpu: bool = False, **flags: Any
+) -> cache.Cache:
+    found = cache.layout(facts.config, Flags(**flags), dtype, batch, on_cpu)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "expected"),
+    [
+        # 2 x 8 heads x 128 x 2 bytes in each of 80 layers: 320 KiB.
+        ("llama-3-70b", {}, 320 * 1024),
+        ("llama-3-70b", {"tensor_parallel_size": 8}, 40 * 1024),
+        ("llama-3-70b", {"tensor_parallel_size": 16}, 40 * 1024),
+        ("llama-3-70b", {"kv_cache_dtype": "fp8"}, 160 * 1024),
+        ("llama-3-70b", {"pipeline_parallel_size": 2}, 160 * 1024),
+        ("llama-3-8b", {}, 128 * 1024),
+        ("mixtral-8x7b", {"tensor_parallel_size": 2}, 64 * 1024),
+        ("qwen3-8b", {}, 144 * 1024),
+        ("qwen3-30b-a3b", {}, 96 * 1024),
+        ("qwen2.5-7b-gptq-int4", {}, 56 * 1024),
+        # 61 x (512 + 64) x 2 bytes, on each GPU the same.
+        ("deepseek-v3", {}, 70272),
+        ("deepseek-v3", {"tensor_parallel_size": 8}, 70272),
+        ("deepseek-v3", {"kv_cache_dtype": "fp8"}, 35136),
+    ],
+)
+def test_kv_cache_of_a_token(name: str, flags: dict[str, Any], expected: int, model: Model) -> None:
+    found = layout(model(name), **flags)
+    assert found.block_bytes == expected * found.block_tokens
+
+
+def test_the_engine_says_the_same_of_one_request(model: Model) -> None:
+    """What engines printed: "To serve at least one request with the models's max seq len (32768), (4.50 GiB KV cache is
+    needed", of Qwen3's 8B."""
+    found = layout(model("qwen3-8b"))
+    assert found.needed(32768) - found.block_bytes == 4.5 * GIB
+
+
+def test_the_engine_says_the_same_of_a_sliding_window(model: Model) -> None:
+    """Lines of a published log: "Available KV cache memory: 63.43 GiB", "Maximum concurrency for 131,072 tokens per
+    request: 12.52x". It does not name the model, but gpt-oss-120b with batches of 8192 tokens gives just these."""
+    found = layout(model("gpt-oss-120b"))
+    assert (found.full_groups, found.sliding_groups, found.window_tokens) == (1, 1, 127 + 2 * 8192)
+    assert round(found.concurrency(int(63.43 * GIB), 131072), 2) == 12.52
+    # Without groups, the layers with a window keep everything.
+    together = layout(model("gpt-oss-120b"), disable_hybrid_kv_cache_manager=True)
+    assert round(together.concurrency(int(63.43 * GIB), 131072), 2) == 7.05
+
+
+def test_layers_of_two_kinds_form_groups(model: Model) -> None:
+    pattern = ["sliding_attention"] * 5 + ["full_attention"]
+    facts = model("llama-3-8b", num_hidden_layers=36, layer_types=pattern * 6, sliding_window=1024)
+    found = layout(facts, batch=2048)
+    assert (found.full_groups, found.sliding_groups) == (1, 5)
+    assert found.block_bytes == 6 * 16 * 4096
+    assert found.blocks(8192) == 512 + 5 * ((1023 + 2 * 2048 + 15) // 16 + 1)
+    # With nearly as many of one kind as of the other, there is one group of each.
+    facts = model(
+        "llama-3-8b",
+        num_hidden_layers=25,
+        layer_types=["full_attention"] * 13 + ["sliding_attention"] * 12,
+        sliding_window=128,
+    )
+    assert (layout(facts).full_groups, layout(facts).sliding_groups) == (1, 1)
+    assert layout(facts).block_bytes == 13 * 16 * 4096
+
+
+def test_a_short_request_fills_no_window(model: Model) -> None:
+    found = layout(model("llama-3-8b", model_type="mistral", sliding_window=4096), batch=2048)
+    assert (found.full_groups, found.sliding_groups) == (0, 1)
+    assert found.blocks(100) == 7 + 1
+    assert found.blocks(100_000) == (4095 + 2 * 2048 + 15) // 16 + 1
+
+
+def test_the_cpu_engine_has_larger_blocks(model: Model) -> None:
+    assert layout(model("llama-3-8b"), on_cpu=True).block_tokens == 128
+    assert layout(model("deepseek-v3"), on_cpu=True).block_tokens == 16
+    assert layout(model("llama-3-8b"), on_cpu=True, block_size=32).block_tokens == 32
+
+
+def test_what_is_kept_may_not_be_known(model: Model) -> None:
+    hybrid = model("llama-3-8b", full_attention_interval=4)
+    assert cache.layout(hybrid.config, Flags(), "bfloat16", 2048, False) is None
+    packed = Flags(kv_cache_dtype="turboquant_4bit_nc")
+    assert cache.layout(model("llama-3-8b").config, packed, "bfloat16", 2048, False) is None
+
+
+@given(limit=st.integers(0, 10**6), threshold=st.integers(-5, 10**6))
+def test_finds_the_largest_that_fits(limit: int, threshold: int) -> None:
+    assert cache.largest(lambda number: number <= threshold, limit) == max(0, min(limit, threshold))
+
+
+def test_the_longest_request_is_the_one_that_just_fits(model: Model) -> None:
+    found = layout(model("llama-3-8b"))
+    available = 4 * GIB
+    longest = found.longest(available, 1 << 20)
+    assert found.needed(longest) <= available < found.needed(longest + 1)
+    assert found.longest(available, 1000) == 1000
+    assert (found.longest(0, 1000), found.concurrency(-1, 1000)) == (0, 0)

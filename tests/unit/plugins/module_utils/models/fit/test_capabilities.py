@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of fit/capabilities.py: tables of what GPUs and the engine can do."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit import capabilities
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.capabilities import same_family
+
+
+def test_one_checkpoint_has_several_names() -> None:
+    assert same_family("gptq", "gptq_marlin")
+    assert same_family("mxfp4", "gpt_oss_mxfp4")
+    assert not same_family("awq", "gptq")
+    assert not same_family("", "gptq")
+
+
+def test_a_kind_of_cache_that_has_a_size_is_one_of_16_or_8_bits() -> None:
+    assert {kind: size for kind, size in capabilities.KV_BYTES.items() if size == 2} == {"float16": 2, "bfloat16": 2}
+    assert set(capabilities.KV_BYTES) > {"fp8", "fp8_e4m3", "fp8_e5m2"}
+    assert capabilities.KV_CACHE["fp8"] == (8, 9)
+
+
+def test_methods_run_where_the_engine_says() -> None:
+    least = capabilities.QUANTIZATION
+    assert (least["gptq"], least["fp8"], least["mxfp4"], least["fp_quant"]) == ((6, 0), (7, 5), (8, 0), (10, 0))
+    assert capabilities.ACTIVATIONS["mxfp4"] == ("bfloat16",)
+    assert set(capabilities.ACTIVATIONS) <= set(least)
+    assert set(least) >= capabilities.MXFP4
+    assert set(least) >= capabilities.ONLINE
