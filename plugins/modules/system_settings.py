@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: system_settings
-short_description: A node's clock, names and logs, in one call
+short_description: A node's clock, names, logs, and the limits of its services, in one call
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -109,6 +109,35 @@ options:
           - V(0) sets no limit.
         type: int
         required: true
+  services:
+    description:
+      - Limits of every service and login, the hardware watchdog, and reports of kernels that died. Left out, they are
+        left alone. What runs already keeps the limits that it was started with.
+      - Writes C(60-inference.conf) in C(/etc/systemd/system.conf.d), C(/etc/systemd/user.conf.d) and
+        C(/etc/security/limits.d), and C(/etc/tmpfiles.d/systemd-pstore.conf); a file that has nothing to say is
+        removed. Asks systemd afterwards what it gives to a service.
+    type: dict
+    suboptions:
+      memlock:
+        description:
+          - Memory that a process may lock, V(infinity) or bytes with a suffix as in V(64G). Empty leaves it alone.
+        type: str
+        default: ""
+      nofile:
+        description:
+          - Files that a process may have open, at least 1024 and at most what C(/proc/sys/fs/nr_open) says. V(0) leaves
+            it alone.
+        type: int
+        default: 0
+      watchdog_seconds:
+        description:
+          - Seconds without a sign of life of systemd after which the hardware resets the machine. V(0) is off.
+        type: int
+        default: 0
+      keep_pstore:
+        description: Keep what a dying kernel said until a person deletes it, and not for the 14 days of Debian.
+        type: bool
+        default: false
   logrotate:
     description: Limits for the logs that are files. Left out, logrotate is left alone.
     type: dict
@@ -132,6 +161,13 @@ EXAMPLES = r"""
       hosts:
         - address: 192.0.2.20
           names: [storage.example.com, storage]
+
+- name: Let services lock as much memory as RDMA needs
+  baremetal.inference.system_settings:
+    services:
+      memlock: infinity
+      nofile: 1048576
+      watchdog_seconds: 60
 """
 
 RETURN = r"""
@@ -162,7 +198,12 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import chrony, hosts, journald
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import (
+    chrony,
+    hosts,
+    journald,
+    systemd_defaults,
+)
 
 ROOT = Path("/")
 HEADER = "Managed by Ansible, module baremetal.inference.system_settings: changes made here are lost."
@@ -575,6 +616,51 @@ class Journal(Part):
         )
 
 
+class Services(Part):
+    """What systemd gives to every service and login."""
+
+    def look(self) -> None:
+        self.problems += [Problem("services", text) for text in systemd_defaults.problems(self.options, ROOT)]
+        if self.problems:
+            return
+        self.asked = systemd_defaults.limits(self.options)
+        for name, text in systemd_defaults.files(self.options).items():
+            path = self.node.path(name)
+            if not (files.same(path, text) if text else not path.exists()):
+                self.changes.append(Change(path, self.node.read(name), text or None))
+        if self.differing():
+            self.orders.append("have systemd read its files")
+        guard = systemd_defaults.watchdog(ROOT)[0]
+        if (self.changes or self.orders) and self.options["watchdog_seconds"] and not guard:
+            self.notes.append(
+                "there is no watchdog device here (/sys/class/watchdog is empty): nothing resets a machine that hangs."
+                " Where the hardware has one, load its driver by /etc/modules-load.d"
+                " (ipmi_watchdog, iTCO_wdt, sp5100_tco)"
+            )
+
+    def differing(self) -> dict[str, str]:
+        """What systemd has in place of what is asked for. Raises SettingsError."""
+        if not self.asked:
+            return {}
+        shown = self.node.do("systemctl", "show", *(f"--property={name}" for name in self.asked))
+        return systemd_defaults.differing(self.asked, shown)
+
+    def act(self) -> None:
+        self.write()
+        self.node.do("systemctl", "daemon-reload")
+        wrong = [f"{name}: asked for {self.asked[name]}, systemd has {has}" for name, has in self.differing().items()]
+        if wrong:
+            raise SettingsError(
+                "\n- ".join(
+                    [
+                        "systemd did not take these values. Does a file of /etc/systemd/system.conf.d that sorts after"
+                        " 60-inference.conf say otherwise?",
+                        *wrong,
+                    ]
+                )
+            )
+
+
 class Logrotate(Part):
     """Logs that are files."""
 
@@ -610,6 +696,7 @@ PARTS: dict[str, type[Part]] = {
     "timezone": Zone,
     "names": Names,
     "journal": Journal,
+    "services": Services,
     "logrotate": Logrotate,
 }
 
@@ -677,6 +764,15 @@ def main() -> None:
                     "rate_limit_burst": {"type": "int", "required": True},
                 },
             },
+            "services": {
+                "type": "dict",
+                "options": {
+                    "memlock": text,
+                    "nofile": {"type": "int", "default": 0},
+                    "watchdog_seconds": {"type": "int", "default": 0},
+                    "keep_pstore": {"type": "bool", "default": False},
+                },
+            },
             "logrotate": {"type": "dict", "options": {"max_size": needed}},
         },
         supports_check_mode=True,
@@ -686,7 +782,7 @@ def main() -> None:
         result = apply(module.params, Node(module.run_command), module.check_mode)
     except InputError as error:
         module.fail_json(msg="\n- ".join(["Nothing was changed.", *map(str, error.problems)]))
-    except (SettingsError, OSError) as error:
+    except (SettingsError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     for note in result["notes"]:
         module.warn(note)

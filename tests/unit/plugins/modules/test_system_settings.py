@@ -38,6 +38,10 @@ class Node:
         self.source = "ntp1"
         self.state = "*"
         self.journal_bytes = 4 * 2**30
+        self.limits = {"DefaultLimitNOFILE": "524288"}
+        """What systemd gives to a service, and what a reload makes of that."""
+        self.limits_then = {"DefaultLimitNOFILE": "4096"}
+        self.write("proc/sys/fs/nr_open", "1048576\n")
         self.write("etc/hosts", "127.0.0.1\tlocalhost\n127.0.1.1\tgpu1\n")
         self.write("usr/share/zoneinfo/Europe/Prague", "TZif")
         (root / "etc/localtime").symlink_to("/usr/share/zoneinfo/Etc/UTC")
@@ -57,6 +61,10 @@ class Node:
         if "ActiveState" in words:
             at = self.started[command[-1]]
             return 0, f"ActiveState={'active' if at else 'inactive'}\nActiveEnterTimestamp=@{at}\n", ""
+        if "--property=DefaultLimitNOFILE" in words:
+            return 0, "".join(f"{name}={value}\n" for name, value in self.limits.items()), ""
+        if words == "systemctl daemon-reload":
+            self.limits = self.limits_then
         if "MainPID" in words:
             return 0, "77", ""
         if command[:2] == ["journalctl", "--boot"]:
@@ -78,7 +86,15 @@ class Node:
         }
 
     def apply(self, check: bool = False, **params: Any) -> dict[str, Any]:
-        wanted = {"clock": None, "timezone": "", "names": None, "journal": None, "logrotate": None, **params}
+        wanted = {
+            "clock": None,
+            "timezone": "",
+            "names": None,
+            "journal": None,
+            "logrotate": None,
+            "services": None,
+            **params,
+        }
         return module_under_test.apply(wanted, module_under_test.Node(self.run), check)
 
 
@@ -95,6 +111,7 @@ ALL: dict[str, Any] = {
     "timezone": "Europe/Prague",
     "names": NAMES,
     "journal": JOURNAL,
+    "services": {"memlock": "", "nofile": 4096, "watchdog_seconds": 60, "keep_pstore": True},
     "logrotate": {"max_size": "200M"},
 }
 
@@ -226,3 +243,58 @@ def test_a_hosts_file_that_is_a_mount_point_is_written_in_place(node: Node, monk
     monkeypatch.setattr(module_under_test.os.path, "ismount", lambda _: True)
     node.apply(names=NAMES)
     assert "192.0.2.7\tgpu1" in node.read("etc/hosts")
+
+
+SERVICES: dict[str, Any] = {"memlock": "", "nofile": 4096, "watchdog_seconds": 0, "keep_pstore": False}
+SYSTEM = "etc/systemd/system.conf.d/60-inference.conf"
+LIMITS = "etc/security/limits.d/60-inference.conf"
+
+
+def test_limits_are_set_and_what_has_nothing_to_say_goes(node: Node) -> None:
+    """Of a file that is not wanted any more, the next run finds nothing."""
+    assert node.apply(services=SERVICES)["changed"]
+    assert "DefaultLimitNOFILE=4096\n" in node.read(SYSTEM) and node.calls == ["systemctl daemon-reload"]
+    assert not node.apply(services=SERVICES)["changed"]
+    nothing = {**SERVICES, "nofile": 0}
+    predicted = node.apply(check=True, services=nothing)
+    assert (node.root / SYSTEM).exists() and predicted["changed"]
+    assert node.apply(services=nothing) == predicted
+    assert not (node.root / SYSTEM).exists() and not (node.root / LIMITS).exists()
+    assert not node.apply(services=nothing)["changed"]
+
+
+def test_a_file_that_not_everybody_may_read_is_put_right(node: Node) -> None:
+    node.apply(services=SERVICES)
+    (node.root / LIMITS).chmod(0o600)
+    assert node.apply(services=SERVICES)["changed"]
+    assert not node.apply(services=SERVICES)["changed"]
+
+
+def test_systemd_that_has_other_values_reads_its_files(node: Node) -> None:
+    """Such as after a run that was cut off."""
+    node.apply(services=SERVICES)
+    node.limits = {"DefaultLimitNOFILE": "524288"}
+    assert node.apply(check=True, services=SERVICES)["changed"] and node.calls == ["systemctl daemon-reload"]
+    assert node.apply(services=SERVICES)["changed"] and len(node.calls) == 2
+
+
+def test_a_later_file_that_wins_is_an_error(node: Node) -> None:
+    node.limits_then = node.limits
+    with pytest.raises(module_under_test.SettingsError, match="DefaultLimitNOFILE: asked for 4096, systemd has 524288"):
+        node.apply(services=SERVICES)
+
+
+def test_limits_that_cannot_be_change_nothing(node: Node) -> None:
+    before = node.files()
+    with pytest.raises(InputError, match="memlock is 'lots'"):
+        node.apply(services={**SERVICES, "memlock": "lots"}, timezone="Europe/Prague")
+    assert node.files() == before and node.calls == []
+
+
+def test_a_machine_without_a_watchdog_is_told_once(node: Node) -> None:
+    wanted = {**SERVICES, "watchdog_seconds": 60}
+    assert "no watchdog device" in node.apply(services=wanted)["notes"][0]
+    assert node.apply(services=wanted)["notes"] == []
+    device = node.root / "sys/class/watchdog/watchdog0"
+    device.mkdir(parents=True)
+    assert node.apply(services={**wanted, "watchdog_seconds": 50})["notes"] == []

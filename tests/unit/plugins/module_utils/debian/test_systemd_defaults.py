@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.modules import systemd_defaults as module
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import systemd_defaults as module
 
 NOTHING: dict[str, Any] = {"memlock": "", "nofile": 0, "watchdog_seconds": 0, "keep_pstore": False}
 
@@ -26,18 +26,6 @@ def with_watchdog(root: Path, max_timeout: str) -> None:
     device.mkdir(parents=True)
     (device / "identity").write_text("iTCO_wdt\n")
     (device / "max_timeout").write_text(f"{max_timeout}\n")
-
-
-class Systemctl:
-    """A systemd that says of itself what `values` say, and which a reload makes say what `after` says."""
-
-    def __init__(self, values: dict[str, str], after: dict[str, str]) -> None:
-        self.values, self.after = values, after
-
-    def run_command(self, argv: list[str]) -> tuple[int, str, str]:
-        if argv[1] == "daemon-reload":
-            self.values = self.after
-        return 0, "".join(f"{name}={value}\n" for name, value in self.values.items()), ""
 
 
 def test_what_the_files_say() -> None:
@@ -61,14 +49,10 @@ def test_infinity_has_another_name_in_limits_d() -> None:
     assert "DefaultLimitMEMLOCK=infinity\n" in files["etc/systemd/system.conf.d/60-inference.conf"]
 
 
-def test_what_is_not_asked_for_has_no_file(root: Path) -> None:
+def test_what_is_not_asked_for_has_no_file() -> None:
     assert set(module.files(NOTHING).values()) == {""}
     only_watchdog = module.files({**NOTHING, "watchdog_seconds": 60})
     assert [name for name, text in only_watchdog.items() if text] == ["etc/systemd/system.conf.d/60-inference.conf"]
-    left = root / "etc/security/limits.d/60-inference.conf"
-    left.parent.mkdir(parents=True)
-    left.write_text("root - nofile 4096\n")
-    assert module.stale(root, module.files(NOTHING)) == ["etc/security/limits.d/60-inference.conf"]
 
 
 @pytest.mark.parametrize(
@@ -102,15 +86,8 @@ def test_a_watchdog_without_an_end(root: Path) -> None:
     assert module.problems({**NOTHING, "watchdog_seconds": 3600}, root) == []
 
 
-def test_systemd_is_asked_whether_it_took_them() -> None:
-    asked = {"DefaultLimitNOFILE": "4096"}
-    manager = module.Manager(Systemctl({"DefaultLimitNOFILE": "524288"}, asked))
-    assert manager.differing(asked) == {"DefaultLimitNOFILE": "524288"}
-    manager.reload(asked)
-    assert manager.differing(asked) == {}
-
-
-def test_a_later_file_that_wins_is_an_error() -> None:
-    other = {"DefaultLimitNOFILE": "524288"}
-    with pytest.raises(module.DefaultsError, match="DefaultLimitNOFILE: asked for 4096, systemd has 524288"):
-        module.Manager(Systemctl(other, other)).reload({"DefaultLimitNOFILE": "4096"})
+def test_what_systemd_has_instead() -> None:
+    asked = {"DefaultLimitNOFILE": "4096", "DefaultLimitMEMLOCK": "infinity"}
+    shown = "a warning\nDefaultLimitNOFILE=524288\n"
+    assert module.differing(asked, shown) == {"DefaultLimitNOFILE": "524288", "DefaultLimitMEMLOCK": "nothing"}
+    assert module.differing(asked, "DefaultLimitNOFILE=4096\nDefaultLimitMEMLOCK=infinity\n") == {}
