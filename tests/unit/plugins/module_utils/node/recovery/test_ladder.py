@@ -15,40 +15,26 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, journal, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import DockerUnavailable
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, wait
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, render
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings as ReleaseSettings
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import xid_actions
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, recover
-from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import actions, alerts, policy, state
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
+    actions,
+    alerts,
+    gpus,
+    policy,
+    state,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.ladder import Ladder
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 
-
-class FakeDocker:
-    """Answers, or does not; remembers what was removed."""
-
-    def __init__(self) -> None:
-        self.alive = True
-        self.removed: list[str] = []
-
-    def ping(self) -> None:
-        if not self.alive:
-            raise DockerUnavailable("the Docker engine does not answer")
-
-    def inspect(self, _container: str) -> None:
-        self.ping()
-
-    def remove(self, container: str) -> None:
-        self.ping()
-        self.removed.append(container)
+from ..conftest import install
+from .conftest import NOW, SECOND, XID_95, FakeDocker, GpuMachine
 
 
 class Machine:
@@ -67,19 +53,7 @@ class Machine:
         monkeypatch.setattr(actions, "PING_PAUSE", 0.0)
         monkeypatch.setattr(actions.time, "sleep", lambda _seconds: None)
         monkeypatch.setattr(journal.Journal, "say", lambda _journal, text, *_more, **_fields: self.entries.append(text))
-        self.stage("main")
-
-    def stage(self, name: str) -> None:
-        model = self.paths.root / "models/tiny-a"
-        model.mkdir(parents=True, exist_ok=True)
-        instance = Instance(name=name, model="tiny-a", port=5005, accelerator="cpu")
-
-        def rendered(number: int) -> Rendered:
-            return render(instance, [], StoredModel(str(model), "r"), "image", ReleaseSettings(), number=number)
-
-        releases.stage(self.paths, name, rendered(0).release.id, rendered, pytest.fail)
-        releases.activate(self.paths, name, 1)
-        releases.commit(self.paths, name, 1)
+        install(self.paths)
 
     def systemctl(self, *arguments: str) -> str:
         self.calls.append(arguments)
@@ -367,7 +341,7 @@ def test_the_command_says_what_it_did(
 def test_the_command_does_what_it_is_told_to_every_instance(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    machine.stage("side")
+    install(machine.paths, "side")
 
     def known() -> list[State]:
         return [state.read(machine.paths, name) for name in ("main", "side")]
@@ -394,3 +368,41 @@ def test_a_death_costs_budget_and_a_failed_start_does_not(machine: Machine) -> N
     machine.is_seen(health.HUNG)
     machine.ladder().recover("main")
     assert not state.died_last(machine.paths, state.read(machine.paths, "main"))
+
+
+def test_a_gpu_gets_its_settings_again_after_its_reset(gpu_machine: GpuMachine) -> None:
+    gpu_machine.log(XID_95)
+    report = gpu_machine.recover()
+    assert gpu_machine.done == ["stop", "reset", "settings", "start"]
+    assert report.outcome == f"reset {SECOND}; its GPU settings: GPU 1: its power limit stays; started anew"
+    assert state.read(gpu_machine.paths, "main").gpus_reset == format_time(NOW)
+
+
+def test_a_reset_settles_what_was_before_it_and_one_that_failed_settles_nothing(
+    gpu_machine: GpuMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpus.time, "clock_gettime", lambda _clock: 100.0)
+    gpu_machine.log(XID_95)
+    gpu_machine.reset = Outcome(1, "GPU 00000000:9D:00.0 is currently in use by another process.")
+    assert "in use" in gpu_machine.recover().outcome
+    assert gpu_machine.done == ["stop", "reset", "start"]
+    assert gpu_machine.decide().act == policy.RESET
+    gpu_machine.reset = Outcome(0)
+    gpu_machine.recover()
+    assert gpu_machine.situation().gpu_action == xid_actions.NONE
+    # Also for who closes the breaker meanwhile.
+    docker: Any = FakeDocker()
+    Ladder(gpu_machine.paths, Settings(), journal.Journal(), docker=docker, now=lambda: NOW).reset("main")
+    assert gpu_machine.situation().gpu_action == xid_actions.NONE
+    monkeypatch.setattr(gpus.time, "clock_gettime", lambda _clock: 90.0)
+    assert gpu_machine.decide().act == policy.RESET
+
+
+def test_no_gpu_is_asked_while_nothing_may_be_done(gpu_machine: GpuMachine) -> None:
+    """An agent asks for its engine every half minute, however long its breaker is open."""
+    state.write(gpu_machine.paths, State("main", breaker=Breaker("2026-05-04T02:00:00Z", "why")))
+    gpu_machine.recover()
+    assert gpu_machine.asked == []
+    state.write(gpu_machine.paths, State("main"))
+    gpu_machine.recover()
+    assert ["nvidia-smi", "-q", "-x"] in gpu_machine.asked

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A damaged copy on the fast disk: who starts from it is led to the store, as long as that has the model whole."""
+"""A model's files and their sizes; whoever starts from a damaged fast copy is led to the store."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from pathlib import Path
@@ -12,13 +13,23 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release, Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
+    Release,
+    Settings,
+    render,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import INFO, File, Manifest
-from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import models
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
+    models,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore, Room
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+
+from ..conftest import write
 
 WEIGHTS = b"weights"
 
@@ -119,3 +130,30 @@ def test_an_engine_that_has_the_store_itself_has_no_way_out(disks: Disks) -> Non
     disks.link.symlink_to(disks.whole)
     os.truncate(disks.whole / "w.safetensors", 3)
     assert models.damage(disks.release(*disks.revision))[0].way is None
+
+
+def test_a_truncated_model_file_is_named(paths: Paths) -> None:
+    release = releases.load(paths, "main", 1)
+    root = Path(release.model_path)
+    assert models.damage(release) == []
+    (root / "model.safetensors").write_bytes(b"12345678")
+    (root / "manifest.json").write_text(json.dumps(Manifest({"model.safetensors": File(8, "ab")}, 4).to_dict()))
+    assert models.damage(release) == []
+    os.truncate(root / "model.safetensors", 5)
+    (found,) = models.damage(release)
+    assert str(found) == f"{root}/model.safetensors has 5 bytes instead of 8"
+    (root / "model.safetensors").unlink()
+    assert "cannot be read" in str(models.damage(release)[0])
+
+
+def test_a_model_that_the_store_did_not_publish_is_only_looked_for(paths: Paths) -> None:
+    release = releases.load(paths, "main", 1)
+    assert models.damage(release) == []
+    Path(release.model_path).rmdir()
+    assert str(models.damage(release)[0]) == f"{release.model_path} is not there: is its disk mounted?"
+
+
+def test_a_manifest_that_is_damaged_is_named(paths: Paths) -> None:
+    release = releases.load(paths, "main", 1)
+    write(Path(release.model_path) / "manifest.json", "{")
+    assert "manifest.json cannot be used" in str(models.damage(release)[0])

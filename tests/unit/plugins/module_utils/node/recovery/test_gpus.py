@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the kernel's log and the driver ask for GPUs, and since when that counts."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import xid, xid_actions
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
+    gpus,
+    inspect,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import State
+
+from ..conftest import install
+from .conftest import FIRST, NOW, SECOND, GpuMachine
+
+LOG = """\
+[  10.0] NVRM: Xid (PCI:0000:1b:00): 95, pid=1, uncontained
+[  20.0] NVRM: Xid (PCI:0000:9d:00): 79, pid=1, GPU has fallen off the bus.
+[  30.0] NVRM: Xid (PCI:0000:1b:00): 31, pid=2
+"""
+
+
+def test_xids_count_for_the_gpus_of_the_instance_since_their_reset() -> None:
+    assert gpus.asked_for(LOG, {"0000:1b:00.0"}, 0)[0] == "reset"
+    assert gpus.asked_for(LOG, {"0000:1b:00.0"}, 15)[0] == "application"
+    assert gpus.asked_for(LOG, {"0000:9d:00.0"}, 0) == (
+        "reboot",
+        "XID 79 of GPU 0000:9d:00.0: the GPU has fallen off the bus",
+    )
+    assert gpus.asked_for("", {"0000:1b:00.0"}, 0) == ("none", "")
+
+
+def test_a_clock_that_was_set_back_settles_nothing() -> None:
+    assert gpus.since_reset(State("main", gpus_reset="2026-05-04T03:00:01Z"), NOW) == 0
+    assert gpus.since_reset(State("main"), NOW) == 0
+
+
+@pytest.mark.recordings("kernel_xid")
+def test_kernel_logs_of_real_machines_lead_to_a_step(recording: Any, gpu_machine: GpuMachine) -> None:
+    log = recording.text()
+    found, errors = xid.find(log)
+    named = [*(one.pci_bus_id for one in found), *(one.pci_bus_id for one in errors)]
+    addresses = {address for address in named if address}
+    action, words = gpus.asked_for(log, addresses, 0)
+    # Some of these logs have no times, and none is of this boot.
+    wanted = [xid_actions.meaning(int(number)).action for number in recording.expected["by_xid"]]
+    if recording.expected["fallen_off_bus"]:
+        wanted.append(xid_actions.REBOOT)
+    assert action == xid_actions.worst(wanted)
+    assert bool(words) == (action in (xid_actions.RESET, xid_actions.REBOOT, xid_actions.REPLACE))
+    # Of a GPU that is not its own, nothing counts.
+    assert gpus.asked_for(log, {"ffff:ff:1f.0"}, 0) == (xid_actions.NONE, "")
+
+
+@pytest.mark.recordings("nvidia_smi_xml")
+def test_reports_of_real_machines_lead_to_a_step(recording: Any, gpu_machine: GpuMachine) -> None:
+    gpu_machine.smi = Outcome(0, recording.text())
+    found = inspect._gpus(gpu_machine.paths.root, gpu_machine.run)
+    real = [gpu for gpu in found if gpu["reported"]]
+    told = recording.expected.get("gpus") or []
+    wanted = [xid_actions.wanted(gpu["recovery_action"]) for gpu in told if gpu.get("recovery_action")]
+    assert gpus.asked_now(real, real)[0] == xid_actions.worst(wanted)
+    # The GPUs of the recording are not on this machine's bus: its own are what the tool leaves out.
+    assert gpus.asked_now([gpu for gpu in found if not gpu["reported"]], found)[0] == (
+        xid_actions.REBOOT if real and len(real) < len(found) else xid_actions.NONE
+    )
+    assert json.dumps(gpu_machine.situation().gpu_words)
+
+
+def gpu(index: int | None, address: str, **more: Any) -> dict[str, Any]:
+    """A GPU as gpu_facts has it; without an index, the driver does not list it."""
+    listed = {"index": index, "pci_bus_id": address, "uuid": f"GPU-{address}", "reported": index is not None}
+    return {**listed, "driver": "nvidia", "mig_devices": [], "lost": False, "recovery_action": None, **more}
+
+
+@pytest.mark.parametrize("name", ["1", "GPU-0000:9d:00.0", "MIG-7", "1:0"])
+def test_the_gpus_that_a_release_names(paths: Paths, name: str) -> None:
+    install(paths, "side", accelerator="nvidia", gpus=[name])
+    release = releases.load(paths, "side", 1)
+    second = gpu(1, SECOND, mig_devices=[{"uuid": "MIG-7"}])
+    assert gpus.used_by(release, [gpu(0, FIRST), second]) == [second]
+    # With one lost, those after it keep their numbers.
+    if name[0] == "1":
+        moved = {**second, "index": 0}
+        assert gpus.used_by(release, [gpu(None, FIRST), moved]) == [moved]
+
+
+@pytest.mark.parametrize(
+    ("changes", "action", "words"),
+    [
+        ({}, "none", ""),
+        ({"recovery_action": "None"}, "none", ""),
+        ({"recovery_action": "Reset"}, "reset", f"GPU {SECOND} asks for: Reset"),
+        ({"lost": True}, "reboot", f"GPU {SECOND} has fallen off the bus"),
+        ({"reported": False}, "reboot", f"nvidia-smi does not list GPU {SECOND}"),
+    ],
+)
+def test_what_the_driver_says_that_a_gpu_needs(changes: dict[str, Any], action: str, words: str) -> None:
+    own = gpu(1, SECOND, **changes)
+    assert gpus.asked_now([own], [gpu(0, FIRST), own]) == (action, words)
+
+
+def test_a_tool_that_lists_no_gpu_condemns_none() -> None:
+    own = gpu(None, SECOND)
+    assert gpus.asked_now([own], [own]) == ("none", "")
+
+
+def test_a_reset_counts_from_its_time_since_boot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpus.time, "clock_gettime", lambda _clock: 100.0)
+    ago = {seconds: format_time(NOW - timedelta(seconds=seconds)) for seconds in (60, 200)}
+    assert gpus.since_reset(State("main", gpus_reset=ago[60]), NOW) == 40.0
+    # Before this boot.
+    assert gpus.since_reset(State("main", gpus_reset=ago[200]), NOW) == 0.0
+
+
+def test_a_start_that_failed_counts_while_the_gpu_is_missing() -> None:
+    log = "[  95.0] NVRM: GPU 0000:9d:00.0: RmInitAdapter failed! (0x62:0xffff:2477)\n"
+    assert gpus.asked_for(log, {SECOND}, 0) == ("none", "")
+    assert gpus.asked_for(log, {SECOND}, 0, {SECOND}) == ("reboot", f"the driver cannot start GPU {SECOND}")
+    fallen = "[  95.0] NVRM: GPU 0000:9d:00.0: GPU has fallen off the bus.\n"
+    assert gpus.asked_for(fallen, {SECOND}, 0)[0] == "reboot"

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the agent asks for a recovery, and which recoveries are started."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
+    requests,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
+
+
+def test_the_agent_asks_not_too_often_and_only_where_recovery_is(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    asks = requests.Requests(paths)
+    asks.ask("main")
+    assert not paths.recovery_requests.exists()
+    files.write_json(paths.recovery_settings, Settings().to_json())
+    asks.ask("main")
+    asked = paths.recovery_requests / "main"
+    asked.unlink()
+    asks.ask("main")
+    assert not asked.exists()
+    asks.settled("main")
+    asks.ask("main")
+    (paths.recovery_requests / "gone").write_text("")
+    started = []
+    monkeypatch.setattr(systemd, "systemctl", lambda *arguments: started.append(arguments))
+    assert requests.dispatch(paths) == ["main"]
+    assert started == [("start", "--no-block", "inference-recovery@main.service")]
+    assert list(paths.recovery_requests.iterdir()) == []
+
+
+def test_an_agent_that_cannot_ask_goes_on(paths: Paths) -> None:
+    files.write_json(paths.recovery_settings, Settings().to_json())
+    paths.recovery_requests.parent.mkdir(parents=True, exist_ok=True)
+    paths.recovery_requests.write_text("")
+    requests.Requests(paths).ask("main")
+    assert paths.recovery_requests.is_file()

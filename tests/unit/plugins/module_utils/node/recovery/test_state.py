@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What recovery remembers of an instance, and where the disk is full."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
+    state,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State, Step
+
+from .conftest import NOW
+
+
+def test_a_state_survives_its_file_and_a_damaged_one_is_none(paths: Paths) -> None:
+    known = State("main", breaker=Breaker("x", "y", {"mail": "sent"}), steps=(Step("t", "restart", "hung", "r", "o"),))
+    state.write(paths, known)
+    assert state.read(paths, "main") == known
+    for text in ("{", "[]", '{"schema": 1, "steps": [{"oops": 1}]}', '{"schema": 1, "breaker": 7}'):
+        paths.recovered("main").write_text(text)
+        assert state.read(paths, "main") == State("main")
+
+
+def test_a_full_disk_makes_nothing_forget(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = State("main", steps=(Step("t", "restart", "hung", "r", "o"),), total=1)
+    real = files.write
+
+    def full(path: Path, *arguments: Any) -> bool:
+        if paths.state in path.parents:
+            raise OSError(28, "No space left on device")
+        return real(path, *arguments)
+
+    monkeypatch.setattr(files, "write", full)
+    state.write(paths, known)
+    assert state.read(paths, "main") == known
+    monkeypatch.setattr(files, "write", real)
+    state.write(paths, State("main", total=2))
+    assert state.read(paths, "main") == State("main", total=2)
+
+
+def test_deaths_count_for_an_hour(paths: Paths) -> None:
+    for minutes in (70, 50, 10):
+        state.died(paths, "main", format_time(NOW - timedelta(minutes=minutes)))
+    assert state.deaths(paths, "main", NOW) == 2
+    paths.deaths("main").write_text("7")
+    assert state.deaths(paths, "main", NOW) == 0
+
+
+def test_steps_of_the_last_hour_count_by_their_kind() -> None:
+    ago = {minutes: format_time(NOW - timedelta(minutes=minutes)) for minutes in (-10, 10, 70)}
+    steps = [Step(time, "restart", "hung", "r") for time in ago.values()]
+    known = State("main", steps=(*steps, Step(ago[10], "reset-gpu", "hung", "r"), Step("soon", "restart", "hung", "r")))
+    # A time of the next hour counts: the clock may have been set back.
+    assert [step.time for step in known.recent(NOW, "restart")] == [ago[-10], ago[10]]
+    assert len(known.recent(NOW, "restart", "reset-gpu")) == 3
+
+
+def test_only_the_last_steps_are_kept_and_all_are_counted() -> None:
+    known = State("main")
+    for number in range(state.KEPT + 1):
+        known = known.with_step(Step(str(number), "restart", "hung", "r"))
+    assert (len(known.steps), known.steps[0].time, known.total) == (state.KEPT, "1", state.KEPT + 1)
+
+
+def test_the_last_fault_was_a_death_or_what_a_step_has_answered(paths: Paths) -> None:
+    known = State("main", steps=(Step("2026-05-04T02:00:00Z", "restart", "hung", "r"),))
+    assert not state.died_last(paths, known)
+    state.died(paths, "main", "2026-05-04T01:59:59Z")
+    assert not state.died_last(paths, known) and state.died_last(paths, State("main"))
+    state.died(paths, "main", "2026-05-04T02:00:00Z")
+    assert state.died_last(paths, known)
