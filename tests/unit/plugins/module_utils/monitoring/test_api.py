@@ -8,6 +8,7 @@ import base64
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 
 import pytest
 
@@ -19,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.set
 class Prometheus(BaseHTTPRequestHandler):
     """Answers by path, and keeps the headers."""
 
-    answers = {
+    answers: ClassVar[dict[str, tuple[int, str]]] = {
         "/-/ready": (200, "ready"),
         "/api/v1/rules": (200, '{"status": "success", "data": {"groups": []}}'),
         "/api/v1/none": (200, "<html>"),
@@ -66,7 +67,7 @@ def test_an_answer_of_another_program_is_none(url: str, path: str) -> None:
 
 
 def test_a_refusal_is_quoted_without_the_password(url: str) -> None:
-    with pytest.raises(NoAnswer, match="/forbidden: 403: no$") as caught:
+    with pytest.raises(NoAnswer, match=r"/forbidden: 403: no$") as caught:
         Server(url, "word").text("/forbidden")
     assert "word" not in str(caught.value)
 
@@ -78,5 +79,5 @@ def test_a_server_that_is_not_there() -> None:
 
 def test_https_is_asked_by_tls(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "SECONDS", 0.5)
-    with pytest.raises(NoAnswer, match="(?i)ssl"):
+    with pytest.raises(NoAnswer, match=r"(?i)ssl"):
         Server(url.replace("http:", "https:")).text("/-/ready")
