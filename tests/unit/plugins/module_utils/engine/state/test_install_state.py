@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The state of an instance before its node is disturbed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import InstanceFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
+    drains,
+    install_state,
+    probe_state,
+    releases,
+    swaps,
+)
+
+from ...conftest import stage
+
+NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    """A node whose instance `main` serves its first release."""
+    paths = Paths(tmp_path)
+    stage(paths, "main", 5005)
+    releases.activate(paths, "main", 1)
+    monkeypatch.setattr(systemd, "active_state", lambda unit: "active" if unit == "vllm@main.service" else "inactive")
+    monkeypatch.setattr(load_time, "seconds", lambda name: 4.5)
+    return paths
+
+
+def probed(paths: Paths, verdict: str, checked: str = "2026-11-21T03:00:00Z") -> bool:
+    """Whether an instance counts as serving after such a probe."""
+    state = probe_state.ProbeState("main", verdict, checked, checked, None, "")
+    files.write_json(paths.probe("main"), state.to_json())
+    return install_state.serving(paths, "main", NOW)
+
+
+def test_an_instance_that_serves(paths: Paths) -> None:
+    assert install_state.of(paths, "main", NOW) == InstanceFacts(
+        name="main",
+        model="tiny-a",
+        release=1,
+        serving=True,
+        running=True,
+        swapping=False,
+        drained_by="",
+        drain_reason="",
+        load_seconds=4.5,
+    )
+
+
+def test_a_drain_and_a_swap_are_told(paths: Paths) -> None:
+    drains.drain(paths, ["main"], drains.Drain("mira", "new fan", drains.format_time(NOW)))
+    swaps.begin(paths, "main", swaps.Swap(1, 2, "run", drains.format_time(NOW)))
+    found = install_state.of(paths, "main", NOW)
+    assert (found.drained_by, found.drain_reason, found.swapping) == ("mira", "new fan", True)
+
+
+def test_an_instance_that_never_started_has_the_model_of_the_inventory(paths: Paths) -> None:
+    files.write_json(paths.instance("side"), {"schema": 1, "model": "tiny-b", "release": 1})
+    found = install_state.of(paths, "side", NOW)
+    assert (found.model, found.release, found.serving, found.running) == ("tiny-b", None, False, False)
+    # Of a release that is damaged, too.
+    files.write_json(paths.instance("main"), {"schema": 1, "model": "tiny-b", "release": 1})
+    (paths.release("main", 1) / releases.RELEASE_FILE).write_text("{")
+    assert install_state.of(paths, "main", NOW).model == "tiny-b"
+    assert install_state.of(paths, "gone", NOW).model == ""
+
+
+def test_the_agent_tells_whether_an_engine_serves(paths: Paths) -> None:
+    assert probed(paths, "healthy") and probed(paths, "busy") and probed(paths, "unknown")
+    assert not probed(paths, "hung")
+    # An old verdict tells nothing.
+    assert probed(paths, "hung", "2026-11-21T02:00:00Z")
+    assert not install_state.serving(paths, "side", NOW)

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lock of a node: which run has it, and how another run gets it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import lock
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+
+NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    return Paths(tmp_path)
+
+
+def holder(run_id: str, playbook: str = "update-model.yml") -> lock.Lock:
+    return lock.Lock(run_id, "mira", "admin1", playbook, format_time(NOW), lock.until(NOW, 300))
+
+
+def test_one_run_has_the_lock(paths: Paths) -> None:
+    assert lock.read(paths) is None
+    assert lock.take(paths, holder("a"), NOW) == (True, None)
+    assert lock.take(paths, holder("a"), NOW) == (False, None)
+    with pytest.raises(lock.Locked, match=r"run a of update-model.yml by mira on admin1.* -e take_lock=a") as refused:
+        lock.take(paths, holder("b"), NOW)
+    assert refused.value.holder == holder("a")
+    assert lock.release(paths, "b") is False
+    assert lock.held(paths, NOW) == lock.read(paths)
+    assert lock.release(paths, "a") is True
+    assert lock.read(paths) is None
+
+
+def test_check_mode_only_tells(paths: Paths) -> None:
+    assert lock.take(paths, holder("a"), NOW, check=True) == (True, None)
+    assert lock.read(paths) is None
+
+
+def test_a_stale_lock_is_for_the_same_playbook(paths: Paths) -> None:
+    lock.take(paths, holder("a"), NOW)
+    later = NOW + timedelta(seconds=301)
+    assert lock.held(paths, later) is None
+    with pytest.raises(lock.Locked, match="no sign of life"):
+        lock.take(paths, holder("b", "maintenance.yml"), later)
+    changed, adopted = lock.take(paths, holder("c"), later)
+    assert changed and adopted is not None and adopted.run_id == "a"
+
+
+def test_who_takes_no_lock_waits_for_one_in_force(paths: Paths) -> None:
+    lock.refuse_while_held(paths, NOW)
+    lock.take(paths, holder("a"), NOW)
+    with pytest.raises(lock.Locked, match=r"run a of update-model.yml .*run update-model.yml again"):
+        lock.refuse_while_held(paths, NOW)
+    lock.refuse_while_held(paths, NOW + timedelta(seconds=301))
+
+
+def test_a_lock_is_taken_by_its_name(paths: Paths) -> None:
+    lock.take(paths, holder("a"), NOW)
+    changed, adopted = lock.take(paths, holder("b", "maintenance.yml"), NOW, "a")
+    assert changed and adopted is not None and adopted.run_id == "a"
+    with pytest.raises(lock.Locked):
+        lock.take(paths, holder("c"), NOW, "a")
+
+
+def test_a_damaged_lock_names_its_file(paths: Paths) -> None:
+    for text in ("{", "{}", '{"schema": 1, "run_id": "a"}'):
+        files.write(paths.lock, text)
+        assert lock.held(paths, NOW) is None
+        with pytest.raises(ValueError, match=str(paths.lock)):
+            lock.take(paths, holder("b"), NOW)

@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What would change of an instance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import changes
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.changes import (
+    NOTHING,
+    START,
+    UPDATE,
+    Change,
+    Texts,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases
+
+from ..conftest import stage
+
+SINCE = "2026-11-21T03:00:00Z"
+
+
+@pytest.fixture
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    """A node with two releases of `main`, the first of which serves."""
+    paths = Paths(tmp_path)
+    stage(paths, "main", 5005)
+    stage(paths, "main", 5005, dtype="bfloat16")
+    releases.activate(paths, "main", 1)
+    files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
+    state(monkeypatch, "active")
+    return paths
+
+
+def state(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
+    monkeypatch.setattr(systemd, "active_state", lambda unit: found)
+
+
+def compare(paths: Paths, desired: int | None) -> Change:
+    return changes.compare(paths, "main", desired, changes.kept(paths, "main", desired) if desired else Texts("unit"))
+
+
+def test_another_release_is_an_update(paths: Paths) -> None:
+    change = compare(paths, 2)
+    assert (change.action, change.active, change.desired, change.served) == (UPDATE, 1, 2, False)
+    assert change.differences == ("-     float32", "+     bfloat16")
+    assert change.to_dict()["differences"] == ["-     float32", "+     bfloat16"]
+    history.add(paths, "main", history.Served(2, SINCE))
+    assert compare(paths, 2).served
+    assert compare(paths, None).desired is None
+
+
+def test_the_release_that_runs_is_no_change(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compare(paths, 1) == Change(NOTHING, 1, 1)
+    state(monkeypatch, "failed")
+    assert compare(paths, 1) == Change(START, 1, 1)
+    assert compare(paths, 2).action == START
+
+
+def test_an_instance_that_never_ran_is_started(paths: Paths) -> None:
+    assert changes.compare(paths, "side", None, Texts()) == Change(START, None, None)
+
+
+def test_a_pinned_release_is_compared(paths: Paths) -> None:
+    pins.settle(paths, "main", 1, "rolled back", SINCE)
+    assert compare(paths, 2) == Change(NOTHING, 1, 1)
+
+
+def test_values_of_the_environment_are_not_shown() -> None:
+    old = Texts("a\nExecStart=x --release 1 \\", "KEY=one\nSAME=1\nGONE=1\n")
+    new = Texts("b\nExecStart=x --release 2 \\", "KEY=two\nSAME=1\n")
+    assert changes.differences(old, new) == ["- a", "+ b", "environment: GONE", "environment: KEY"]
+
+
+def test_a_release_that_cannot_be_read_is_empty(paths: Paths) -> None:
+    assert changes.kept(paths, "main", 9) == Texts()

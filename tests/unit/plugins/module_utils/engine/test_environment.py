@@ -1,0 +1,41 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The environment of an engine, and its secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import environment
+
+
+def test_the_environment_of_the_installed_release(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    assert environment.read(paths, "main") == {}
+    files.write(paths.env("main"), "A=1\n\nB=x=y\nno value\n")
+    assert environment.read(paths, "main") == {"A": "1", "B": "x=y"}
+
+
+def test_long_values_may_be_secret() -> None:
+    known = {"HOME": "/mnt/nvme/cache", "USER": "inference", "VLLM_CACHE_ROOT": "/mnt/nvme/cache"}
+    variables = {**known, "VLLM_API_KEY": "short", "TOKEN": "long-enough", "N": "12345678", "MODE": "fast"}
+    assert environment.secrets(variables) == ["short", "long-enough"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("key-of-today and key-of-today-2", "*** and ***"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
+        ("vllm serve --api-key abc --port 1", "vllm serve --api-key *** --port 1"),
+        ("{'api_key': ['abc']}", "{'api_key': ['***']}"),
+        ("token hf_abcdefghijklmnopqrst", "token ***"),
+        ("nothing of that kind", "nothing of that kind"),
+    ],
+)
+def test_secrets_are_masked(text: str, shown: str) -> None:
+    assert environment.mask(text, ["key-of-today", "", "key-of-today-2"]) == shown

@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long an engine loads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time
+
+
+@pytest.mark.parametrize(
+    ("state", "began", "ready", "seconds"),
+    [
+        ("active", "1000000", "41500000", 40.5),
+        ("active", "41500000", "1000000", None),
+        ("active", "0", "1000000", None),
+        ("active", "", "", None),
+        ("activating", "1000000", "41500000", None),
+    ],
+)
+def test_from_the_start_to_the_first_answer(
+    monkeypatch: pytest.MonkeyPatch, state: str, began: str, ready: str, seconds: float | None
+) -> None:
+    shown = {
+        "ActiveState": state,
+        "InactiveExitTimestampMonotonic": began,
+        "ActiveEnterTimestampMonotonic": ready,
+    }
+    monkeypatch.setattr(systemd, "show", lambda units, properties: dict.fromkeys(units, shown))
+    assert load_time.seconds("main") == seconds
+
+
+def test_more_bytes_take_longer(tmp_path: Path) -> None:
+    for name, size in (("small", 100), ("large", 300), ("empty", 0)):
+        (tmp_path / name / "part").mkdir(parents=True)
+        (tmp_path / name / "part/weights").write_bytes(b"0" * size)
+    small, large = tmp_path / "small", tmp_path / "large"
+    assert load_time.of_another(20.0, small, large) == 60.0
+    assert load_time.of_another(20.0, large, small) == 20.0
+    assert load_time.of_another(20.0, tmp_path / "gone", tmp_path / "gone") == 20.0
+    for unknown in (tmp_path / "gone", tmp_path / "empty"):
+        assert load_time.of_another(20.0, small, unknown) is None

@@ -1,0 +1,97 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The plan of an engine on the hardware of a node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import plans
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.changes import NOTHING, Change
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import host_memory
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts as gpu_facts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.devices import Device, hypothetical
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.memory import CPU_CACHE
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
+
+GPUS = [
+    {"index": index, "uuid": f"GPU-{index}", "reported": True, "product": "L4", "memory_total_mib": 23034}
+    for index in range(2)
+]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A node with two GPUs, and what plans of flags were asked for."""
+    found: list[str] = []
+
+    def gather(*_given: Any) -> dict[str, Any]:
+        found.append("gpus")
+        return {"gpus": GPUS}
+
+    monkeypatch.setattr(gpu_facts, "gather", gather)
+    return found
+
+
+def engine(**more: Any) -> plans.Engine:
+    return plans.Engine("tiny-a", ["vllm", "serve"], {}, **more)
+
+
+def test_gpus_are_read_once_and_only_where_an_engine_needs_them(
+    asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_memory, "smallest_numa_node", lambda root: 4096)
+    hardware = plans.Hardware(Path("/"))
+    assert [device.memory_mib for device in hardware.devices(engine(accelerator="cpu"))] == [4096]
+    assert asked == []
+    assert len(hardware.devices(engine())) == 2
+    assert [device.name for device in hardware.devices(engine(gpus=["GPU-1"]))] == ["L4"]
+    assert asked == ["gpus"]
+    with pytest.raises(ValueError, match="has no GPU '7'"):
+        hardware.devices(engine(gpus=["7"]))
+
+
+def test_a_gpu_that_is_not_there_is_a_problem(asked: list[str]) -> None:
+    found = plans.plan(engine(gpus=["7"], instance="main"), plans.Hardware(Path("/")))
+    assert (found["ok"], found["instance"], found["gpus"]) == (False, "main", ["7"])
+    assert (found["problems"][0]["key"], found["problems"][0]["value"]) == ("gpus", ["7"])
+    assert "has no GPU '7'" in found["problems"][0]["message"]
+
+
+def test_hardware_that_is_named_stands_for_the_nodes(asked: list[str]) -> None:
+    named = hypothetical("1xL40S")
+    change = Change(NOTHING, 1, 1)
+    found = plans.plan(engine(gpus=["7"], change=change, revision="abc"), plans.Hardware(Path("/"), named))
+    assert (found["ok"], found["gpus"], found["revision"]) == (None, None, "abc")
+    assert [device["name"] for device in found["devices"]] == ["L40S"]
+    assert found["change"] == change.to_dict() and asked == []
+
+
+def test_what_is_wrong_already_is_no_plan_that_fits() -> None:
+    known = Misfit("inventory", "model", "x", "is not in the registry")
+    found = plans.plan(engine(problems=[known]), plans.Hardware(Path("/"), [Device("L4", 23034)]))
+    assert found["ok"] is False and found["problems"][0] == known.to_dict()
+
+
+def test_of_the_environment_only_the_cache_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def fit_plan(*given: Any) -> dict[str, Any]:
+        seen.append(given[-1])
+        return {"ok": True, "problems": []}
+
+    monkeypatch.setattr(plans, "fit_plan", fit_plan)
+    hardware = plans.Hardware(Path("/"), [Device("L4", 23034)])
+    plans.plan(engine(cpu_cache="4"), hardware)
+    plans.plan(engine(), hardware)
+    assert seen == [{CPU_CACHE: "4"}, {}]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "all_fit"), [([], True), ([True], True), ([True, None], None), ([None, False, True], False)]
+)
+def test_the_verdict_over_all(verdicts: list[bool | None], all_fit: bool | None) -> None:
+    assert plans.verdict([{"ok": ok} for ok in verdicts]) is all_fit
