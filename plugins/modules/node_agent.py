@@ -7,33 +7,36 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_agent
-short_description: Run the agent that probes a node's engines
+short_description: Install the agent that probes a node's engines, and the timers that gather its metrics
 version_added: 0.1.0
 description:
-  - Installs, enables and starts C(inference-agent.service), or removes it. The agent asks every engine of the node for
-    a token every 10 seconds, keeps the verdicts in C(/var/lib/inference/probe), writes metrics for node_exporter, and
-    tells gateways on its port whether to send requests (HAProxy's agent-check).
-  - It is restarted where its unit or its code has changed since it was started. No engine notices.
-  - Fails before it changes anything where the address is not the node's or the port is taken.
+  - Installs, enables and starts C(inference-agent.service). The agent asks every engine of the node for a token every
+    10 seconds, keeps the verdicts in C(/var/lib/inference/probe), writes metrics for node_exporter, and answers on its
+    port whether gateways may send requests (HAProxy's agent-check).
+  - The module restarts the agent if its unit or its code is younger than its process. No engine notices.
+  - Installs, enables and starts the timers that write metrics of GPUs, RDMA and releases (every minute) and of the
+    doctor (every 5 minutes) to C(/var/lib/prometheus/node-exporter). Without node_exporter they do nothing.
+  - Fails before it changes anything if the node does not have the address, or another process has the port.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   address:
-    description: The IP address that it listens on, one that gateways reach.
+    description: The IP address that the agent listens on, and that gateways reach.
     type: str
     default: 127.0.0.1
   port:
-    description: The port that it listens on.
+    description: The port that the agent listens on.
     type: int
     default: 5004
   tool_changed:
     description:
-      - Whether M(baremetal.inference.node_tool) has changed what the agent runs. Check mode needs to be told; otherwise
-        the age of the files says it, also after a run that was cut off.
+      - Whether M(baremetal.inference.node_tool) has changed the agent's code. Only check mode needs it. Otherwise the
+        module compares the age of the files, also after a run that was cut off.
     type: bool
     default: false
   state:
-    description: Whether it shall run.
+    description:
+      - V(absent) stops agent and timers, and removes their units and the metrics that they wrote.
     type: str
     choices: [present, absent]
     default: present
@@ -47,11 +50,11 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Have the node tool
+- name: Install the node tool
   baremetal.inference.node_tool:
   register: __tool
 
-- name: Run the agent
+- name: Install the agent
   baremetal.inference.node_agent:
     address: 192.0.2.7
     tool_changed: "{{ __tool is changed }}"
@@ -59,21 +62,31 @@ EXAMPLES = r"""
 
 RETURN = r"""
 restarted:
-  description: Whether it was started or restarted, or would be in check mode.
+  description: Whether the agent was started or restarted, or would be in check mode.
   returned: O(state=present)
   type: bool
+files:
+  description: The files that were written or removed, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
 """
 
 import ipaddress
 import socket
 import time
+from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import AGENT_UNIT, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import (
+    AGENT_UNIT,
+    METRICS_TIMERS,
+    Paths,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import listeners
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import agent_unit
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import agent_unit, metrics_units
 
 PROPERTIES = (
     "ActiveState",
@@ -86,7 +99,7 @@ PROPERTIES = (
 
 
 def problem_with(address: str, port: int, agent: int) -> str:
-    """Why the agent could not listen there; empty where it can. `agent` is the pid of the one that may do so already.
+    """Why the agent cannot listen there; empty where it can. `agent` is the pid of an agent that may listen already.
 
     Raises OSError where /proc cannot be read.
     """
@@ -106,10 +119,10 @@ def problem_with(address: str, port: int, agent: int) -> str:
 
 
 def outdated(paths: Paths, started: int) -> bool:
-    """Whether what the agent runs is younger than its process.
+    """Whether the agent's files are younger than its process.
 
-    `started` is the process's start in microseconds by the monotonic clock; files have the wall clock's time. One from
-    the future says nothing but that the clock was set back.
+    `started` is the process's start in microseconds by the monotonic clock; files have the wall clock's time. A file
+    from the future only says that the clock was set back.
     """
     now = time.time()
     began = now - time.monotonic() + started / 1e6
@@ -117,59 +130,73 @@ def outdated(paths: Paths, started: int) -> bool:
     return any(began < path.stat().st_mtime <= now for path in parts if path.is_file())
 
 
-class Agent:
-    """Acts on the unit; in check mode it only says what it would do."""
+class Units:
+    """The units of agent and metrics, and what there is to do. Raises SystemdError, OSError."""
 
-    def __init__(self, paths: Paths, check_mode: bool) -> None:
+    def __init__(self, paths: Paths, wanted: dict[Path, str], *, tool_changed: bool) -> None:
         self.paths = paths
-        self.check_mode = check_mode
-        self.unit = systemd.show([AGENT_UNIT], PROPERTIES)[AGENT_UNIT]
-        self.changed = False
+        self.wanted = wanted
+        self.before = {path: files.text(path) for path in wanted}
+        self.written = [path for path, text in wanted.items() if not files.same(path, text)]
+        agent = systemd.show([AGENT_UNIT], PROPERTIES)[AGENT_UNIT]
+        timers = systemd.show(METRICS_TIMERS, ["ActiveState", "UnitFileState"])
+        self.agent_pid = int(agent.get("MainPID") or 0)
+        self.reload = bool(self.written) or agent["NeedDaemonReload"] == "yes"
+        self.enable = agent["UnitFileState"] != "enabled"
+        self.restart = (
+            agent["ActiveState"] != "active"
+            or paths.agent_unit in self.written
+            or tool_changed
+            or outdated(paths, int(agent.get("ExecMainStartTimestampMonotonic") or 0))
+        )
+        self.timers_to_start = [name for name in METRICS_TIMERS if list(timers[name].values()) != ["active", "enabled"]]
+        changed = {path.name for path in self.written} - set(self.timers_to_start)
+        self.timers_to_restart = [name for name in METRICS_TIMERS if name in changed]
 
     @property
-    def pid(self) -> int:
-        """Of the agent that runs; 0 where none does."""
-        return int(self.unit.get("MainPID") or 0)
+    def changed(self) -> bool:
+        return self.reload or self.enable or self.restart or bool(self.timers_to_start)
 
-    def have(self, text: str, *, tool_changed: bool) -> bool:
-        """Install the unit, enable it, and (re)start it where needed. Returns whether it was."""
-        written = not files.same(self.paths.agent_unit, text)
-        reload = written or self.unit["NeedDaemonReload"] == "yes"
-        enable = self.unit["UnitFileState"] != "enabled"
-        started = int(self.unit.get("ExecMainStartTimestampMonotonic") or 0)
-        restart = self.unit["ActiveState"] != "active" or written or tool_changed or outdated(self.paths, started)
-        self.changed = reload or enable or restart
-        if self.check_mode:
-            return restart
-        # The sandbox refuses a place that is not there.
+    def install(self) -> None:
+        """Write the units, and enable and (re)start what needs it."""
+        # The sandbox refuses a directory that does not exist.
         self.paths.state.mkdir(parents=True, exist_ok=True)
-        files.write(self.paths.agent_unit, text)
-        if reload:
+        for path in self.written:
+            files.write(path, self.wanted[path])
+        if self.reload:
             systemd.systemctl("daemon-reload")
-        if enable:
+        if self.enable:
             systemd.systemctl("enable", AGENT_UNIT)
-        if restart:
+        if self.restart:
             systemd.systemctl("restart", AGENT_UNIT)
-        return restart
+        if self.timers_to_start:
+            systemd.systemctl("enable", "--now", *self.timers_to_start)
+        if self.timers_to_restart:
+            systemd.systemctl("restart", *self.timers_to_restart)
 
-    def remove(self) -> None:
-        """Stop it, and take away its unit and what would go on telling of it."""
-        running = self.unit["ActiveState"] in systemd.RUNNING
-        left = [path for path in (self.paths.agent_unit, self.paths.probe_metrics) if path.exists()]
-        self.changed = running or bool(left)
-        if self.check_mode or not self.changed:
-            return
-        if self.paths.agent_unit.exists():
-            systemd.systemctl("disable", "--now", AGENT_UNIT)
-        elif running:
-            systemd.systemctl("stop", AGENT_UNIT)
-        for path in left:
-            path.unlink()
-        systemd.systemctl("daemon-reload")
+    def diff(self) -> dict[str, str]:
+        return {
+            "before": "".join(f"{path}:\n{self.before[path] or ''}" for path in self.written),
+            "after": "".join(f"{path}:\n{self.wanted[path]}" for path in self.written),
+        }
 
-    def words(self) -> str:
-        """What it said last, for a start that failed."""
-        return systemd.show([AGENT_UNIT], ["StatusText"])[AGENT_UNIT]["StatusText"]
+
+def last_words() -> str:
+    """The agent's last status, for a start that failed."""
+    return systemd.show([AGENT_UNIT], ["StatusText"])[AGENT_UNIT]["StatusText"]
+
+
+def remove(paths: Paths, *, check: bool) -> tuple[bool, list[Path], str]:
+    """Stop agent and timers, and remove their units and metrics. Returns whether anything changed, the files, and the
+    text of the unit files. Raises SystemdError, OSError."""
+    units = [paths.agent_unit, *paths.metrics_units.values()]
+    before = "".join(f"{path}:\n{text}" for path in units if (text := files.text(path)) is not None)
+    gone, running = systemd.remove_units(units, [*METRICS_TIMERS, AGENT_UNIT], check=check)
+    collected = [paths.metrics(name) for names in metrics_units.GROUPS.values() for name in names]
+    metrics = [path for path in (paths.probe_metrics, *collected) if path.exists()]
+    for path in [] if check else metrics:
+        path.unlink()
+    return bool(gone or running or metrics), [*gone, *metrics], before
 
 
 def main() -> None:
@@ -182,25 +209,31 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    paths = Paths()
+    paths, check = Paths(), module.check_mode
+    address, port = module.params["address"], module.params["port"]
     try:
-        agent = Agent(paths, module.check_mode)
-        before = files.text(paths.agent_unit) or ""
         if module.params["state"] == "absent":
-            agent.remove()
-            module.exit_json(changed=agent.changed, diff={"before": before, "after": ""})
-        address, port = module.params["address"], module.params["port"]
-        problem = problem_with(address, port, agent.pid)
+            changed, gone, before = remove(paths, check=check)
+            removed = sorted(map(str, gone))
+            module.exit_json(changed=changed, files=removed, diff={"before": before, "after": ""})
+        if not check and not paths.command.exists():
+            module.fail_json(msg=f"Nothing was changed. {paths.command} is not there: site.yml installs it")
+        texts = {paths.metrics_units[name]: text for name, text in metrics_units.render().items()}
+        wanted = {paths.agent_unit: agent_unit.render(address, port), **texts}
+        units = Units(paths, wanted, tool_changed=module.params["tool_changed"])
+        problem = problem_with(address, port, units.agent_pid)
         if problem:
             module.fail_json(msg=f"Nothing was changed. The agent cannot listen: {problem}")
-        after = agent_unit.render(address, port)
         try:
-            restarted = agent.have(after, tool_changed=module.params["tool_changed"])
+            if not check:
+                units.install()
         except systemd.SystemdError as error:
-            module.fail_json(msg=f"{error}\nIt said last: {agent.words() or 'nothing'}\njournalctl -u {AGENT_UNIT}")
+            words = last_words() or "nothing"
+            module.fail_json(msg=f"{error}\nThe agent's last status: {words}\njournalctl -u {AGENT_UNIT}")
     except (systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=agent.changed, restarted=restarted, diff={"before": before, "after": after})
+    written = sorted(map(str, units.written))
+    module.exit_json(changed=units.changed, restarted=units.restart, files=written, diff=units.diff())
 
 
 if __name__ == "__main__":

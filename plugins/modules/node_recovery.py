@@ -7,61 +7,62 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_recovery
-short_description: Let a node recover its engines by itself
+short_description: Install the recovery of a node's engines
 version_added: 0.1.0
 description:
-  - Installs and starts what waits for the agent to ask for the recovery of an engine (C(inference-recovery.path) and
-    the units that it starts), and writes the settings of C(inferctl recover) and C(inferctl doctor); or removes all of
-    it.
-  - No engine notices. What the recovery remembers of an instance stays.
+  - Installs and starts C(inference-recovery.path), which waits for the agent to ask for the recovery of an engine, and
+    the units that it starts. Writes the settings of C(inferctl recover) and C(inferctl doctor).
+  - With O(state=absent) it removes units and settings. The recovery's state of each instance stays.
+  - No engine notices.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   armed:
-    description: Whether anything is done by itself. C(inferctl recover --disarm) holds a single instance back.
+    description: Whether the recovery acts by itself. C(inferctl recover --disarm) disarms a single instance.
     type: bool
     default: true
   budget:
-    description: Faults of an instance within an hour that are answered; the next one opens its breaker.
+    description: Faults of an instance per hour that the recovery answers; the next fault opens the breaker.
     type: int
     default: 3
   backoff:
-    description: Seconds between the second and the third step within an hour; twice as long before each further one.
+    description: Seconds between the second and the third step within an hour, doubled before each further step.
     type: float
     default: 30
   restart_docker:
     description:
-      - Whether a Docker that does not answer may be restarted. Without live-restore it is not, while others serve.
+      - Whether the recovery may restart a Docker that does not answer. Without live-restore, it does not restart Docker
+        while other instances serve.
     type: bool
     default: true
   reset_gpus:
-    description: Whether a GPU may be reset that no other instance uses, where the table of XIDs says so.
+    description: Whether the recovery may reset a GPU that no other instance uses, where the table of XIDs says so.
     type: bool
     default: true
   evidence_kept:
-    description: How many times what was seen before a step is kept, for each instance.
+    description: For how many steps of each instance the evidence is kept.
     type: int
     default: 5
   webhook:
-    description: Gets a POST with JSON when a breaker opens. Its path may hold a secret; a user and password it cannot.
+    description: Gets a POST with JSON when a breaker opens. Its path may hold a secret, but no user and password.
     type: str
     default: ""
   mail_to:
-    description: Gets a mail by the node's own sendmail then.
+    description: The address that gets a mail when a breaker opens, sent by the node's own sendmail.
     type: str
     default: ""
   mail_from:
-    description: Its sender, root where it is empty.
+    description: The sender of the mail; root if empty.
     type: str
     default: ""
   alertmanager:
     description:
-      - The address of an Alertmanager that asks for no password, which gets an alert by its API v2 then. It stands
-        until the breaker is closed, 30 days at most.
+      - The address of an Alertmanager without a password, which gets an alert by its API v2 when a breaker opens. The
+        alert lasts until the breaker is closed, 30 days at most.
     type: str
     default: ""
   doctor_off:
-    description: Checks of the doctor, or kinds of them, that are off.
+    description: Checks of the doctor, or kinds of checks, that are off.
     type: list
     elements: str
     default: []
@@ -74,7 +75,7 @@ options:
     type: float
     default: 1
   state:
-    description: Whether the node shall recover its engines.
+    description: Whether the recovery is installed.
     type: str
     choices: [present, absent]
     default: present
@@ -90,7 +91,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Recover engines, and tell where that fails
+- name: Install the recovery, and report faults that it cannot answer
   baremetal.inference.node_recovery:
     budget: 3
     webhook: https://hooks.example.org/inference
@@ -106,11 +107,16 @@ files:
 """
 
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import RECOVERY_PATH, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import (
+    RECOVERY_DISPATCH,
+    RECOVERY_PATH,
+    Paths,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import recovery_units
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Thresholds
@@ -178,47 +184,62 @@ def shown(path: Path, text: str) -> str:
     return f"{path}:\n{''.join(lines)}"
 
 
+def install(paths: Paths, wanted: dict[Path, tuple[str, int]], *, check: bool) -> dict[str, Any]:
+    """Write settings and units, and start what waits for the agent. Raises SystemdError, OSError."""
+    before = {path: files.text(path) or "" for path in wanted}
+    written = [path for path in wanted if not files.same(path, *wanted[path])]
+    unit = systemd.show([RECOVERY_PATH], ["ActiveState", "UnitFileState"])[RECOVERY_PATH]
+    running = unit.get("ActiveState") == "active" and unit.get("UnitFileState") == "enabled"
+    units_written = bool(set(paths.recovery_units.values()) & set(written))
+    if not check:
+        for path in written:
+            files.write(path, *wanted[path])
+        if units_written:
+            systemd.systemctl("daemon-reload")
+        if not running:
+            systemd.systemctl("enable", "--now", RECOVERY_PATH)
+        elif units_written:
+            systemd.systemctl("restart", RECOVERY_PATH)
+    return {
+        "changed": bool(written or not running),
+        "files": sorted(map(str, written)),
+        "diff": {
+            "before": "".join(shown(path, before[path]) for path in written),
+            "after": "".join(shown(path, wanted[path][0]) for path in written),
+        },
+    }
+
+
+def remove(paths: Paths, *, check: bool) -> dict[str, Any]:
+    """Stop the recovery, and remove its units and settings. Raises SystemdError, OSError."""
+    settings = [path for path in (paths.recovery_settings, paths.doctor_settings) if path.exists()]
+    units = list(paths.recovery_units.values())
+    before = "".join(shown(path, text) for path in [*settings, *units] if (text := files.text(path)) is not None)
+    gone, running = systemd.remove_units(units, [RECOVERY_PATH, RECOVERY_DISPATCH], check=check)
+    for path in [] if check else settings:
+        path.unlink()
+    removed = [*settings, *gone]
+    return {
+        "changed": bool(removed or running),
+        "files": sorted(map(str, removed)),
+        "diff": {"before": before, "after": ""},
+    }
+
+
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    paths, params = Paths(), module.params
+    paths, params, check = Paths(), module.params, module.check_mode
     found = problems(params)
     if found:
         module.fail_json(msg="Nothing was changed. " + "; ".join(found))
     present = params["state"] == "present"
     try:
-        if present and not module.check_mode and not paths.command.exists():
+        if present and not check and not paths.command.exists():
             module.fail_json(msg=f"Nothing was changed. {paths.command} is not there: site.yml installs it")
-        texts = wanted_files(params, paths)
-        before = {path: path.read_text(encoding="utf-8", errors="replace") for path in texts if path.exists()}
-        wanted = texts if present else {}
-        written = [path for path in wanted if not files.same(path, *wanted[path])]
-        removed = [path for path in before if path not in wanted]
-        unit = systemd.show([RECOVERY_PATH], ["ActiveState", "UnitFileState"])[RECOVERY_PATH]
-        running = unit.get("ActiveState") == "active" and unit.get("UnitFileState") == "enabled"
-        units = set(paths.recovery_units.values())
-        if not module.check_mode:
-            if removed and paths.recovery_units[RECOVERY_PATH] in removed:
-                systemd.systemctl("disable", "--now", RECOVERY_PATH)
-            for path in written:
-                files.write(path, *wanted[path])
-            for path in removed:
-                path.unlink()
-            if units & {*written, *removed}:
-                systemd.systemctl("daemon-reload")
-            if present and not running:
-                systemd.systemctl("enable", "--now", RECOVERY_PATH)
-            if present and running and units & set(written):
-                systemd.systemctl("restart", RECOVERY_PATH)
+        result = install(paths, wanted_files(params, paths), check=check) if present else remove(paths, check=check)
     except (systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(
-        changed=bool(written or removed or (present and not running)),
-        files=sorted(str(path) for path in [*written, *removed]),
-        diff={
-            "before": "".join(shown(path, before.get(path, "")) for path in [*written, *removed]),
-            "after": "".join(shown(path, wanted[path][0]) for path in written),
-        },
-    )
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

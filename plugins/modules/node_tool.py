@@ -7,39 +7,58 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_tool
-short_description: Have the command inferctl on a node
+short_description: Install the command inferctl on a node, or remove what a node without instances still holds
 version_added: 0.1.0
 description:
-  - Installs the command C(/usr/local/bin/inferctl) with its library in C(/usr/local/lib/inference), or removes both.
-    The library is the collection's own code, as it was sent to the node together with this module. The directory
-    belongs to it, so that foreign files in there are removed.
-  - An engine's supervisor that runs already goes on with the code it was started with.
+  - Installs the command C(/usr/local/bin/inferctl) with its library in C(/usr/local/lib/inference). The library is the
+    collection's own code, as Ansible sent it to the node with this module. The directory belongs to the module, which
+    removes foreign files in it. A supervisor that already runs keeps the code that it was started with.
+  - With O(state=absent) it removes the command with its library and everything that needs them - agent, metrics and
+    recovery with their units, the engines' target, C(/etc/inference), C(/var/lib/inference) and the files for
+    node_exporter. The lock of the run that removes them goes too.
+  - Refuses to remove them while the node has an instance. M(baremetal.inference.engine_removal) removes instances.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   state:
-    description: Whether the command shall be there.
+    description: Whether the command is on the node.
     type: str
     choices: [present, absent]
     default: present
+  keep:
+    description: Files in the removed directories that stay, because they describe what stays on the node.
+    type: list
+    elements: path
+    default: []
+  directories:
+    description:
+      - Further directories that O(state=absent) removes, such as the compile caches. Directories above them that are
+        empty then go too.
+    type: list
+    elements: path
+    default: []
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
+    details:
+      - With O(state=absent), check mode does not refuse instances, because an earlier task of the run removes them.
   diff_mode:
     support: full
     details:
-      - Names and checksums of files are shown.
+      - Names and checksums of files are shown; of what is removed, the names.
 """
 
 EXAMPLES = r"""
-- name: Have the node tool
+- name: Install the node tool
   baremetal.inference.node_tool:
 
-- name: Take it away
+- name: Remove everything from a node without instances
   baremetal.inference.node_tool:
     state: absent
+    keep: [/var/lib/inference/docker-daemon.json]
+    directories: [/var/cache/inference]
 """
 
 RETURN = r"""
@@ -49,39 +68,78 @@ version:
   type: str
   sample: 0.1.0
 files:
-  description: The files that were written or removed, or would be in check mode.
+  description: The files that were written, or the files and directories that were removed; in check mode, would be.
   returned: always
   type: list
   elements: str
 """
 
+from pathlib import Path
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 
-# Ansible sends along what is imported here, and all that this imports.
-from ansible_collections.baremetal.inference.plugins.module_utils.core import node_library, paths
+# Ansible sends what is imported here to the node, with everything that these modules import.
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_library, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts import command
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
 ALSO = (command.__name__,)
-"""What containers of the engine's image run out of the library."""
+"""Parts of the library that containers of the engine's image run."""
+
+
+def install(paths: Paths, *, check: bool) -> dict[str, Any]:
+    """Install the command and its library. Raises OSError, ImportError."""
+    plan = node_library.plan(inferctl.__name__, paths.library, paths.command, also=ALSO)
+    if not check:
+        plan.apply()
+    return {"changed": bool(plan.files), "files": plan.files, "diff": plan.diff}
+
+
+def remove(paths: Paths, keep: list[Path], directories: list[Path], *, check: bool) -> dict[str, Any]:
+    """Remove everything but instances. Raises SystemdError, OSError, ImportError, ValueError."""
+    found = removal.remove_services(paths, check=check)
+    found += removal.remove_node_traces(paths, keep, check=check)
+    tool = node_library.plan(inferctl.__name__, paths.library, paths.command, present=False)
+    found += [path for path in (paths.command, paths.library) if tool.files]
+    if not check:
+        tool.apply()
+    found += removal.remove_directories(directories, check=check)
+    removed = [str(path) for path in found]
+    diff = {"before": "".join(f"{path}\n" for path in removed), "after": ""}
+    return {"changed": bool(removed), "files": removed, "diff": diff}
 
 
 def main() -> None:
+    list_of_paths = {"type": "list", "elements": "path", "default": []}
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "keep": list_of_paths,
+            "directories": list_of_paths,
         },
         supports_check_mode=True,
     )
-    where = paths.Paths()
+    paths, check = Paths(), module.check_mode
+    if module.params["state"] == "present":
+        try:
+            result = install(paths, check=check)
+        except (OSError, ImportError) as error:
+            module.fail_json(msg=f"inferctl cannot be installed: {error}")
+        module.exit_json(version=inferctl.VERSION, **result)
     try:
-        present = module.params["state"] == "present"
-        plan = node_library.plan(inferctl.__name__, where.library, where.command, present, ALSO)
-        if not module.check_mode:
-            plan.apply()
-    except (OSError, ImportError) as error:
-        module.fail_json(msg=f"inferctl cannot be installed or removed: {error}")
-    module.exit_json(changed=bool(plan.files), version=inferctl.VERSION, files=plan.files, diff=plan.diff)
+        if not check:
+            removal.refuse_instances(paths)
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    keep, directories = ([Path(each) for each in module.params[key]] for key in ("keep", "directories"))
+    try:
+        result = remove(paths, keep, directories, check=check)
+    except (systemd.SystemdError, ImportError, OSError, ValueError) as error:
+        module.fail_json(msg=f"{error}. Run it again: it continues where it stopped.")
+    module.exit_json(version=inferctl.VERSION, **result)
 
 
 if __name__ == "__main__":

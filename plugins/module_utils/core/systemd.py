@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 RUNNING = frozenset({"active", "activating", "reloading", "refreshing"})
 """States of a unit that runs, or that systemd brings up without being asked again.
@@ -82,6 +83,27 @@ def stop_and_disable(unit: str, *, installed: bool) -> None:
         systemctl("stop", unit)
     if active_state(unit) == "failed":
         systemctl("reset-failed", unit)
+
+
+def remove_units(units: Iterable[Path], stopped: Iterable[str], *, check: bool) -> tuple[list[Path], list[str]]:
+    """Stop and disable the units `stopped`, in this order, and remove the files of `units`.
+
+    Returns the files that were there, and which of `stopped` ran. Raises SystemdError, OSError.
+    """
+    there = [path for path in units if path.exists()]
+    installed = {path.name for path in there}
+    names = list(stopped)
+    states = show(names, ["ActiveState"])
+    running = [name for name in names if states[name]["ActiveState"] in RUNNING]
+    if check or not (there or running):
+        return there, running
+    for name in names:
+        if name in installed or name in running:
+            stop_and_disable(name, installed=name in installed)
+    for path in there:
+        path.unlink()
+    systemctl("daemon-reload")
+    return there, running
 
 
 class Notifier:

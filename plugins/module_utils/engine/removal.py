@@ -14,12 +14,25 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..core import docker_api, files, systemd
-from ..core.paths import Paths, container_name, unit_name
+from ..core.paths import (
+    AGENT_UNIT,
+    METRICS_TEMPLATE,
+    METRICS_TIMERS,
+    RECOVERY_DISPATCH,
+    RECOVERY_PATH,
+    RECOVERY_TEMPLATE,
+    Paths,
+    container_name,
+    unit_name,
+)
 from ..models.registry.variants import lineage
 from .state import releases
 
 FORGET_SECONDS = 15.0
 """Longer than the agent takes to see that an instance has gone."""
+
+STAYING = (Path("/"), Path("/mnt"), Path("/srv"), Path("/var"), Path("/var/lib"), Path("/opt"), Path("/home"))
+"""Directories that a machine has without us."""
 
 METRICS = "inference-*.prom"
 """What we write for node_exporter."""
@@ -149,6 +162,55 @@ def remove_node_traces(paths: Paths, keep: Sequence[Path] = (), *, check: bool) 
     if going:
         systemd.systemctl("daemon-reload")
     return going
+
+
+def remove_services(paths: Paths, *, check: bool) -> list[Path]:
+    """Stop agent, metrics and recovery, and remove their units and slices. Returns the unit files that were there.
+
+    Raises SystemdError, OSError.
+    """
+    units = [paths.agent_unit, *paths.metrics_units.values(), *paths.recovery_units.values()]
+    # The agent asks for recoveries, and the path unit waits for the agent: first those, then what they start.
+    stopped = [*METRICS_TIMERS, AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH]
+    there, _running = systemd.remove_units(units, stopped, check=check)
+    if not check:
+        _remove_slices()
+    return there
+
+
+def _remove_slices() -> None:
+    """Stop the slices of our templates. Raises SystemdError."""
+    templates = [METRICS_TEMPLATE, RECOVERY_TEMPLATE]
+    # The engine of another owner would stop with its slice.
+    states = ",".join(sorted({*systemd.RUNNING, "deactivating"}))
+    if not systemd.systemctl("list-units", "--plain", "--no-legend", f"--state={states}", unit_name("*")).strip():
+        templates.append(unit_name(""))
+    for template in templates:
+        systemd.stop_and_disable(slice_of(template), installed=False)
+
+
+def slice_of(template: str) -> str:
+    r"""The slice that systemd makes for a template's instances, and keeps without them until the next boot.
+
+    Source: systemd.slice(5); in its name, a hyphen would stand for a slice within another: \x2d.
+    """
+    name = template.partition("@")[0].replace("-", r"\x2d")
+    return f"system-{name}.slice"
+
+
+def remove_directories(wanted: Iterable[Path], *, check: bool) -> list[Path]:
+    """Remove directories, and the directories above them that are empty then. Returns the wanted ones that were there.
+
+    Raises OSError.
+    """
+    there = [path for path in wanted if path.is_dir()]
+    for path in [] if check else there:
+        shutil.rmtree(path)
+        for parent in path.parents:
+            if parent in STAYING or parent.is_mount() or any(parent.iterdir()):
+                break
+            parent.rmdir()
+    return there
 
 
 def _only(path: Path, kept: Sequence[Path]) -> bool:

@@ -10,6 +10,9 @@ from ...core.paths import METRICS_TEMPLATE, METRICS_TIMERS, Paths
 INTERVALS = dict(zip(METRICS_TIMERS, (60, 300), strict=True))
 """Seconds between two rounds of each timer."""
 
+GROUPS = {"node": ("state", "recovery", "gpus", "rdma"), "doctor": ("doctor",)}
+"""The collectors that each timer runs, by the timer's instance: quick collectors, and the doctor."""
+
 TIMEOUT = 150
 """Seconds for a round: three collectors that hang take two minutes."""
 

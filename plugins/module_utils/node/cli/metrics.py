@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ...core.paths import Paths
+from ...engine.units.metrics_units import GROUPS
 from ..collectors import catalogue
 from ..doctor.host import Host
 from .command import FAILED, OK, UsageError
@@ -25,7 +26,7 @@ def add(commands: Commands) -> None:
         "metrics",
         help="GPUs, RDMA, releases and the doctor as metrics of Prometheus",
         description="Gather metrics and print them, or write them where node_exporter reads. Changes nothing else.",
-        epilog=f"Collectors: {', '.join(catalogue.COLLECTORS)}; groups: {', '.join(catalogue.GROUPS)}. Exit codes: 0 "
+        epilog=f"Collectors: {', '.join(catalogue.COLLECTORS)}; groups: {', '.join(GROUPS)}. Exit codes: 0 "
         "fine, 1 a collector failed, which its metrics say too, 2 wrong usage.",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="collectors or groups of them (default: all)")

@@ -20,6 +20,7 @@ from ...core import files
 from ...core.exposition import Help, Samples
 from ...core.paths import Paths
 from ...core.problems import nearest
+from ...engine.units.metrics_units import GROUPS
 from ...hardware.gpu import facts as gpu_facts
 from ...hardware.rdma import facts as rdma_facts
 from ..doctor import catalogue, check
@@ -93,10 +94,6 @@ COLLECTORS = {
         Collector("doctor", doctor.HELP, _doctor),
     )
 }
-
-QUICK = ("state", "recovery", "gpus", "rdma")
-GROUPS = {"node": QUICK, "doctor": ("doctor",)}
-"""What the timers ask for, each at its own interval."""
 
 
 def names(wanted: Sequence[str]) -> list[str]:

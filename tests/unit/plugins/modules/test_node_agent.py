@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module node_agent: the unit, when it restarts, what it refuses, and what it takes away."""
+"""The module node_agent: agent and timers, when the agent restarts, what the module refuses, and what it removes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import AGENT_UNIT, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import AGENT_UNIT, METRICS_TIMERS, Paths
 from ansible_collections.baremetal.inference.plugins.modules import node_agent
 
 RunModule = Callable[..., dict[str, Any]]
 
 
+RUNNING = {"ActiveState": "active", "UnitFileState": "enabled"}
+ABSENT = {"ActiveState": "inactive", "UnitFileState": ""}
+
+
 class Systemd:
-    """A systemd that knows one unit."""
+    """A systemd that knows agent and timers."""
 
     def __init__(self) -> None:
         self.unit = {
@@ -32,14 +36,20 @@ class Systemd:
             "StatusText": "",
             "ExecMainStartTimestampMonotonic": "0",
         }
+        self.timers = dict.fromkeys(METRICS_TIMERS, ABSENT)
         self.calls: list[str] = []
         self.refusal = ""
 
     def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
-        return {name: {key: self.unit[key] for key in properties} for name in units}
+        return {name: {key: self.timers.get(name, self.unit)[key] for key in properties} for name in units}
 
     def systemctl(self, *arguments: str) -> str:
         self.calls.append(" ".join(arguments).replace(f" {AGENT_UNIT}", ""))
+        timers = [name for name in arguments if name in METRICS_TIMERS]
+        if timers:
+            if arguments[0] != "restart":
+                self.timers.update(dict.fromkeys(timers, RUNNING if arguments[0] == "enable" else ABSENT))
+            return ""
         if arguments[0] == "enable":
             self.unit["UnitFileState"] = "enabled"
         if arguments[0] == "restart":
@@ -96,11 +106,14 @@ def test_a_fresh_node_gets_an_agent_once(run: RunModule, fake: Systemd, paths: P
     assert not paths.agent_unit.exists() and fake.calls == []
     result = run()
     assert (result["changed"], result["restarted"]) == (True, True)
-    assert fake.calls == ["daemon-reload", "enable", "restart"]
-    assert paths.state.is_dir(), "the sandbox refuses a place that is not there"
-    unit = paths.agent_unit.read_text()
-    assert result["diff"] == predicted["diff"] == {"before": "", "after": unit}
-    lines = unit.splitlines()
+    assert fake.calls == ["daemon-reload", "enable", "restart", f"enable --now {' '.join(METRICS_TIMERS)}"]
+    assert paths.state.is_dir(), "the sandbox refuses a directory that does not exist"
+    written = [paths.agent_unit, *paths.metrics_units.values()]
+    assert result["files"] == predicted["files"] == sorted(map(str, written))
+    assert result["diff"] == predicted["diff"]
+    assert result["diff"]["before"] == "".join(f"{path}:\n" for path in written)
+    assert result["diff"]["after"] == "".join(f"{path}:\n{path.read_text()}" for path in written)
+    lines = paths.agent_unit.read_text().splitlines()
     assert f"ExecStart=/usr/local/bin/inferctl agent --address 127.0.0.1 --port {port}" in lines
     assert "ReadWritePaths=/var/lib/inference -/var/lib/prometheus/node-exporter" in lines
     assert "CapabilityBoundingSet=CAP_SYS_PTRACE CAP_DAC_READ_SEARCH" in lines
@@ -158,7 +171,9 @@ def test_a_port_that_is_taken_by_somebody_else(run: RunModule, fake: Systemd, po
 def test_a_start_that_fails_tells_the_agents_own_words(run: RunModule, fake: Systemd) -> None:
     fake.refusal = "cannot listen on 127.0.0.1 port 5004: Address already in use"
     message = run()["msg"]
-    assert message.startswith("systemctl restart: Job failed\nIt said last: cannot listen on 127.0.0.1 port 5004")
+    assert message.startswith(
+        "systemctl restart: Job failed\nThe agent's last status: cannot listen on 127.0.0.1 port 5004"
+    )
     assert message.endswith("journalctl -u inference-agent.service")
 
 
@@ -169,6 +184,50 @@ def test_absent_leaves_nothing(run: RunModule, fake: Systemd, paths: Paths) -> N
     assert run(check=True, state="absent")["changed"] is True
     assert paths.agent_unit.exists() and fake.calls == []
     assert run(state="absent")["changed"] is True
-    assert fake.calls == ["disable --now", "daemon-reload"]
+    timers = [f"{verb} {name}" for name in METRICS_TIMERS for verb in ("stop", "disable")]
+    assert fake.calls == [*timers, "stop", "disable", "daemon-reload"]
     assert not paths.agent_unit.exists() and not paths.probe_metrics.exists()
     assert not run(state="absent")["changed"]
+
+
+def test_a_timer_that_changed_begins_anew_and_one_that_was_stopped_is_started(
+    run: RunModule, fake: Systemd, paths: Paths
+) -> None:
+    run()
+    paths.metrics_units[METRICS_TIMERS[0]].write_text("")
+    fake.timers[METRICS_TIMERS[1]] = ABSENT
+    result = run()
+    assert result["changed"] and not result["restarted"], "the agent keeps running"
+    assert result["files"] == [str(paths.metrics_units[METRICS_TIMERS[0]])]
+    assert fake.calls == ["daemon-reload", f"enable --now {METRICS_TIMERS[1]}", f"restart {METRICS_TIMERS[0]}"]
+    assert not run()["changed"]
+
+
+def test_absent_removes_the_metrics_of_its_own(run: RunModule, fake: Systemd, paths: Paths) -> None:
+    run()
+    paths.textfiles.mkdir(parents=True)
+    for name in ("inference-gpus.prom", "inference-probe.prom", "inference-backup.prom"):
+        (paths.textfiles / name).write_text("")
+    gone = run(state="absent")
+    units = [paths.agent_unit, *paths.metrics_units.values()]
+    metrics = [paths.metrics("gpus"), paths.probe_metrics]
+    assert gone["files"] == sorted(map(str, [*units, *metrics]))
+    # Metrics of others stay.
+    assert [path.name for path in paths.textfiles.iterdir()] == ["inference-backup.prom"]
+    assert not any(paths.units.iterdir())
+
+
+def test_metrics_without_a_unit_go(run: RunModule, fake: Systemd, paths: Paths) -> None:
+    paths.textfiles.mkdir(parents=True)
+    left = paths.metrics("gpus")
+    left.write_text("")
+    gone = run(state="absent")
+    assert gone["changed"] and gone["files"] == [str(left)] and fake.calls == [] and not left.exists()
+
+
+def test_without_the_tool_nothing_is_changed(run: RunModule, fake: Systemd, paths: Paths) -> None:
+    paths.command.unlink()
+    refused = run()
+    assert refused["failed"] and "site.yml installs it" in refused["msg"] and fake.calls == []
+    # A dry run of a bare machine goes through.
+    assert run(check=True)["changed"] is True

@@ -15,6 +15,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import (
+    RECOVERY_DISPATCH,
     RECOVERY_PATH,
     RECOVERY_TEMPLATE,
     Paths,
@@ -84,7 +85,9 @@ def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, paths: P
     assert fake.calls == []
     assert call(node_recovery, state="absent", check=True)["changed"] is True
     assert call(node_recovery, state="absent")["changed"] is True
-    assert fake.calls == [f"disable --now {RECOVERY_PATH}", "daemon-reload"]
+    stopped = [f"{verb} {unit}" for unit in (RECOVERY_PATH, RECOVERY_DISPATCH) for verb in ("stop", "disable")]
+    assert fake.calls == [*stopped, "daemon-reload"]
+    assert not any(path.exists() for path in paths.recovery_units.values()) and not paths.doctor_settings.exists()
     assert not paths.recovery_settings.exists()
     fake.unit = {"ActiveState": "inactive", "UnitFileState": ""}
     assert call(node_recovery, state="absent")["changed"] is False

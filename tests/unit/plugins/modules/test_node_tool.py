@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module node_tool: what it installs runs on its own, and it installs it once."""
+"""The module node_tool: what it installs runs on its own, it installs it once, and absent leaves nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import ast
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,12 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import node_library
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, node_library, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 from ansible_collections.baremetal.inference.plugins.modules import model_variants, node_tool
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -31,7 +35,7 @@ RunModule = Callable[..., dict[str, Any]]
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> RunModule:
     """Call the module with files below tmp_path."""
-    monkeypatch.setattr(node_tool.paths, "Paths", lambda: Paths(tmp_path))
+    monkeypatch.setattr(node_tool, "Paths", lambda: Paths(tmp_path))
     return partial(run_module, node_tool)
 
 
@@ -105,7 +109,32 @@ def test_damage_and_strays_are_repaired(run: RunModule, tmp_path: Path) -> None:
     assert run()["changed"] is False
 
 
-def test_absent_leaves_nothing(run: RunModule, tmp_path: Path) -> None:
+class Systemd:
+    """A systemd that knows a node's unit files, and what else is active."""
+
+    def __init__(self, units: Path) -> None:
+        self.units = units
+        self.calls: list[str] = []
+
+    def systemctl(self, *words: str) -> str:
+        if words[0] != "list-units":
+            self.calls.append(" ".join(words))
+        return ""
+
+    def show(self, units: Iterable[str], _properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        there = {path.name for path in self.units.glob("*")}
+        return {unit: {"ActiveState": "active" if unit in there else "inactive"} for unit in units}
+
+
+@pytest.fixture
+def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Systemd:
+    manager = Systemd(Paths(tmp_path).units)
+    for name in ("systemctl", "show"):
+        monkeypatch.setattr(systemd, name, getattr(manager, name))
+    return manager
+
+
+def test_absent_leaves_nothing(run: RunModule, tmp_path: Path, manager: Systemd) -> None:
     run()
     assert run(state="absent", check=True)["changed"] is True
     assert (tmp_path / "usr/local/bin/inferctl").exists()
@@ -113,6 +142,55 @@ def test_absent_leaves_nothing(run: RunModule, tmp_path: Path) -> None:
     assert not (tmp_path / "usr/local/lib/inference").exists()
     assert not (tmp_path / "usr/local/bin/inferctl").exists()
     assert run(state="absent")["changed"] is False
+
+
+def test_a_node_with_an_instance_is_refused(run: RunModule, tmp_path: Path, manager: Systemd) -> None:
+    paths = Paths(tmp_path)
+    instance = Instance(name="main", model="main-model", port=5005, accelerator="cpu")
+    stored = StoredModel("/mnt/models/main/ab12cd34ef56", "ab12cd34ef56")
+
+    def rendered(number: int) -> Rendered:
+        return render(instance, [], stored, "vllm@sha256:1", Settings(), number=number)
+
+    releases.stage(paths, "main", rendered(0).release.id, rendered, pytest.fail)
+    said = run(state="absent")["msg"]
+    assert "main must leave the node first: decommission.yml -e instance=main" in said and "again" not in said
+    assert manager.calls == []
+    assert run(state="absent", check=True)["changed"] is True
+
+
+def test_absent_removes_all_that_the_command_runs(run: RunModule, tmp_path: Path, manager: Systemd) -> None:
+    paths = Paths(tmp_path)
+    kept = paths.state / "docker-daemon.json"
+    units = [paths.agent_unit, *paths.metrics_units.values(), *paths.recovery_units.values()]
+    metrics = [paths.metrics("gpus"), paths.probe_metrics]
+    library = [paths.command, paths.library / "x.py"]
+    for path in (*units, *metrics, *library, paths.target, kept, paths.etc / "doctor.json", tmp_path / "cache/main/x"):
+        files.write(path, "x")
+    given = {"state": "absent", "keep": [str(kept)], "directories": [str(tmp_path / "cache")]}
+    foreseen = run(check=True, **given)
+    assert manager.calls == [] and all(path.exists() for path in units)
+    found = run(**given)
+    assert found["files"] == foreseen["files"] and found["changed"]
+    assert set(map(str, [*units, paths.command, paths.library, paths.etc, paths.target, *metrics])) < set(
+        found["files"]
+    )
+    assert found["diff"] == foreseen["diff"] and str(paths.agent_unit) in found["diff"]["before"]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [kept]
+    assert not (tmp_path / "cache").exists()
+    assert run(**given)["changed"] is False
+
+
+def test_what_fails_half_way_says_that_it_can_be_repeated(
+    run: RunModule, tmp_path: Path, manager: Systemd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write(Paths(tmp_path).agent_unit, "x")
+
+    def fails(*words: str) -> str:
+        raise systemd.SystemdError(f"systemctl {' '.join(words)}: no")
+
+    monkeypatch.setattr(systemd, "systemctl", fails)
+    assert "no. Run it again: it continues where it stopped" in run(state="absent")["msg"]
 
 
 def test_parts_import_relatively() -> None:

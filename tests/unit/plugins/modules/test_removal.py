@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import recovery_units
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
@@ -28,7 +27,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.stored i
 from ansible_collections.baremetal.inference.plugins.modules import (
     engine_removal,
     model_removal,
-    node_removal,
 )
 
 RunModule = Callable[..., dict[str, Any]]
@@ -65,7 +63,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Manager:
 def paths(tmp_path: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch) -> Paths:
     """A node with one instance that is started, and one that is not."""
     paths = Paths(tmp_path)
-    for module in (engine_removal, node_removal, model_removal):
+    for module in (engine_removal, model_removal):
         monkeypatch.setattr(module, "Paths", lambda: paths)
     monkeypatch.setattr(engine_removal, "Docker", lambda: Docker(tmp_path / "docker.sock"))
     monkeypatch.setattr(removal, "FORGET_SECONDS", 0)
@@ -108,54 +106,6 @@ def test_its_container_and_image_go_with_it(
     found = run_module(engine_removal, names=["main"])
     assert found["also"] == ["container of main", "image vllm@sha256:1"]
     assert asked == [{"vllm@sha256:1"}]
-
-
-def test_a_node_goes_only_without_instances(paths: Paths, manager: Manager, run_module: RunModule) -> None:
-    said = run_module(node_removal)["msg"]
-    assert "main, other must leave the node first: decommission.yml -e instance=main" in said and "again" not in said
-    assert manager.told == []
-    assert run_module(node_removal, check=True)["changed"] is True
-
-
-@pytest.mark.parametrize(
-    ("others", "stopped"),
-    [
-        ([], ["vllm", r"inference\x2dmetrics", r"inference\x2drecovery"]),
-        (["vllm@theirs.service"], [r"inference\x2dmetrics"]),
-    ],
-)
-def test_slices_go_but_for_one_in_use(
-    paths: Paths, manager: Manager, run_module: RunModule, others: list[str], stopped: list[str]
-) -> None:
-    run_module(engine_removal, names=["main", "other"])
-    manager.told.clear()
-    manager.active = {f"system-{name}.slice" for name in ("vllm", *stopped)} | set(others)
-    run_module(node_removal)
-    assert {line for line in manager.told if "slice" in line} == {f"stop system-{name}.slice" for name in stopped}
-
-
-def test_the_rest_of_a_node_goes(paths: Paths, run_module: RunModule) -> None:
-    run_module(engine_removal, names=["main", "other"])
-    kept = paths.state / "docker-daemon.json"
-    texts = {path: recovery_units.render()[name] for name, path in paths.recovery_units.items()}
-    for path in (
-        paths.agent_unit,
-        paths.target,
-        paths.command,
-        paths.library / "x.py",
-        kept,
-        paths.etc / "doctor.json",
-    ):
-        files.write(path, "x")
-    for path, text in texts.items():
-        files.write(path, text)
-    given = {"keep": [str(kept)], "also": [str(paths.root / "cache")]}
-    foreseen = run_module(node_removal, check=True, **given)
-    found = run_module(node_removal, **given)
-    assert found["removed"] == foreseen["removed"] and found["changed"]
-    assert [path for path in paths.root.rglob("*") if path.is_file()] == [kept]
-    assert not (paths.root / "cache").exists()
-    assert run_module(node_removal, **given)["changed"] is False
 
 
 # --- models

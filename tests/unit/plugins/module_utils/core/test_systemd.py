@@ -34,6 +34,56 @@ def test_systemctls_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         systemd.systemctl("start", "x")
 
 
+class Manager:
+    """A systemd with units in these states; what is stopped is inactive."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **states: str) -> None:
+        self.states = {f"{name}.service": state for name, state in states.items()}
+        self.calls: list[str] = []
+        monkeypatch.setattr(systemd, "systemctl", self.systemctl)
+
+    def systemctl(self, *words: str) -> str:
+        if words[0] == "show":
+            names = words[words.index("--") + 1 :]
+            return "\n\n".join(f"ActiveState={self.states.get(name, 'inactive')}" for name in names)
+        self.calls.append(" ".join(words))
+        if words[0] == "stop":
+            self.states[words[1]] = "inactive"
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("state", "installed", "calls"),
+    [
+        ("active", True, ["stop a.service", "disable a.service"]),
+        ("failed", False, ["reset-failed a.service"]),
+        ("activating", False, ["stop a.service"]),
+        ("inactive", False, []),
+    ],
+)
+def test_stop_and_disable(monkeypatch: pytest.MonkeyPatch, state: str, installed: bool, calls: list[str]) -> None:
+    manager = Manager(monkeypatch, a=state)
+    assert systemd.active_state("a.service") == state
+    systemd.stop_and_disable("a.service", installed=installed)
+    assert manager.calls == calls
+
+
+def test_units_are_removed_with_their_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    manager = Manager(monkeypatch, a="active", stray="active", c="inactive")
+    units = [tmp_path / name for name in ("a.service", "b@.service", "gone.service")]
+    for path in units[:2]:
+        path.write_text("x")
+    names = ["a.service", "stray.service", "c.service"]
+    expected = (units[:2], ["a.service", "stray.service"])
+    assert systemd.remove_units(units, names, check=True) == expected
+    assert manager.calls == [] and units[0].exists()
+    assert systemd.remove_units(units, names, check=False) == expected
+    assert list(tmp_path.iterdir()) == []
+    assert manager.calls == ["stop a.service", "disable a.service", "stop stray.service", "daemon-reload"]
+    assert systemd.remove_units(units, names, check=False) == ([], [])
+    assert manager.calls[4:] == [], "nothing was there"
+
+
 def test_notify(short_tmp: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
         receiver.bind(str(short_tmp / "notify"))

@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import (
+    AGENT_UNIT,
+    METRICS_TIMERS,
+    RECOVERY_DISPATCH,
+    RECOVERY_PATH,
+    Paths,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
@@ -119,6 +125,52 @@ def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[t
     assert written(paths.root) == left
     assert removal.remove_node_traces(paths, check=False) == [paths.state]
     assert not paths.state.exists()
+
+
+@pytest.mark.parametrize(
+    ("engines", "stopped"),
+    [
+        ("", ["vllm", r"inference\x2dmetrics", r"inference\x2drecovery"]),
+        ("vllm@theirs.service loaded active running\n", [r"inference\x2dmetrics", r"inference\x2drecovery"]),
+    ],
+)
+def test_services_go_with_their_slices_but_for_one_in_use(
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, engines: str, stopped: list[str]
+) -> None:
+    calls: list[str] = []
+
+    def systemctl(*words: str) -> str:
+        if words[0] == "list-units":
+            return engines
+        calls.append(" ".join(words))
+        return ""
+
+    def show(units: Iterable[str], _properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {unit: {"ActiveState": "active"} for unit in units}
+
+    monkeypatch.setattr(systemd, "systemctl", systemctl)
+    monkeypatch.setattr(systemd, "show", show)
+    units = [paths.agent_unit, *paths.metrics_units.values(), *paths.recovery_units.values()]
+    for path in units:
+        files.write(path, "x")
+    assert removal.remove_services(paths, check=True) == units
+    assert calls == [] and paths.agent_unit.exists()
+    assert removal.remove_services(paths, check=False) == units
+    assert not any(path.exists() for path in units)
+    assert {line for line in calls if "slice" in line} == {f"stop system-{name}.slice" for name in stopped}
+    # The agent asks for recoveries: it stops before what it would start.
+    order = [line.removeprefix("stop ") for line in calls if line.startswith("stop inference")]
+    assert order == [*METRICS_TIMERS, AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH]
+
+
+def test_directories_above_go_while_they_are_empty(tmp_path: Path) -> None:
+    (tmp_path / "keep/cache/vllm/main").mkdir(parents=True)
+    (tmp_path / "keep/other").mkdir()
+    wanted = [tmp_path / "keep/cache/vllm", tmp_path / "nowhere"]
+    assert removal.remove_directories(wanted, check=True) == wanted[:1] and wanted[0].exists()
+    assert removal.remove_directories(wanted, check=False) == wanted[:1]
+    assert [path.name for path in (tmp_path / "keep").iterdir()] == ["other"]
+    assert removal.remove_directories(wanted, check=False) == []
 
 
 def test_how_an_instance_stands(paths: Paths, calls: list[tuple[str, ...]]) -> None:
