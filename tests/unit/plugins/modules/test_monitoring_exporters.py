@@ -114,3 +114,103 @@ def test_dcgm_exporter_goes_alone(
     assert fake.calls == [f"stop {module.DCGM_UNIT}", f"disable {module.DCGM_UNIT}", "daemon-reload"]
     assert node.exists() and not unit.exists()
     assert run_module(module, state="absent")["changed"] is False
+
+
+class Machine:
+    """systemd, and an exporter that answers or not."""
+
+    def __init__(self) -> None:
+        self.active = {module.NODE_UNIT: "active", module.DCGM_UNIT: "inactive"}
+        self.enabled = {module.NODE_UNIT: "disabled", module.DCGM_UNIT: ""}
+        self.loaded = {module.NODE_UNIT: "loaded", module.DCGM_UNIT: "not-found"}
+        self.silence = ""
+        self.refuses = ""
+        self.calls: list[str] = []
+
+    def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {
+            unit: {
+                "LoadState": self.loaded[unit],
+                "ActiveState": self.active[unit],
+                "UnitFileState": self.enabled[unit],
+                "NeedDaemonReload": "no",
+            }
+            for unit in units
+        }
+
+    def systemctl(self, *words: str) -> str:
+        self.calls.append(" ".join(words))
+        if words[0] == self.refuses:
+            raise module.systemd.SystemdError(f"{words[0]}: refused")
+        verb, unit = words[0], words[-1]
+        if verb == "restart":
+            self.active[unit] = "active"
+        if verb == "enable":
+            self.enabled[unit] = "enabled"
+        if verb == "disable":
+            self.active[unit], self.enabled[unit] = "inactive", "disabled"
+        return ""
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    found = Machine()
+    monkeypatch.setattr(module, "UNITS", tmp_path)
+    monkeypatch.setattr(module.systemd, "show", found.show)
+    monkeypatch.setattr(module.systemd, "systemctl", found.systemctl)
+    monkeypatch.setattr(module, "silence", lambda *_given: found.silence)
+    return found
+
+
+IMAGE = f"dcgm@sha256:{'0' * 64}"
+
+
+def test_node_exporter_gets_its_options_once(run_module: Call, machine: Machine, tmp_path: Path) -> None:
+    predicted = run_module(module, check=True, address="192.0.2.11")
+    assert predicted["changed"] and machine.calls == [] and list(tmp_path.iterdir()) == []
+    done = run_module(module, address="192.0.2.11")
+    assert done["restarted"] == predicted["restarted"] == [module.NODE_UNIT]
+    assert machine.calls == ["daemon-reload", f"enable {module.NODE_UNIT}", f"restart {module.NODE_UNIT}"]
+    drop_in = tmp_path / f"{module.NODE_UNIT}.d/inference.conf"
+    assert "192.0.2.11:9100" in drop_in.read_text()
+    assert done["diff"][0]["after"] == drop_in.read_text() and done["diff"][0]["before"] == ""
+    again = run_module(module, address="192.0.2.11")
+    assert (again["changed"], again["restarted"], again["diff"]) == (False, [], [])
+
+
+def test_dcgm_exporter_comes_with_an_image_and_goes_without(run_module: Call, machine: Machine, tmp_path: Path) -> None:
+    done = run_module(module, dcgm_image=IMAGE)
+    assert done["restarted"] == [module.NODE_UNIT, module.DCGM_UNIT]
+    assert IMAGE in (tmp_path / module.DCGM_UNIT).read_text()
+    assert run_module(module, dcgm_image=IMAGE)["changed"] is False
+    machine.calls.clear()
+    assert run_module(module)["changed"] and not (tmp_path / module.DCGM_UNIT).exists()
+    assert machine.calls == [f"disable --now {module.DCGM_UNIT}", "daemon-reload"]
+
+
+@pytest.mark.parametrize(("silence", "refuses"), [("it does not answer on port 9100", ""), ("", "enable")])
+def test_a_node_exporter_that_does_not_come_up_gets_its_old_options(
+    run_module: Call, machine: Machine, tmp_path: Path, silence: str, refuses: str
+) -> None:
+    drop_in = tmp_path / f"{module.NODE_UNIT}.d/inference.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text("[Service]\n")
+    machine.silence, machine.refuses = silence, refuses
+    said = run_module(module)
+    assert said["failed"] and (silence or "enable: refused") in said["msg"] and "back in place" in said["msg"]
+    assert drop_in.read_text() == "[Service]\n"
+    assert machine.calls[-2:] == ["daemon-reload", f"restart {module.NODE_UNIT}"]
+
+
+def test_a_dcgm_exporter_that_does_not_answer_is_a_warning(run_module: Call, machine: Machine) -> None:
+    run_module(module)
+    machine.silence = "it does not answer on port 9400"
+    said = run_module(module, dcgm_image=IMAGE)
+    assert said["changed"] and "does not answer on port 9400" in str(said["warnings"])
+
+
+def test_a_machine_without_node_exporter_is_refused(run_module: Call, machine: Machine, tmp_path: Path) -> None:
+    machine.loaded[module.NODE_UNIT] = "masked"
+    said = run_module(module)
+    assert said["failed"] and "is masked: install prometheus-node-exporter" in said["msg"]
+    assert machine.calls == [] and list(tmp_path.iterdir()) == []

@@ -353,3 +353,32 @@ def test_services_that_were_removed_with_their_packages_are_not_stopped(
         known.update(dict.fromkeys(module.STOPPED_IN_ORDER, value))
     assert run_module(module, state="absent")["stopped"] == [] and fake.calls == ["daemon-reload"]
     assert there(root) == set()
+
+
+# --- verify_seconds
+
+
+@pytest.mark.parametrize("missing", [[], ["Prometheus has no Alertmanager"]])
+def test_what_is_not_watched_as_declared_is_an_error(
+    machine: Machine, run_module: Call, monkeypatch: pytest.MonkeyPatch, missing: list[str]
+) -> None:
+    machine.active = {module.PROMETHEUS, module.ALERTMANAGER}
+    asked: list[Any] = []
+
+    def watch(_prometheus: Any, _alertmanager: Any, *wanted: Any) -> tuple[dict[str, Any], list[str]]:
+        asked.append(wanted)
+        return {"up": 1, "down": ["gpu2"], "rules": 3}, missing
+
+    done = {"changed": True, "actions": {}}
+    monkeypatch.setattr(module.MonitoringServer, "run", lambda _self: dict(done))
+    monkeypatch.setattr(module, "watch", watch)
+    given = {**PARAMS, "verify_targets": {"node": ["a:9100"]}, "verify_rules": ["a.yml"]}
+    said = run_module(module, **given, verify_seconds=7)
+    assert asked == [({"node": ["a:9100"]}, ["a.yml"], 7)]
+    assert (said["up"], said["down"], said["rules"], said["changed"]) == (1, ["gpu2"], 3, True)
+    assert said.get("failed", False) is bool(missing)
+    assert all(text in said["msg"] for text in missing)
+    assert "up" not in run_module(module, **given) and "up" not in run_module(
+        module, check=True, **given, verify_seconds=7
+    )
+    assert len(asked) == 1

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import subprocess
+from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import units
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.settings import read_settings
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,41 @@ def test_a_webhooks_address_is_not_logged_whole(said: str, logged: str) -> None:
     # systemd sees how the program itself has ended.
     assert ended.returncode == 3
     assert logged in ended.stderr and "s3cret" not in ended.stderr
+
+
+def test_prometheus_is_started_by_the_settings(settings: dict[str, Any]) -> None:
+    changed = {**settings, "bind_address": "2001:db8::1", "external_url": "https://mon.example.com/prometheus"}
+    lines = [line.removesuffix(" \\").strip() for line in units.prometheus(read_settings(changed)[0]).splitlines()]
+    assert (
+        lines[:2] == [units.HEADER, "[Unit]"]
+        and lines[lines.index("ExecStart=") + 1] == "ExecStart=/usr/bin/prometheus"
+    )
+    for line in (
+        "--config.file=/etc/prometheus/prometheus.yml",
+        "--storage.tsdb.path=/var/lib/prometheus/metrics2/",
+        f"--storage.tsdb.retention.time={settings['retention_days']}d",
+        f"--storage.tsdb.retention.size={settings['retention_gib']}GB",
+        "--web.listen-address=[2001:db8::1]:9090",
+        "--web.external-url=https://mon.example.com/prometheus",
+        "--web.config.file=/etc/prometheus/web.yml",
+        "Restart=always",
+        f"MemoryMax={settings['memory_max']}",
+    ):
+        assert line in lines
+    assert "external-url" not in units.prometheus(read_settings(settings)[0])
+
+
+def test_alertmanager_listens_to_no_other(settings: dict[str, Any]) -> None:
+    text = units.alertmanager(read_settings(settings)[0])
+    lines = [line.removesuffix(" \\").strip() for line in text.splitlines()]
+    for line in (
+        "ExecStart=/bin/bash",
+        "/usr/bin/prometheus-alertmanager",
+        "--cluster.listen-address=",
+        "--storage.path=/var/lib/prometheus/alertmanager/",
+        "--web.listen-address=127.0.0.1:9093",
+        "KillMode=mixed",
+        "SendSIGKILL=yes",
+    ):
+        assert line in lines
+    assert text.endswith("SendSIGKILL=yes\n")
