@@ -144,8 +144,10 @@ ansible_facts:
               elements: str
             stale:
               description:
-                - Why it must go, which M(baremetal.inference.cdi_specs) does. V(null) where it may stay, as all of
-                  other kinds, and that of C(nvidia-cdi-refresh).
+                - Why it must go. V(null) where it may stay, as all of other kinds, and that of C(nvidia-cdi-refresh).
+                - Stale are specifications of the kind C(nvidia.com/gpu) for another driver than the loaded one, that
+                  name files or devices that do not exist, that conflict with another file, and those called
+                  C(nvidia*) beside C(/var/run/cdi/nvidia.yaml), which nothing keeps up to date.
               type: str
             error:
               description: Why it cannot be read, V(null) where it can.

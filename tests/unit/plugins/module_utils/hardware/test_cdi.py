@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import cdi
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu.models import Gpu, MigDevice
-from ansible_collections.baremetal.inference.plugins.modules import cdi_facts, cdi_specs
+from ansible_collections.baremetal.inference.plugins.modules import cdi_facts
 
 DRIVER = "571.20.03"
 OLD = "535.7.01"
@@ -193,17 +193,14 @@ def test_in_mig_mode_the_slices_are_offered(machine: Machine) -> None:
         ("/var/run/cdi/ours.json", spec(names=("0",)), "offers a device of the same name as another file"),
     ],
 )
-def test_what_is_stale_is_moved_aside(machine: Machine, path: str, content: dict[str, Any], reason: str) -> None:
+def test_what_is_stale_must_go(machine: Machine, path: str, content: dict[str, Any], reason: str) -> None:
+    """And once it is gone, nothing is stale or in conflict."""
     machine.spec(cdi.OWN, spec())
     machine.spec(path, content)
-    backup = machine.root / "backup"
-    assert [one["path"] for one in cdi_specs.remove(machine.root, backup, check=True)] == [path]
-    assert (machine.root / path.lstrip("/")).exists()
-    (removed,) = cdi_specs.remove(machine.root, backup, check=False)
-    assert removed["path"] == path
-    assert reason in removed["reason"]
-    assert cdi.parse(Path(removed["backup"]).read_text(), path).kind == cdi.KIND
-    assert cdi_specs.remove(machine.root, backup, check=False) == []
+    assert list(machine.stale()) == [path]
+    assert reason in machine.stale()[path]
+    (machine.root / path.lstrip("/")).unlink()
+    assert machine.stale() == {}
     assert machine.facts()["conflicts"] == []
     assert (machine.root / cdi.OWN.lstrip("/")).exists()
 
