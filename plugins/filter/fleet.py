@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters that show what the nodes of a fleet have told."""
+"""Filters that show what the nodes of a fleet report."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet import p
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report import read
 
 
-def fleet_screen(told: Mapping[str, Mapping[str, Any]]) -> str:
+def fleet_screen(reported: Mapping[str, Mapping[str, Any]]) -> str:
     """The fleet as lines of text."""
-    return "\n".join(screen.render(read(told, datetime.now(UTC))))
+    return "\n".join(screen.render(read(reported, datetime.now(UTC))))
 
 
-def fleet_page(told: Mapping[str, Mapping[str, Any]]) -> str:
+def fleet_page(reported: Mapping[str, Mapping[str, Any]]) -> str:
     """The fleet as a page of HTML."""
-    return page.render(read(told, datetime.now(UTC)))
+    return page.render(read(reported, datetime.now(UTC)))
 
 
 class FilterModule:

@@ -15,7 +15,7 @@ WIDTH, LABEL, ROW = 640, 180, 22
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of parts, each with a tone of fleet.py; `words` stands behind it."""
+    """A bar of parts, each with a tone of report.py; `words` stands behind it."""
 
     label: str
     parts: Sequence[tuple[float, str]]

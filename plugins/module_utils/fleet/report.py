@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the nodes of a fleet have told of themselves, in the words of its screen and its page. Private to the
+"""What the nodes of a fleet report of themselves, in the words of its screen and its page. Private to the
 collection; pure."""
 
 from __future__ import annotations
@@ -74,70 +74,70 @@ class Fleet:
     unreachable: Mapping[str, str] = field(default_factory=dict)
 
 
-def read(told: Mapping[str, Mapping[str, Any]], now: datetime) -> Fleet:
+def read(reported: Mapping[str, Mapping[str, Any]], now: datetime) -> Fleet:
     """The fleet by what the module node_facts has returned of each node, or Ansible in its place."""
     unreachable = {
         name: " ".join(str(result.get("msg") or "gave no answer").split())
-        for name, result in told.items()
+        for name, result in reported.items()
         if "schema" not in result
     }
-    nodes = [_node(name, result, now) for name, result in sorted(told.items()) if "schema" in result]
+    nodes = [_node(name, result, now) for name, result in sorted(reported.items()) if "schema" in result]
     return Fleet(now, nodes, unreachable)
 
 
-def _node(name: str, told: Mapping[str, Any], now: datetime) -> Node:
-    instances = [_instance(one, now) for one in told["instances"] or ()]
-    backup = told["backup"]
+def _node(name: str, reported: Mapping[str, Any], now: datetime) -> Node:
+    instances = [_instance(one, now) for one in reported["instances"] or ()]
+    backup = reported["backup"]
     backed_up = _time(backup["succeeded"]) if backup else None
     return Node(
         name=name,
-        system=told["system"] or {},
-        gpus=told["gpus"] or {},
-        doctor=_doctor(told["doctor"]),
-        updated=_time(told["updated"]),
+        system=reported["system"] or {},
+        gpus=reported["gpus"] or {},
+        doctor=_doctor(reported["doctor"]),
+        updated=_time(reported["updated"]),
         backed_up=backed_up,
         backup=_backup(backup, backed_up, now),
         instances=instances,
-        notes=_notes(told, instances),
+        notes=_notes(reported, instances),
     )
 
 
-def _instance(told: Mapping[str, Any], now: datetime) -> Instance:
-    probe, drain = told["probe"], told["drain"]
+def _instance(reported: Mapping[str, Any], now: datetime) -> Instance:
+    probe, drain = reported["probe"], reported["drain"]
     if probe is None:
-        verdict, since = Word(told["state"], GOOD if told["serving"] else BAD), told["since"]
+        verdict, since = Word(reported["state"], GOOD if reported["serving"] else BAD), reported["since"]
     else:
         text = "stale" if probe["stale"] else probe["verdict"]
         verdict, since = Word(text, VERDICTS.get(text, BAD)), probe["since"]
     began = _time(since)
     words = f"by {drain['owner']}, until {drain['until'] or 'undrained'}: {drain['reason']}" if drain else ""
     return Instance(
-        name=told["name"],
-        model=told["model"],
-        revision=told["revision"],
-        image=told["image"],
-        release=told["release"]["active"],
+        name=reported["name"],
+        model=reported["model"],
+        revision=reported["revision"],
+        image=reported["image"],
+        release=reported["release"]["active"],
         verdict=verdict,
         since=ago(now, began) if began else "",
-        gpus=len(told["gpus"]),
-        serving=told["serving"] and verdict.tone == GOOD,
+        gpus=len(reported["gpus"]),
+        serving=reported["serving"] and verdict.tone == GOOD,
         drain=words,
-        pending=told["pending"],
+        pending=reported["pending"],
     )
 
 
-def _doctor(told: Mapping[str, Any] | None) -> Word:
-    return Word("?", POOR) if told is None else Word(told["verdict"], DOCTOR.get(told["verdict"], BAD))
+def _doctor(reported: Mapping[str, Any] | None) -> Word:
+    return Word("?", POOR) if reported is None else Word(reported["verdict"], DOCTOR.get(reported["verdict"], BAD))
 
 
-def _backup(told: Mapping[str, Any] | None, succeeded: datetime | None, now: datetime) -> Word:
-    if told is None:
+def _backup(reported: Mapping[str, Any] | None, succeeded: datetime | None, now: datetime) -> Word:
+    if reported is None:
         return Word("none")
     text = ago(now, succeeded) if succeeded else "never"
     # Of a first one that is being made, it is not known.
-    if told["ok"] is False:
+    if reported["ok"] is False:
         return Word(f"{text}, failed", BAD)
-    if _overdue(told["interval"], succeeded or _time(told["since"]), now):
+    if _overdue(reported["interval"], succeeded or _time(reported["since"]), now):
         return Word(text, POOR)
     return Word(text, GOOD if succeeded else NONE)
 
@@ -151,10 +151,10 @@ def _overdue(interval: int | None, last: datetime | None, now: datetime) -> bool
     return seconds > 0 and last is not None and (now - last).total_seconds() > seconds + DAY
 
 
-def _notes(told: Mapping[str, Any], instances: Sequence[Instance]) -> list[str]:
+def _notes(reported: Mapping[str, Any], instances: Sequence[Instance]) -> list[str]:
     """What wants attention, a line each."""
     notes = []
-    for one, raw in zip(instances, told["instances"] or (), strict=True):
+    for one, raw in zip(instances, reported["instances"] or (), strict=True):
         if one.drain:
             notes.append(f"{one.name} is drained {one.drain}")
         if one.pending:
@@ -162,24 +162,24 @@ def _notes(told: Mapping[str, Any], instances: Sequence[Instance]) -> list[str]:
         if not raw["desired"]:
             notes.append(f"{one.name} is not in the inventory")
         notes += [f"{one.name}: {problem}" for problem in raw["problems"]]
-    lock = told["lock"]
+    lock = reported["lock"]
     if lock:
         state = "has left its lock" if lock["stale"] else "is at work"
         notes.append(f"{lock['playbook']} {state} (by {lock['user']} on {lock['host']}, since {lock['since']})")
-    gpus = told["gpus"] or {}
+    gpus = reported["gpus"] or {}
     if gpus.get("error"):
         notes.append(f"GPUs: {gpus['error']}")
-    if (told["system"] or {}).get("reboot_required"):
+    if (reported["system"] or {}).get("reboot_required"):
         notes.append("a reboot is due")
-    if told["backup"] and told["backup"]["error"]:
-        notes.append(f"backup: {told['backup']['error']}")
-    notes += [f"doctor: {problem}" for problem in (told["doctor"] or {}).get("problems", ())]
-    notes += [f"{part} cannot be told: {why}" for part, why in told["errors"].items()]
+    if reported["backup"] and reported["backup"]["error"]:
+        notes.append(f"backup: {reported['backup']['error']}")
+    notes += [f"doctor: {problem}" for problem in (reported["doctor"] or {}).get("problems", ())]
+    notes += [f"{part} cannot be told: {why}" for part, why in reported["errors"].items()]
     return [" ".join(note.split()) for note in notes]
 
 
 def _time(text: str | None) -> datetime | None:
-    """A time that a node has told; None where there is none."""
+    """A time that a node reports; None where there is none."""
     try:
         time = datetime.fromisoformat(text) if text else None
     except ValueError:

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet as a screen of text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet import screen
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report import read
+
+from .conftest import FLEET, NOW, instance, node
+
+
+def lines(reported: dict[str, Any], width: int = screen.WIDTH) -> list[str]:
+    return screen.render(read(reported, NOW), width)
+
+
+def test_the_screen_says_it_in_a_row() -> None:
+    reported = lines(FLEET)
+    assert reported[0] == "2 nodes, 3 instances, 8 GPUs, 2 healthy, 1 hung, 1 drained, 2 UNREACHABLE"
+    rows = {tuple(line.split()[:2]): line for line in reported}
+    assert re.search(r"main +tiny-a +3 +healthy +2d +4 61°C +ok +3d +9h$", rows["gpu1", "main"])
+    assert "healthy (D)" in rows["side", "tiny-a"]
+    assert re.search(r"tiny-b +3\* +HUNG +40s +4 61°C +FAIL +- +none$", rows["gpu2", "main"])
+    text = "\n".join(reported)
+    for words in (
+        "gpu3: UNREACHABLE: Failed to connect to the host via ssh: no route",
+        "gpu4: UNREACHABLE: sudo: a password is required",
+        "gpu1: side is drained by ada@ops, until undrained: new fan",
+        "gpu2: main: release 4 is pending: update-model.yml rolls it out",
+        "gpu2: update-model.yml has left its lock (by bob on ops, since 2026-05-01T11:00:00Z)",
+        "gpu2: a reboot is due",
+        "gpu2: doctor: fail: gpu-count: 3 of 4",
+    ):
+        assert words in text
+
+
+@pytest.mark.parametrize("length", [5, 80])
+def test_no_line_is_too_wide(length: int) -> None:
+    """Names of any length: the widest columns give way, and the numbers stay."""
+    name = "n" * length
+    problems = {"verdict": "warn", "problems": ["warn: docker-cdi: " + "x" * 300]}
+    reported = {f"gpu.{name}": node(instance(name, model=name), doctor=problems)}
+    shown = lines(reported)
+    assert max(map(len, shown)) <= screen.WIDTH
+    assert any("healthy" in line and "9h" in line for line in shown)
+
+
+def test_a_fleet_in_trouble_keeps_its_table() -> None:
+    problems = {"verdict": "fail", "problems": [f"fail: check-{number}: bad" for number in range(200)]}
+    shown = lines({"gpu1": node(instance(), doctor=problems)})
+    assert len(shown) < 50 and shown[-1].startswith("and 160 more: ")
+
+
+def test_what_a_node_cannot_tell_breaks_nothing() -> None:
+    blind = node(instances=None, system=None, gpus=None, doctor=None, backup=None, updated=None, errors={"gpus": "hm"})
+    shown = lines({"gpu1": blind, "gpu2": {}})
+    assert "gpu1: gpus cannot be told: hm" in shown
+    assert "gpu2: UNREACHABLE: gave no answer" in shown
+    assert any(line.split() == ["gpu1", "-", "-", "-", "-", "-", "?", "?", "-", "none"] for line in shown)
+
+
+def test_gpus_that_do_not_report_are_counted() -> None:
+    gpus = {**node()["gpus"], "reported": 3, "hottest_c": None}
+    assert any(" 3/4 " in line for line in lines({"gpu1": node(instance(), gpus=gpus)}))
+
+
+def test_an_empty_fleet() -> None:
+    assert lines({})[0] == "0 nodes, 0 instances, 0 GPUs"
