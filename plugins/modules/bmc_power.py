@@ -4,6 +4,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+# Kept because: community.general.ipmi_power needs pyghmi on the controller, and redfish_command waits for no
+# machine's power, only for a BMC that restarts itself.
+
 DOCUMENTATION = r"""
 module: bmc_power
 short_description: Power-cycle a machine through its BMC

@@ -4,6 +4,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+# Kept because: ansible.posix.sysctl needs a task per key (40 ms CPU each), reads no value back and puts none back.
+# Apart from kernel_cmdline, which waits for a reboot and has GRUB check its menu.
+
 DOCUMENTATION = r"""
 module: kernel_settings
 short_description: Set values of the running kernel, and see that it took them

@@ -18,6 +18,7 @@ description:
     has the module.
   - Where the installer fails, the errors of C(/var/log/nvidia-installer.log) stand in the message.
   - Does not ask who uses a driver that it takes away. M(baremetal.inference.nvidia_driver_facts) tells that.
+  - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:

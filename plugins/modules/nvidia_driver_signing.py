@@ -18,6 +18,7 @@ description:
   - Asks shim to enrol the certificate, where it is given a password to do so and the firmware does not know the
     certificate yet. A person has to confirm that at the machine's console during the next boot.
     RV(baremetal.inference.nvidia_driver_facts#module:ansible_facts.nvidia_driver.secure_boot.problem) says how.
+  - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:

@@ -12,6 +12,7 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Ends what M(baremetal.inference.ssh_server) or M(baremetal.inference.admin_accounts) began with C(phase=trial).
+  - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
