@@ -16,7 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.rendering import renderer
 from ansible_collections.baremetal.inference.plugins.module_utils.store import variant
 
-from . import templates
+from . import example_templates
 
 CONFIG = {"bos_token": {"content": "<s>"}, "chat_template": "{{ bos_token + messages[0].content }}"}
 
@@ -30,7 +30,7 @@ def run(texts: dict[str, str], prompt: str = " Sei nett – 日本\n") -> Any:
 
 def test_every_file_carries_the_prompt_with_the_tokenizers_own_tokens() -> None:
     """A template that adds to a special token fails where the token is not known."""
-    answer = run({"tokenizer_config.json": json.dumps(CONFIG), "chat_template.jinja": templates.HEADERS})
+    answer = run({"tokenizer_config.json": json.dumps(CONFIG), "chat_template.jinja": example_templates.HEADERS})
     assert answer["problems"] == []
     render = renderer({"bos_token": "<s>"})
     wrapped = json.loads(answer["files"].pop("tokenizer_config.json"))["chat_template"]

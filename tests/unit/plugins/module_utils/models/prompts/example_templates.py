@@ -1,8 +1,12 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Chat templates in the styles of model families, made up for these tests."""
+"""Chat templates in the styles of model families, made up for these tests, and where each takes a prompt."""
 
 from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.wrapper import Placement
 
 # Every role by one header; a default of its own; tools beside the system's text; calls as JSON.
 CHATML = """\
@@ -168,3 +172,31 @@ SHY = """\
     {%- for part in message.content %}{{ '<image>' if part.type == 'image' else part.text }}{% endfor %}{% endif %}
 {%- endfor %}
 """
+
+STYLES = {
+    "chatml": (CHATML, Placement("system")),
+    "headers": (HEADERS, Placement("system")),
+    "pipes": (PIPES, Placement("system")),
+    "deaf": (DEAF, Placement("user")),
+    "turns": (TURNS, Placement("user")),
+    "turns of parts": (TURNS_PARTS, Placement("user")),
+    "folded": (FOLDED, Placement("system")),
+    "parts": (PARTS, Placement("system", parts=True)),
+    "strict": (STRICT, Placement("system")),
+    "shy": (SHY, Placement("user")),
+    "developer": (DEVELOPER, Placement("developer")),
+}
+"""Each template, and the place that its prompt goes to."""
+
+PROMPT = """You're the "support desk" — c'est ça, 日本 🦙.
+
+  {{ messages }} {% raw %} {# no comment #} }} %} C:\\new\\x41 \\u0041 \r\n 'developer' "developer" {% generation %}"""
+
+
+def parts(text: str) -> list[dict[str, str]]:
+    return [{"type": "text", "text": text}]
+
+
+def say(role: str, text: str, template: str) -> dict[str, Any]:
+    """A message in the form in which the engine would hand it to the template."""
+    return {"role": role, "content": parts(text) if template == PARTS else text}

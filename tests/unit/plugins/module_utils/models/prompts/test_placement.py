@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a chat template takes a prompt: found by rendering the template, or refused with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.placement import (
+    WrapError,
+    wrap_and_try,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.rendering import renderer
+from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.wrapper import Placement, wrap
+
+from .example_templates import PROMPT, STYLES, say
+
+RENDER = renderer({"bos_token": "<s>", "eos_token": "</s>"})
+
+style = pytest.mark.parametrize(("template", "placement"), STYLES.values(), ids=STYLES)
+
+
+@style
+def test_where_a_prompt_goes_is_found_by_asking_the_template(template: str, placement: Placement) -> None:
+    for policy in ("default", "always"):
+        found = wrap(template, PROMPT, policy, placement), placement
+        assert wrap_and_try(template, PROMPT, policy, RENDER) == found
+
+
+@style
+@pytest.mark.parametrize("policy", ["default", "always"])
+def test_the_model_reads_what_a_client_who_sends_the_prompt_would_give_it(
+    template: str, placement: Placement, policy: str
+) -> None:
+    turns = [say("user", "Hello", template), say("assistant", "Hi", template), say("user", "Why?", template)]
+    for messages in (turns[:1], turns):
+        if placement.role == "user":
+            sent = [{**messages[0], "content": f"{PROMPT}\n\nHello"}, *messages[1:]]
+        else:
+            sent = [say(placement.role, PROMPT, template), *messages]
+        wrapped, _placement = wrap_and_try(template, PROMPT, policy, RENDER)
+        assert RENDER(wrapped, messages, None) == RENDER(template, sent, None)
+
+
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [
+        ("{{ messages[0].content", "does not render a single message of a user: .*end of template"),
+        ("{{ raise_exception('Closed today') }}", "a single message of a user: Closed today"),
+        ("Hello", "a single message of a user: it leaves out what the user says"),
+        ("{% for m in messages %}{{ m.content | replace('kind', 'rude') }}{% endfor %}", "does not take the prompt as"),
+        (
+            "{{ messages[-1].content }}{{ messages[1:] | length == 1 and messages[0].content or '' }}",
+            "request's own|as",
+        ),
+    ],
+)
+def test_a_template_that_cannot_carry_a_prompt_is_refused(template: str, reason: str) -> None:
+    with pytest.raises(WrapError, match=reason):
+        wrap_and_try(template, "Be kind.", "always", RENDER)
