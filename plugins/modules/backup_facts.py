@@ -10,7 +10,7 @@ module: backup_facts
 short_description: The snapshots of a node, and how its backups went
 version_added: 0.1.0
 description:
-  - Asks the repository that M(baremetal.inference.backup_node) has set the node up with. Changes nothing.
+  - Asks the repository that M(baremetal.inference.backup) has configured on the node. Changes nothing.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:

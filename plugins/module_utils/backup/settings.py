@@ -23,7 +23,7 @@ ACCESS: dict[str, Any] = {
     "known_hosts": {"type": "list", "elements": "str", "default": []},
     "ca_file": {"type": "str", "default": ""},
 }
-"""By what a repository is reached, as modules take it; the documentation's fragment `repository` tells of it."""
+"""The options of module backup by which restic reaches a repository."""
 
 _SUBSET = re.compile(r"^(?:\d+(?:\.\d+)?%|\d+/\d+|\d+[KMGT]?)$")
 """What restic check --read-data-subset takes. Source: restic-check(1)."""

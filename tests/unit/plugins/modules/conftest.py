@@ -14,12 +14,16 @@ import pytest
 from ansible.module_utils import _internal
 from ansible.module_utils.testing import patch_module_args
 
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import schedule
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+
+from ..backup_harness import TimerSystemd, longest_gap
 
 RunModule = Callable[..., dict[str, Any]]
 
@@ -106,3 +110,30 @@ def two_instances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
         releases.stage(paths, name, rendered(0).release.id, rendered, pytest.fail)
     releases.activate(paths, "main", 1)
     return paths
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """The files of the backup, below a directory of the test."""
+    return Places(tmp_path)
+
+
+@pytest.fixture
+def timers(monkeypatch: pytest.MonkeyPatch) -> TimerSystemd:
+    """A systemd with the timers of the backup."""
+    fake = TimerSystemd()
+    monkeypatch.setattr(systemd, "show", fake.show)
+    monkeypatch.setattr(systemd, "systemctl", fake.systemctl)
+    monkeypatch.setattr(schedule, "longest_gap", longest_gap)
+    return fake
+
+
+@pytest.fixture
+def call_backup(places: Places, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> RunModule:
+    """Runs a module of the backup with files below a directory of the test."""
+
+    def run(module: ModuleType, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        monkeypatch.setattr(module, "Places", lambda: places)
+        return run_module(module, check, **arguments)
+
+    return run

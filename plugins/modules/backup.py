@@ -6,22 +6,48 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: backup_node
-short_description: Let a node save itself by schedule
+module: backup
+short_description: Install scheduled backups of a node, and make their repository
 version_added: 0.1.0
 description:
-  - Installs the command C(inference-backup), its settings and secrets (mode 0600), services and timers; or removes all
-    of it. The repository, and what was backed up, stay.
+  - Installs the command C(inference-backup), its settings and secrets (mode 0600), services and timers.
+  - Before that, asks restic whether the repository is there and whether the password opens it. Makes the repository if
+    it is absent. If this node has already made backups in it, it is gone or not mounted, and the module fails.
+  - With O(state=absent) it removes the command and its files. The repository with its snapshots stays.
   - Every mistake of the input is reported at once, before anything is changed.
+  - Secrets reach restic in files of mode 0600 and in its environment, never on a command line.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   repository:
-    description: Where backups go, as M(baremetal.inference.backup_repository) takes it.
+    description: Where backups go, a directory on the node, or C(sftp:), C(s3:) or C(rest:) as restic writes them.
     type: str
     default: ""
+  repository_checked:
+    description:
+      - Whether the module asks the repository, and makes it if it is absent. If V(false), it only checks and installs
+        the settings.
+    type: bool
+    default: true
   password:
-    description: What the repository is encrypted with.
+    description: The password that encrypts the repository.
+    type: str
+    default: ""
+  environment:
+    description: Credentials of the repository's server, as restic's variables.
+    type: dict
+    default: {}
+  sftp_key:
+    description: The private key for SFTP; without it, the keys of root.
+    type: str
+    default: ""
+  known_hosts:
+    description: The server's host keys for SFTP, as lines of C(known_hosts); without any, the keys that root knows.
+    type: list
+    elements: str
+    default: []
+  ca_file:
+    description: The certificate on the node that verifies the server's certificate.
     type: str
     default: ""
   host:
@@ -29,58 +55,59 @@ options:
     type: str
     default: ""
   paths:
-    description: What is saved. Absolute paths with shell patterns; what is not there is passed over.
+    description: The paths to save, absolute, with shell patterns. Missing paths are skipped.
     type: list
     elements: str
     default: []
   exclude:
-    description: What is left out of it.
+    description: The paths to leave out.
     type: list
     elements: str
     default: []
   keep:
-    description: How many snapshots stay, by C(last), C(hourly), C(daily), C(weekly), C(monthly) and C(yearly).
+    description: The number of snapshots to keep, by C(last), C(hourly), C(daily), C(weekly), C(monthly) and C(yearly).
     type: dict
     default: {}
   check_subset:
-    description: How much of the data a check reads, as V(5%), V(1/10) or V(500M).
+    description: The part of the data that a check reads, as V(5%), V(1/10) or V(500M).
     type: str
     default: 5%
   max_mib:
-    description: More than this is not saved, in MiB.
+    description: The most that a backup saves, in MiB.
     type: int
     default: 1024
   lock_minutes:
-    description: How long a job waits for another node's.
+    description: How long a job waits for another node's job, in minutes.
     type: int
     default: 30
   schedules:
-    description: When C(backup), C(prune) and C(check) are started, as systemd.time(7) has it; empty for never.
+    description: When C(backup), C(prune) and C(check) start, as systemd.time(7) has it; empty for never.
     type: dict
     default: {}
   delay_minutes:
-    description: By how much a node may be later, in minutes; each by its own.
+    description: The most by which each node starts later than the schedule, in minutes.
     type: int
     default: 60
   cpu_quota:
-    description: How much of one processor a job may take.
+    description: How much of one processor a job may use.
     type: str
     default: 100%
   timeout_hours:
-    description: After how many hours a job is ended.
+    description: After how many hours systemd ends a job.
     type: int
     default: 6
   state:
-    description: Whether the node shall save itself.
+    description: Whether backups are installed.
     type: str
     choices: [present, absent]
     default: present
 extends_documentation_fragment:
-  - baremetal.inference.repository
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
+    details:
+      - Where restic is not installed yet, RV(repository_state) is V(unknown).
   diff_mode:
     support: full
     details:
@@ -88,14 +115,19 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Have the node save itself every night
-  baremetal.inference.backup_node:
-    repository: /mnt/backup/fleet
+- name: Back up the node every night
+  baremetal.inference.backup:
+    repository: sftp:backup@backup.example.com:/srv/fleet
     password: "{{ vault_backup_password }}"
+    known_hosts: ["backup.example.com ssh-ed25519 AAAA..."]
     host: "{{ inventory_hostname }}"
     paths: [/etc/inference, /var/lib/inference]
     keep: {daily: 7, weekly: 5}
     schedules: {backup: "02:30", prune: "Sun 04:30", check: "Wed 04:30"}
+
+- name: Remove backups from the node
+  baremetal.inference.backup:
+    state: absent
 """
 
 RETURN = r"""
@@ -104,6 +136,14 @@ files:
   returned: success
   type: list
   elements: str
+repository_state:
+  description: V(ready), V(absent) where check mode would make the repository, or V(unknown).
+  returned: if O(repository_checked) and O(state=present)
+  type: str
+repository_id:
+  description: The repository's id; empty unless it is V(ready).
+  returned: if O(repository_checked) and O(state=present)
+  type: str
 """
 
 import time
@@ -112,15 +152,23 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.backup import program, schedule, state, units
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import (
+    ensure,
+    program,
+    restic,
+    schedule,
+    state,
+    units,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import JOBS, Places, service, timer
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import ACCESS, Settings, problems
 
-# Ansible sends along what is imported here, and all that this imports: the command that is installed is a part of it.
+# Ansible sends what is imported here to the node, with everything that these modules import: the command is among it.
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, node_library, systemd
 
 ARGUMENTS = {
     "repository": {"type": "str", "default": ""},
+    "repository_checked": {"type": "bool", "default": True},
     "password": {"type": "str", "default": "", "no_log": True},
     **ACCESS,
     "host": {"type": "str", "default": ""},
@@ -156,7 +204,7 @@ def settings_of(params: dict[str, Any], intervals: dict[str, int]) -> Settings:
 
 
 def limits_of(params: dict[str, Any]) -> units.Limits:
-    """When, and how much of the machine."""
+    """Schedules and limits of the jobs."""
     return units.Limits(
         schedules={job: str(params["schedules"].get(job, "")) for job in JOBS},
         delay_minutes=params["delay_minutes"],
@@ -200,7 +248,7 @@ def found_problems(params: dict[str, Any], settings: Settings) -> list[str]:
 
 
 def wanted_files(params: dict[str, Any], settings: Settings, places: Places) -> dict[Path, tuple[str, int]]:
-    """Text and mode of every file but the command's."""
+    """Text and mode of every file, without the command's."""
     environment = {str(name): str(value) for name, value in params["environment"].items()}
     found = {
         places.settings: (files.to_json(settings.to_json()), 0o600),
@@ -216,7 +264,7 @@ def wanted_files(params: dict[str, Any], settings: Settings, places: Places) -> 
 
 
 def possible_files(places: Places) -> list[Path]:
-    """Every file that is ours, but for the command's."""
+    """Every file of the module, without the command's."""
     secrets = [places.settings, places.password, places.environment, places.key, places.known_hosts]
     return [*secrets, *(places.units / name for job in JOBS for name in (service(job), timer(job)))]
 
@@ -228,7 +276,7 @@ def shown(path: Path, text: str, places: Places) -> str:
 
 
 def idle_timers(present: list[str]) -> list[str]:
-    """Timers that shall run and do not."""
+    """Timers that do not run, or are not enabled."""
     found = systemd.show(present, ["ActiveState", "UnitFileState"])
     return [name for name, unit in found.items() if list(unit.values()) != ["active", "enabled"]]
 
@@ -242,6 +290,14 @@ def main() -> None:
     found += found_problems(params, settings) if present else []
     if found:
         module.fail_json(msg="The backup cannot be set up like this. Nothing was changed.\n- " + "\n- ".join(found))
+    result: dict[str, Any] = {}
+    made = False
+    if present and params["repository_checked"]:
+        try:
+            known, identity, made = ensure.ensure(params, places, check=module.check_mode)
+        except (restic.ResticError, ValueError, OSError) as error:
+            module.fail_json(msg=f"{error}. Nothing was changed.")
+        result = {"repository_state": known, "repository_id": identity}
     try:
         wanted = wanted_files(params, settings, places) if present else {}
         before = {
@@ -272,12 +328,12 @@ def main() -> None:
             if again:
                 systemd.systemctl("restart", *again)
             if present:
-                # What is known of the last runs is judged by this schedule from now on.
+                # From now on, the metrics judge the last runs by this schedule.
                 state.set_up(places, settings, time.time())
     except (systemd.SystemdError, ImportError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(
-        changed=bool(written or removed or tool.files or idle),
+        changed=bool(made or written or removed or tool.files or idle),
         files=sorted([*(str(path) for path in [*written, *removed]), *tool.files]),
         diff={
             "before": "".join(shown(path, before.get(path, ""), places) for path in [*written, *removed])
@@ -285,6 +341,7 @@ def main() -> None:
             "after": "".join(shown(path, wanted[path][0], places) for path in written)
             + tool.diff["after"] * bool(tool.files),
         },
+        **result,
     )
 
 

@@ -1,0 +1,135 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module backup_restore: what it compares, restores, and refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, restic
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.modules import backup, backup_restore
+
+from ..backup_harness import NODE, SNAPSHOT, TimerSystemd, answer_restic
+
+Call = Callable[..., dict[str, Any]]
+
+
+def test_a_snapshot_is_laid_over_the_node(
+    call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch, places: Places
+) -> None:
+    call_backup(backup, **NODE)
+    answer_restic(monkeypatch, {"snapshots": Outcome(0, stdout=json.dumps([SNAPSHOT]))})
+
+    def fetch(self: restic.Restic, snapshot: str, target: Path) -> None:
+        (target / "etc/inference").mkdir(parents=True)
+        (target / "etc/inference/a.json").write_text("a")
+        (target / "inference-backup.json").write_text(json.dumps({"schema": 1, "kernel": "6.1"}))
+
+    monkeypatch.setattr(restic.Restic, "restore", fetch)
+    assert jobs.open_node(places)[0].host == "n1"
+    drill = call_backup(backup_restore, snapshot="latest", drill=True)
+    assert drill["changed"] is False and drill["differences"][0]["differs"] == ["missing"]
+    predicted = call_backup(backup_restore, check=True, snapshot="abab", paths=["/etc/inference"])
+    assert predicted["changed"] is True and not (places.root / "etc/inference").exists()
+    done = call_backup(backup_restore, snapshot="abab", paths=["/etc/inference"])
+    assert done["differences"] == predicted["differences"] and done["aside"] == ""
+    assert (places.root / "etc/inference/a.json").read_text() == "a"
+    assert call_backup(backup_restore, snapshot="latest")["changed"] is False
+    # What was replaced is kept until something else is.
+    (places.root / "etc/inference/a.json").write_text("b")
+    kept = Path(call_backup(backup_restore, snapshot="latest")["aside"])
+    assert (kept / "etc/inference/a.json").read_text() == "b"
+    beside = call_backup(backup_restore, snapshot="latest", paths=["/etc/inference/a.json"], target="/etc/b.json")
+    assert beside["changed"] is True and kept.exists()
+    assert list(places.work.glob("scratch-*")) == []
+    refused = call_backup(backup_restore, snapshot="latest", paths=["etc", "/a/../b"], target="/x", drill=True)
+    assert "'etc'" in refused["msg"] and "drill" in refused["msg"] and "one path" in refused["msg"]
+
+
+REGISTRY = {"base-a": {"model": "https://models.example.com/a.tar"}, "bot": {"base": "base-a", "system-prompt": "Hi."}}
+
+
+def release(model: str, number: int = 3, user: str = "--user=999:997") -> dict[str, Any]:
+    return {
+        "instance": "main",
+        "number": number,
+        "model": model,
+        "revision": "0123456789ab",
+        "model_path": f"/mnt/models/{model}/0123456789ab",
+        "image": "registry.example.com/vllm@sha256:00",
+        "port": 5005,
+        "accelerator": "cpu",
+        "container_argv": ["create", user],
+    }
+
+
+@pytest.fixture
+def snapshot(call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The release of the one instance in the snapshot, and what else is recorded: a test alters both."""
+    call_backup(backup, **NODE)
+    answer_restic(monkeypatch, {"snapshots": Outcome(0, stdout=json.dumps([SNAPSHOT]))})
+    content: dict[str, Any] = {"release": release("bot"), "users": {}}
+
+    def fetch(self: restic.Restic, snapshot: str, target: Path) -> None:
+        directory = target / "var/lib/inference/releases/main/3"
+        directory.mkdir(parents=True)
+        (directory / "release.json").write_text(json.dumps(content["release"]))
+        (directory.parent / "active").symlink_to("3")
+        (target / "etc/inference").mkdir(parents=True)
+        (target / "etc/inference/registry.json").write_text(json.dumps({"schema": 1, "models": REGISTRY}))
+        (target / "inference-backup.json").write_text(json.dumps({"schema": 1, "users": content["users"]}))
+
+    monkeypatch.setattr(restic.Restic, "restore", fetch)
+    return content
+
+
+PATHS = ["/etc/inference", "/var/lib/inference"]
+
+
+def test_what_engines_need_is_told_and_nothing_is_restored_without_it(
+    call_backup: Call, snapshot: dict[str, Any], places: Places
+) -> None:
+    asked = call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True)
+    assert asked["absent_models"] == REGISTRY, "with its base"
+    instance = {"name": "main", "model": "bot", "port": 5005, "accelerator": "cpu"}
+    assert asked["absent_instances"] == [instance] and "user" not in asked["served"][0]
+    (places.root / "mnt/models/bot/ffffffffffff").mkdir(parents=True)
+    refused = call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
+    for word in ("Nothing was restored", "main wants", "https://models.example.com/a.tar", "it has: ffffffffffff"):
+        assert word in refused
+    assert not (places.root / "etc/inference").exists()
+    (places.root / "mnt/models/bot/0123456789ab").mkdir()
+    done = call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)
+    assert done["changed"] is True and done["absent_models"] == {} and done["absent_instances"] == []
+
+
+def test_a_model_that_the_registry_had_forgotten_is_named(
+    call_backup: Call, snapshot: dict[str, Any], places: Places
+) -> None:
+    snapshot["release"] = release("old")
+    assert call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True)["absent_models"] == {}
+    known = {"old": {"model": "/srv/old"}}
+    asked = call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True, models=known)
+    assert asked["absent_models"] == known and len(asked["absent_instances"]) == 1
+    assert (
+        "neither the snapshot's registry nor"
+        in call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
+    )
+
+
+def test_a_release_for_an_account_of_another_number_is_refused(
+    call_backup: Call, snapshot: dict[str, Any], places: Places
+) -> None:
+    (places.root / "mnt/models/bot/0123456789ab").mkdir(parents=True)
+    # On this machine root is 0.
+    snapshot["users"] = {"999": "root"}
+    refused = call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
+    assert "main runs as 999:997" in refused and "is 0:997 here" in refused and "usermod" in refused
+    assert call_backup(backup_restore, snapshot="latest", paths=PATHS)["changed"] is True, "files alone can be restored"
