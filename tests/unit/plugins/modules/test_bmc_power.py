@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module bmc_power against a Redfish service over HTTPS that plays a machine, and against a recorded ipmitool."""
+"""The module bmc_power against a Redfish service over HTTPS that plays a machine."""
 
 from __future__ import annotations
 
 import json
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,26 +13,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware import bmc
-
 sys.path.insert(0, str(Path(__file__).parents[4] / "molecule/shared"))
 
-from redfish import SYSTEM, Machine, serve
+from redfish import Machine, serve
 
 PASSWORD = "p:ss wörd 4711"
-
-
-class Clock(bmc.Clock):
-    """Time that passes by sleeping alone."""
-
-    def __init__(self) -> None:
-        self.slept: list[float] = []
-
-    def now(self) -> float:
-        return sum(self.slept)
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
 
 
 @pytest.fixture
@@ -46,60 +30,6 @@ def service(machine: Machine, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """The service's address, and the authority of its certificate."""
     with serve(machine, PASSWORD, tmp_path) as where:
         yield where
-
-
-def redfish(service: tuple[str, Path], password: str = PASSWORD, **more: Any) -> bmc.Redfish:
-    context = ssl.create_default_context(cafile=service[1])
-    return bmc.Redfish(service[0], "admin", password, context=context, **more)
-
-
-def test_a_cycle_takes_the_power_away_and_waits(machine: Machine, service: tuple[str, Path]) -> None:
-    clock = Clock()
-    assert bmc.cycle(redfish(service), "cycle", 10, 60, clock) == "on"
-    assert machine.orders == ["ForceOff", "On"]
-    assert machine.state == "On"
-    assert 10 in clock.slept
-
-
-def test_a_reset_is_one_order(machine: Machine, service: tuple[str, Path]) -> None:
-    bmc.cycle(redfish(service), "reset", 10, 60, Clock())
-    assert machine.orders == ["ForceRestart"]
-
-
-@pytest.mark.parametrize("action", ["cycle", "reset"])
-def test_a_machine_that_is_off_is_switched_on(machine: Machine, service: tuple[str, Path], action: str) -> None:
-    machine.state = "Off"
-    assert bmc.cycle(redfish(service), action, 10, 60, Clock()) == "off"
-    assert machine.orders == ["On"]
-
-
-def test_a_machine_that_stays_on_is_an_error(machine: Machine, service: tuple[str, Path]) -> None:
-    machine.stuck = True
-    with pytest.raises(bmc.BmcError, match="the power is 'on' after 6 s, and should be 'off'"):
-        bmc.cycle(redfish(service), "cycle", 10, 6, Clock())
-    assert machine.orders == ["ForceOff"]
-
-
-def test_what_the_bmc_does_not_offer_is_not_ordered(machine: Machine, service: tuple[str, Path]) -> None:
-    machine.allowed = ["GracefulShutdown", "On"]
-    with pytest.raises(bmc.BmcError, match="cannot do ForceOff: it offers GracefulShutdown, On"):
-        bmc.cycle(redfish(service), "cycle", 10, 6, Clock())
-    assert machine.orders == []
-
-
-def test_one_of_several_systems_has_to_be_named(machine: Machine, service: tuple[str, Path]) -> None:
-    machine.members = [SYSTEM, "/redfish/v1/Systems/HGX_Baseboard_0"]
-    with pytest.raises(bmc.BmcError, match="node, HGX_Baseboard_0; say which one with bmc_system"):
-        redfish(service).state()
-    assert redfish(service, system="node").state() == "on"
-
-
-def test_a_wrong_password_and_a_foreign_certificate(service: tuple[str, Path]) -> None:
-    with pytest.raises(bmc.BmcError, match="refuses the user or the password") as refusal:
-        redfish(service, "wr0ng").state()
-    assert "wr0ng" not in str(refusal.value)
-    with pytest.raises(bmc.BmcError, match="bmc_ca"):
-        bmc.Redfish(service[0], "admin", PASSWORD, context=ssl.create_default_context()).state()
 
 
 def run_module(**params: Any) -> dict[str, Any]:
@@ -125,42 +55,3 @@ def test_the_module(machine: Machine, service: tuple[str, Path]) -> None:
     assert "refuses" in run_module(**{**given, "password": "wrong"})["msg"]
     assert "certificate" in run_module(**{**given, "ca_path": None})["msg"]
     assert run_module(**{**given, "ca_path": None, "validate_certs": False})["state"] == "on"
-
-
-class Ipmitool:
-    """Stands for run_command; its words are those of ipmitool 1.8.19 against a simulated BMC."""
-
-    def __init__(self) -> None:
-        self.on = True
-        self.calls: list[str] = []
-
-    def __call__(self, command: list[str], data: str, handle_exceptions: bool) -> tuple[int, str, str]:
-        assert data == PASSWORD and PASSWORD not in " ".join(command)
-        assert command[command.index("-f") + 1] == "/dev/stdin"
-        self.calls.append(command[-1])
-        if command[-1] == "status":
-            return 0, f"Chassis Power is {'on' if self.on else 'off'}\n", ""
-        self.on = command[-1] != "off"
-        return 0, f"Chassis Power Control: {command[-1]}\n", ""
-
-
-def test_ipmi() -> None:
-    tool = Ipmitool()
-    assert bmc.cycle(bmc.Ipmi("bmc:6230", "admin", PASSWORD, tool), "cycle", 10, 60, Clock()) == "on"
-    assert tool.calls == ["status", "off", "status", "on", "status"]
-    command = bmc.Ipmi("[2001:db8::1]:6230", "admin", PASSWORD, tool).command
-    assert command[4:7] == ["2001:db8::1", "-p", "6230"]
-
-
-def test_ipmi_says_what_is_missing() -> None:
-    def missing(*_: Any, **__: Any) -> tuple[int, str, str]:
-        raise FileNotFoundError("ipmitool")
-
-    with pytest.raises(bmc.BmcError, match="ipmitool is not installed"):
-        bmc.Ipmi("bmc", "admin", PASSWORD, missing).state()
-
-    def refused(*_: Any, **__: Any) -> tuple[int, str, str]:
-        return 1, "", "Error: Unable to establish IPMI v2 / RMCP+ session\n"
-
-    with pytest.raises(bmc.BmcError, match="Unable to establish IPMI v2"):
-        bmc.Ipmi("bmc", "admin", PASSWORD, refused).state()

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Directories on a file system of users: made below its root alone, and never through a symbolic link."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import directories
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.directories import DirectoryError
+
+ME = (os.getuid(), os.getgid())
+
+
+def test_what_is_made_is_found(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    assert directories.look(root, "a/b") is None
+    directories.make_all(root, [("a", (*ME, 0o750)), ("a/b", (*ME, 0o2770))])
+    assert directories.look(root, "a") == (*ME, 0o750)
+    assert directories.look(root, "a/b") == (*ME, 0o2770)
+    directories.make(root, "a/b", (*ME, 0o700))
+    assert stat.S_IMODE((tmp_path / "a/b").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_neither_a_link_nor_a_file_is_followed(tmp_path: Path, kind: str) -> None:
+    """A user could lead root to /etc."""
+    root, elsewhere = tmp_path / "root", tmp_path / "elsewhere"
+    root.mkdir()
+    elsewhere.mkdir()
+    (root / "a").symlink_to(elsewhere) if kind == "link" else (root / "a").touch()
+    with pytest.raises(DirectoryError, match="a is a file or a symbolic link"):
+        directories.make(str(root), "a/b", (*ME, 0o755))
+    with pytest.raises(DirectoryError, match="remove it"):
+        directories.look(str(root), "a/b")
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_names_and_numbers_of_owners() -> None:
+    assert directories.identity("1234", "passwd") == 1234
+    assert directories.identity("root", "passwd") == directories.identity("root", "group") == 0
+    with pytest.raises(DirectoryError, match="'no-one-at-all' is not in the node's group database"):
+        directories.identity("no-one-at-all", "group")

@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The session that a process belongs to, from a /proc of files."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import ssh_session
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.ssh_session import Login, login
+
+ME = pwd.getpwuid(os.getuid()).pw_name
+Process = Callable[..., None]
+
+
+@pytest.fixture
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Process:
+    monkeypatch.setattr(ssh_session, "PROC", tmp_path)
+
+    def make(pid: int, parent: int, connection: str = "", name: str = "sh") -> None:
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / f"{pid}/stat").write_text(f"{pid} ({name}) S {parent} 1 1\n")
+        environ = f"A=b\0SSH_CONNECTION={connection}\0C=d" if connection else "A=b\0"
+        (tmp_path / f"{pid}/environ").write_text(environ)
+
+    return make
+
+
+def test_the_oldest_ancestor_tells_it(process: Process) -> None:
+    """What sudo or su started below may claim another connection."""
+    process(10, 1, name="sshd) S 7 (x")
+    process(20, 10, "192.0.2.7 40000 192.0.2.1 22")
+    process(30, 20, "198.51.100.1 1 192.0.2.1 22")
+    assert login(30) == Login(ME, "192.0.2.7")
+
+
+def test_a_process_that_did_not_come_by_ssh(process: Process) -> None:
+    process(10, 1)
+    assert login(10) is None
+
+
+def test_a_process_that_ends_meanwhile(process: Process) -> None:
+    process(20, 10, "192.0.2.7 40000 192.0.2.1 22")
+    assert login(20) == Login(ME, "192.0.2.7"), "its parent is not there any more"
+    assert login(99) is None

@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Programs that know of RDMA what sysfs lacks: their answers, and why there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma import tools
+
+
+def saying(*outcomes: Outcome) -> tuple[Callable[[Sequence[str]], Outcome], list[list[str]]]:
+    """A runner that answers with these, one after the other, and what it was asked."""
+    asked: list[list[str]] = []
+    left = list(outcomes)
+
+    def run(command: Sequence[str]) -> Outcome:
+        asked.append(list(command))
+        return left.pop(0)
+
+    return run, asked
+
+
+def test_a_program_that_is_not_to_be_asked_is_not_asked() -> None:
+    run, asked = saying()
+    for answer in (tools.rdma(None, run), tools.mtus(None, run), tools.addresses(None, run)):
+        assert answer.status == tools.Status(None, None)
+    assert asked == []
+
+
+def test_addresses_by_device() -> None:
+    devices = [
+        {"ifname": "eth0", "addr_info": [{"local": "192.0.2.7", "prefixlen": 24}, {"prefixlen": 64}]},
+        {"ifname": "lo", "addr_info": []},
+    ]
+    run, asked = saying(Outcome(0, json.dumps(devices)))
+    found = tools.addresses("ip", run)
+    assert (found.status.ok, found.by_netdev) == (True, {"eth0": ["192.0.2.7/24"], "lo": []})
+    assert asked == [["ip", "-j", "address"]]
+
+
+@pytest.mark.parametrize("output", ["{", "[{}]", "[7]", "7"])
+def test_an_answer_of_another_form(output: str) -> None:
+    found = tools.addresses("ip", saying(Outcome(0, output))[0])
+    assert found.status.error is not None
+    assert (found.status.ok, found.status.error.kind, found.by_netdev) == (False, tools.MALFORMED, {})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "words"),
+    [
+        (Outcome(None, failure="timeout", message="hung"), "timeout", "hung"),
+        (Outcome(1, stderr="Failed to open NETLINK_RDMA socket"), tools.NO_RDMA_SUBSYSTEM, "exit status 1"),
+        (Outcome(255, "No IB devices found\n"), tools.NO_DEVICES, "exit status 255: No IB devices found"),
+        (Outcome(3), tools.FAILED, "exit status 3: without a word"),
+    ],
+)
+def test_why_there_is_no_answer(outcome: Outcome, kind: str, words: str) -> None:
+    for found in (tools.mtus("ibv_devinfo", saying(outcome)[0]), tools.addresses("ip", saying(outcome)[0])):
+        assert found.status.ok is False
+        assert found.status.error is not None
+        assert (found.status.error.kind, words in found.status.error.message) == (kind, True)
+
+
+def test_rdma_is_asked_for_devices_only_after_its_links() -> None:
+    run, asked = saying(Outcome(0, "[]"), Outcome(0, "[]"))
+    assert tools.rdma("rdma", run) == tools.Rdma(tools.Status(True))
+    assert asked == [["rdma", "-j", "link"], ["rdma", "-j", "dev"]]
+    run, asked = saying(Outcome(1, "[]", "Failed to open NETLINK_RDMA socket"))
+    assert tools.rdma("rdma", run).status.ok is False
+    assert len(asked) == 1
+
+
+def test_rdma_of_another_form() -> None:
+    found = tools.rdma("rdma", saying(Outcome(0, "{"))[0])
+    assert found.status.error is not None
+    assert (found.status.ok, found.status.error.kind) == (False, tools.MALFORMED)
