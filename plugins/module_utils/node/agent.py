@@ -36,7 +36,7 @@ INTERVAL = 10.0
 """Seconds from the begin of a probe to the next."""
 
 STARTING_INTERVAL = 2.0
-"""Seconds between two looks at an engine that loads: the gateway shall know soon that it serves."""
+"""Seconds between two looks at an engine that loads: the gateway learns soon that the engine serves."""
 
 TICK = 5.0
 """Seconds between two looks for instances that came or went, two lines of metrics, two signs of life to systemd."""
@@ -89,7 +89,7 @@ class Agent:
         self._problem = ""
 
     async def run(self, address: str, port: int) -> None:
-        """Probe, and answer gateways on address and port, until told to stop."""
+        """Probe, and answer gateways on address and port, until a signal stops the agent."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -109,7 +109,7 @@ class Agent:
             await asyncio.to_thread(self._writer.flush, FLUSH_TIMEOUT)
 
     def answer(self, name: str) -> str:
-        """What a gateway that asks for an instance is told."""
+        """The answer to a gateway that asks for an instance."""
         watched = self._watched.get(name)
         if watched is None:
             return agent_check.reply(health.STOPPED, "no instance of this name on this node", None, stale=False)
@@ -219,7 +219,7 @@ class Agent:
         if verdict in health.CONDEMNED or verdict == health.STARTING:
             self._requests.ask(name)
         elif verdict in health.SERVING:
-            self._requests.settled(name)
+            self._requests.forget(name)
 
     def _publish(self) -> None:
         """Write the metrics, where node_exporter has a place for them."""
@@ -259,7 +259,7 @@ def _lock(paths: Paths, now: datetime) -> textfile.LockMetrics:
         found = lock.read(paths)
     except (OSError, ValueError):
         found = None
-    return textfile.FREE if found is None else textfile.LockMetrics(found.playbook, found.stale(now))
+    return textfile.UNLOCKED if found is None else textfile.LockMetrics(found.playbook, found.stale(now))
 
 
 def _seconds(time: str) -> float | None:

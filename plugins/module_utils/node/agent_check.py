@@ -27,7 +27,7 @@ UP = "up ready"
 
 
 def reply(verdict: str, detail: str, drain: Drain | None, *, stale: bool) -> str:
-    """What the gateway is told. A verdict that is unknown or too old takes nobody out of service."""
+    """The answer to the gateway. A verdict that is unknown or too old takes no instance out of service."""
     if drain is not None:
         return "drain"
     if stale or verdict == health.UNKNOWN or verdict in health.SERVING:

@@ -73,7 +73,7 @@ class Desired:
         """The entries of the registry."""
         found = []
         for name, entry in sorted(self.entries.items()):
-            release = self._holder(name)
+            release = self._release_with_weights(name)
             serving = tuple(instance for instance, each in self._releases.items() if each.model == name)
             found.append(
                 Model(
@@ -89,7 +89,7 @@ class Desired:
             )
         return found
 
-    def _holder(self, name: str) -> Release | None:
+    def _release_with_weights(self, name: str) -> Release | None:
         """A release that has the weights of an entry."""
         wanted = self.entries[name].store_name
         found = (self.entries.get(each.model) for each in self._releases.values())
@@ -135,7 +135,7 @@ class Desired:
 
     def _entry(self, name: str) -> Engine:
         """An entry that no instance serves: the base of one that is served, on any GPUs of the node."""
-        entry, holder = self.entries[name], self._holder(name)
+        entry, holder = self.entries[name], self._release_with_weights(name)
         path = holder.model_path if holder else entry.model
         if holder and entry.system_prompt is not None:
             # Its own directory is made for the first instance that serves it.

@@ -26,12 +26,12 @@ SCHEMA = 1
 
 
 def gather(host: Host, now: datetime) -> dict[str, Any]:
-    """What there is to say. Raises nothing: a part that cannot be told is None, and `errors` says why."""
+    """The overview. Raises nothing: a part that cannot be read is None, and `errors` says why."""
     errors: dict[str, str] = {}
 
-    def part(name: str, look: Callable[[], Any]) -> Any:
+    def part(name: str, read: Callable[[], Any]) -> Any:
         try:
-            return look()
+            return read()
         except Exception as error:
             errors[name] = str(error) or repr(error)
             return None

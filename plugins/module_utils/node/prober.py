@@ -41,7 +41,7 @@ def _show(units: list[str], properties: tuple[str, ...]) -> Mapping[str, dict[st
     return systemd.show(units, properties)
 
 
-async def _nobody() -> str:
+async def _no_stranger() -> str:
     return ""
 
 
@@ -78,7 +78,7 @@ class Prober:
         # Of an engine that has just made a token, its unit needs no question: a process less every ten seconds.
         if not self._serves and (finding := await self._of_unit()):
             return finding
-        look = not self._serves or time.monotonic() >= self._owner_due
+        check_owner = not self._serves or time.monotonic() >= self._owner_due
         self._serves = False
         try:
             release = self._release()
@@ -86,7 +86,7 @@ class Prober:
         except (releases.ReleaseError, OSError, ValueError) as error:
             return Finding(health.UNKNOWN, str(error))
         observation, stranger = await asyncio.gather(
-            observe(target, self._limit), self._stranger(target, release) if look else _nobody()
+            observe(target, self._limit), self._stranger(target, release) if check_owner else _no_stranger()
         )
         # Perhaps it has been stopped meanwhile, or has died and loads again.
         if observation.seen is not Seen.TOKEN and (finding := await self._of_unit()):

@@ -25,7 +25,7 @@ PROMPT = re.compile(rf"(?i)((?:{PROMPT_KEY})['\"]?\s*[:=]).*")
 _PROMPT_KEY = re.compile(rf"(?i)(?:{PROMPT_KEY})")
 
 SECRET_KEY = r"(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|auth)[-_]?key|credentials?|(?<![A-Za-z])token)"
-"""What a value is called that nobody else shall know. `token` only as a word's end: `max_tokens` and `tokenizer` tell
+"""Names of secret values. `token` only as a word's end: `max_tokens` and `tokenizer` tell
 what is needed to help."""
 
 _SECRET_KEY = re.compile(rf"(?i).*{SECRET_KEY}")
@@ -49,7 +49,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def text(given: str, secrets: Sequence[str]) -> str:
-    """A text without secrets, those given and those that can be told by their looks, and without prompts."""
+    """A text without secrets, those given and those that a pattern finds, and without prompts."""
     given = "\n".join(PROMPT.sub(rf"\1 {LEFT_OUT}", line) for line in given.splitlines())
     given = environment.mask(given, secrets)
     for pattern, masked in PATTERNS:

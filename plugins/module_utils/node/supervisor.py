@@ -48,7 +48,7 @@ its own core at once, and is gone after 0.3 s (measured with 0.32, idle).
 """
 
 IDLE_TIMEOUT = 3.0
-"""Seconds in which an engine must have told whether it is idle: one that hangs does not."""
+"""Seconds in which an engine must report whether it is idle. An engine that hangs does not."""
 
 KILL_TIMEOUT = 10.0
 """Seconds until a killed engine must be gone; a process that hangs in a driver may take longer."""
@@ -144,7 +144,7 @@ def exit_of(docker: Docker, container: str) -> Exit:
 
 
 class Supervisor:
-    """Runs one release until it ends or is told to stop. `run` returns the process's exit code.
+    """Runs one release until it ends or a signal stops it. `run` returns the process's exit code.
 
     What `on_ready` raises would end an engine that serves: it must raise nothing, and so must `is_idle`, which tells at
     a stop whether the instance is drained and has nothing at work.
@@ -291,7 +291,7 @@ class Supervisor:
             self.say("stopped")
 
     def _idle(self, events: Events) -> bool:
-        """Whether nobody waits for anything from the engine; not where that cannot be told in time."""
+        """Whether no client waits for the engine. False where the engine does not report in time."""
         asked = Job(events, self.is_idle)
         deadline = time.monotonic() + IDLE_TIMEOUT
         while not asked.done and not events.died and time.monotonic() < deadline:

@@ -14,7 +14,7 @@ from ..engine.probe.health import VERDICTS
 
 @dataclass(frozen=True)
 class InstanceMetrics:
-    """What is told of an instance. Times in seconds since 1970; None where there is none yet."""
+    """Metrics of an instance. Times in seconds since 1970; None where there is none yet."""
 
     name: str
     verdict: str
@@ -44,17 +44,17 @@ _HELP = {
 
 @dataclass(frozen=True)
 class LockMetrics:
-    """What is told of the node's lock; the playbook is empty where nobody has it."""
+    """Metrics of the node's lock. The playbook is empty where no playbook holds the lock."""
 
     playbook: str = ""
     stale: bool = False
 
 
-FREE = LockMetrics()
-"""Nobody has it."""
+UNLOCKED = LockMetrics()
+"""No playbook holds the lock."""
 
 
-def render(instances: Iterable[InstanceMetrics], now: float, lock: LockMetrics = FREE) -> str:
+def render(instances: Iterable[InstanceMetrics], now: float, lock: LockMetrics = UNLOCKED) -> str:
     """The text of the metrics file."""
     samples = Samples(_HELP)
     samples.add("inference_agent_timestamp_seconds", round(now))

@@ -23,7 +23,7 @@ from .item import Item, Part, collect
 SCHEMA = 1
 
 DIRECTORY = Path("/var/tmp")
-"""Where a bundle goes unless told otherwise: on disk, and it survives a reboot."""
+"""Where a bundle goes unless `--output` names another place: on disk, and it survives a reboot."""
 
 MANIFEST = "manifest.json"
 
@@ -49,28 +49,30 @@ class Bundle:
         }
 
 
-def name(now: datetime) -> str:
+def bundle_name(now: datetime) -> str:
     """What a bundle is called, without its ending."""
     return f"inferctl-bundle-{socket.gethostname()}-{format_time(now).replace(':', '')}"
 
 
-def place(output: Path | None, now: datetime) -> Path:
+def destination(output: Path | None, now: datetime) -> Path:
     """Where a bundle goes: the file that was asked for, or one in that directory. Raises FileExistsError."""
     path = output or DIRECTORY
-    path = path / f"{name(now)}.tar.gz" if path.is_dir() else path
+    path = path / f"{bundle_name(now)}.tar.gz" if path.is_dir() else path
     if path.exists() or path.is_symlink():
         raise FileExistsError(f"{path} is there already: --output names another")
     return path
 
 
-def write(path: Path, items: list[Item], now: datetime, told: dict[str, Any], say: Callable[[str], None]) -> Bundle:
-    """Collect items one after the other into a file for root alone. `told` goes into the manifest, `say` hears how far
-    it is. Raises OSError; then nothing is left behind, nor where it is broken off."""
+def write(
+    path: Path, items: list[Item], now: datetime, more: dict[str, Any], report_progress: Callable[[str], None]
+) -> Bundle:
+    """Collect items one after the other into a file for root alone. `more` goes into the manifest,
+    `report_progress` hears how far it is. Raises OSError; then nothing is left behind, nor where it is broken off."""
     # Its name can be guessed: it overwrites nothing, and follows no link that somebody has laid there meanwhile.
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "wb") as stream:
-            parts = _pack(stream, items, now, told, say)
+            parts = _pack(stream, items, now, more, report_progress)
             stream.flush()
             os.fsync(stream.fileno())
     except BaseException:
@@ -80,19 +82,23 @@ def write(path: Path, items: list[Item], now: datetime, told: dict[str, Any], sa
 
 
 def _pack(
-    stream: io.BufferedWriter, items: list[Item], now: datetime, told: dict[str, Any], say: Callable[[str], None]
+    stream: io.BufferedWriter,
+    items: list[Item],
+    now: datetime,
+    more: dict[str, Any],
+    report_progress: Callable[[str], None],
 ) -> list[Part]:
     parts = []
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         for number, item in enumerate(items, 1):
-            say(f"{number}/{len(items)} {item.file}")
+            report_progress(f"{number}/{len(items)} {item.file}")
             part, text = collect(item)
             if text:
-                _add(archive, f"{name(now)}/{item.file}", text, now)
+                _add(archive, f"{bundle_name(now)}/{item.file}", text, now)
             parts.append(part)
-        head = {"schema": SCHEMA, "host": socket.gethostname(), "made": format_time(now), **told}
+        head = {"schema": SCHEMA, "host": socket.gethostname(), "made": format_time(now), **more}
         manifest = {**head, "parts": [part.to_json() for part in parts]}
-        _add(archive, f"{name(now)}/{MANIFEST}", json.dumps(manifest, indent=2) + "\n", now)
+        _add(archive, f"{bundle_name(now)}/{MANIFEST}", json.dumps(manifest, indent=2) + "\n", now)
     return parts
 
 

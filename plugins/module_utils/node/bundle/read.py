@@ -45,7 +45,7 @@ REPORT_MASKING = 120.0
 
 
 def secrets(paths: Paths) -> list[str]:
-    """What nobody else shall know: values of every environment file, of today's and earlier releases and of those that
+    """The secrets of the node: values of every environment file, of today's and earlier releases and of those that
     were kept aside, addresses of alerts, and tokens of hubs. Raises nothing: a file that cannot be read tells none."""
     found: set[str] = set()
     for path in (

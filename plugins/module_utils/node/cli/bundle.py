@@ -49,14 +49,14 @@ def _bundle(options: argparse.Namespace, paths: Paths) -> int:
     now = datetime.now(UTC)
     since = _since(options.since, now) if options.since else None
     try:
-        path = archive.place(options.output, now)
+        path = archive.destination(options.output, now)
     except FileExistsError as error:
         raise UsageError(str(error)) from error
     host = Host(paths, thresholds=_thresholds(paths))
     reader = read.Reader(programs.run, read.secrets(paths))
     items = contents.items(paths, host, reader, since, now)
-    told = {"since": format_time(since) if since else None}
-    bundle = archive.write(path, items, now, told, (lambda _text: None) if options.json else _progress)
+    more = {"since": format_time(since) if since else None}
+    bundle = archive.write(path, items, now, more, (lambda _text: None) if options.json else _progress)
     if options.json:
         print(json.dumps(bundle.to_json(), indent=2))
         return OK

@@ -56,7 +56,7 @@ def count_start(paths: Paths, name: str, restarts: int) -> None:
     Raises OSError.
     """
     if attempts.begin(paths, name, restarts) == 1 and restarts:
-        state.died(paths, name, format_time(datetime.now(UTC)))
+        state.record_death(paths, name, format_time(datetime.now(UTC)))
 
 
 def _recover(options: argparse.Namespace, paths: Paths) -> int:

@@ -54,10 +54,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Check(Generic[T]):
-    """A question about a host. `look` may raise CannotTell, or anything else: then nobody knows."""
+    """A question about a host. `find` may raise CannotTell, or anything else: then nobody knows."""
 
     name: str
-    look: Callable[[T], Finding]
+    find: Callable[[T], Finding]
     limit: float = LIMIT
 
     @property
@@ -95,7 +95,7 @@ def run(checks: Sequence[Check[T]], host: T) -> list[Result]:
 
     def ask(index: int) -> None:
         try:
-            answers[index] = checks[index].look(host)
+            answers[index] = checks[index].find(host)
         except CannotTell as reason:
             answers[index] = Finding(UNKNOWN, str(reason))
         except Exception as error:

@@ -88,7 +88,7 @@ def files(host: Host) -> Finding:
 
 def weights(host: Host) -> Finding:
     """Every file of every model has its size; contents are compared by site.yml."""
-    wrong = [str(one) for release in host.releases().values() for one in models.damage(release)]
+    wrong = [str(one) for release in host.releases().values() for one in models.find_damage(release)]
     if wrong:
         return Finding(FAIL, "; ".join(dict.fromkeys(wrong)), "site.yml copies the model anew; then restart")
     return Finding(OK, "all files have their sizes")
@@ -121,7 +121,7 @@ def units(host: Host) -> Finding:
     return Finding(OK, "as systemd knows them")
 
 
-def stand_ins(host: Host) -> Finding:
+def leftover_bridges(host: Host) -> Finding:
     """No engine of an update that was cut off stands in for an instance."""
     found = bridges.unattended(host.paths, datetime.now(UTC))
     if found:
@@ -141,6 +141,6 @@ CHECKS = (
     Check("engine-files", files),
     Check("engine-models", weights),
     Check("engine-drains", drained),
-    Check("engine-bridges", stand_ins),
+    Check("engine-bridges", leftover_bridges),
     Check("engine-units", units),
 )

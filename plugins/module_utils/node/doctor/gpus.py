@@ -129,7 +129,7 @@ def _resets(host: Host) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, release in host.releases().items():
         known = recovered.read(host.paths, name)
-        if since := recovery_gpus.since_reset(known, now):
+        if since := recovery_gpus.last_reset(known, now):
             for gpu in recovery_gpus.used_by(release, host.gpus()["gpus"]):
                 found[str(gpu["pci_bus_id"])] = max(since, found.get(str(gpu["pci_bus_id"]), 0.0))
     return found

@@ -105,7 +105,8 @@ class Host:
         return log
 
     def _releases(self) -> dict[str, Release]:
-        """What each instance runs, or shall run. One whose release is damaged is left out: another check names it."""
+        """The release of each instance: the active one, or the desired one before the first start. Damaged releases are
+        left out: another check names them."""
         found = {}
         for name in releases.names(self.paths):
             number = releases.active_number(self.paths, name)

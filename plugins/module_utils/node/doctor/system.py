@@ -20,7 +20,7 @@ that breaks it, and what a service gets where limits.d alone was set."""
 
 SHM = "dev/shm"
 
-SHM_LEAST = 64 << 20
+SHM_MINIMUM = 64 << 20
 """Bytes free below which a process of the node itself can share nothing any more."""
 
 SYSTEM_FILES = ("", "var/lib/docker", "var/log", "mnt/models", "mnt/nvme/workspace")
@@ -63,7 +63,7 @@ def shm(host: Host) -> Finding:
         raise CannotTell(f"there is no {path}")
     stat = os.statvfs(path)
     free = stat.f_bavail * stat.f_frsize
-    if free < SHM_LEAST:
+    if free < SHM_MINIMUM:
         return Finding(WARN, f"{free >> 20} MiB free in {path}", f"see who fills it: ls -l {path}")
     return Finding(OK, f"{free >> 20} MiB free")
 

@@ -3,6 +3,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is done about an engine that hangs, answers wrongly, or does not come back. Private to the collection.
 
-`policy` decides, and is pure; `ladder` looks, acts and remembers. Each run does one step: what it did stands in the
+`policy` decides, and is pure; `ladder` inspects, acts and records. Each run does one step: what it did stands in the
 state, so that a reboot in between, or a new agent, loses nothing.
 """

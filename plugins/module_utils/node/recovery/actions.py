@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The acts of the ladder, each with a bound in time. Private to the collection."""
+"""The actions of the ladder, each with a time limit. Private to the collection."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DOCKER_UNITS = ("docker.socket", "docker.service")
 DOCKER_SECONDS = 120.0
 """For a restarted dockerd to answer; with hundreds of containers it takes half a minute."""
 
-DOCKER_PATIENCE = 45.0
+DOCKER_KILL_AFTER = 45.0
 """Seconds after which a dockerd that does not end is killed: containers go on under live-restore."""
 
 STOP_SECONDS = 60.0
@@ -33,7 +33,7 @@ RESET_SECONDS = 60.0
 PING_TRIES, PING_PAUSE = 3, 3.0
 """How often Docker is asked before it counts as silent, and seconds between."""
 
-CLIENTS = (
+GPU_CLIENTS = (
     "nvidia-cdi-refresh.path",
     "nvidia-cdi-refresh.service",
     "nvidia-dcgm.service",
@@ -47,8 +47,8 @@ NVSentinel's reset job. The fabric manager stays: GPUs of Hopper and later are r
 Run = Callable[[Sequence[str], float], Outcome]
 
 
-class ActError(Exception):
-    """An act has failed; the message says at what."""
+class ActionError(Exception):
+    """An action has failed; the message says where."""
 
 
 def docker_answers(docker: Docker, pause: Callable[[float], None] = time.sleep) -> bool:
@@ -63,7 +63,7 @@ def docker_answers(docker: Docker, pause: Callable[[float], None] = time.sleep) 
 
 
 def restart_docker(docker: Docker) -> str:
-    """Restart dockerd with its socket; kill it where it does not end. Raises ActError, SystemdError."""
+    """Restart dockerd with its socket; kill it where it does not end. Raises ActionError, SystemdError."""
     began = time.monotonic()
     _forget_failures(*DOCKER_UNITS)
     systemd.systemctl("restart", "--no-block", *DOCKER_UNITS)
@@ -74,16 +74,16 @@ def restart_docker(docker: Docker) -> str:
             docker.ping()
             return f"Docker answers after {time.monotonic() - began:.0f} s"
         stuck = systemd.active_state("docker.service") == "deactivating"
-        if stuck and not killed and time.monotonic() - began > DOCKER_PATIENCE:
+        if stuck and not killed and time.monotonic() - began > DOCKER_KILL_AFTER:
             killed = True
             systemd.systemctl("kill", "--signal=KILL", "docker.service")
-    raise ActError(f"Docker does not answer {DOCKER_SECONDS:.0f} s after its restart: journalctl -u docker")
+    raise ActionError(f"Docker does not answer {DOCKER_SECONDS:.0f} s after its restart: journalctl -u docker")
 
 
 def stop(name: str, docker: Docker) -> None:
     """End an engine that does no good, with its container, without waiting for requests that it will not answer.
 
-    Raises ActError, SystemdError.
+    Raises ActionError, SystemdError.
     """
     unit = unit_name(name)
     # systemd calls it an error to stop one whose file was deleted and that has ended.
@@ -104,7 +104,7 @@ def _remove(name: str, docker: Docker) -> None:
     try:
         docker.remove(container_name(name))
     except (DockerError, DockerUnavailable) as error:
-        raise ActError(f"the container {container_name(name)} cannot be removed: {error}") from error
+        raise ActionError(f"the container {container_name(name)} cannot be removed: {error}") from error
 
 
 def start(name: str) -> None:
@@ -123,9 +123,9 @@ def _forget_failures(*units: str) -> None:
 
 
 def reset_gpus(gpus: Sequence[dict[str, Any]], run: Run) -> str:
-    """Reset GPUs that no engine uses any more. Raises ActError, SystemdError."""
+    """Reset GPUs that no engine uses any more. Raises ActionError, SystemdError."""
     addresses = [str(gpu["pci_bus_id"]) for gpu in gpus]
-    running = [unit for unit in CLIENTS if systemd.active_state(unit) in systemd.RUNNING]
+    running = [unit for unit in GPU_CLIENTS if systemd.active_state(unit) in systemd.RUNNING]
     try:
         for unit in running:
             systemd.systemctl("stop", unit)
@@ -137,7 +137,7 @@ def reset_gpus(gpus: Sequence[dict[str, Any]], run: Run) -> str:
                 systemd.systemctl("start", "--no-block", unit)
     if outcome.failure or outcome.code:
         words = outcome.message or outcome.stdout.strip() or outcome.stderr.strip()
-        raise ActError(f"the reset of {', '.join(addresses)} failed: {words}")
+        raise ActionError(f"the reset of {', '.join(addresses)} failed: {words}")
     return f"reset {', '.join(addresses)}"
 
 

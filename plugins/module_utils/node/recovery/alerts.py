@@ -31,7 +31,7 @@ TIMEOUT = 10.0
 LARGEST_MAIL = 3500
 """Bytes: sendmail takes it on its standard input, which holds PIPE_BUF."""
 
-LASTS = timedelta(days=30)
+ALERT_LIFETIME = timedelta(days=30)
 """For which an alert stands in Alertmanager, unless the breaker is closed before. Without an end it would resolve
 itself after resolve_timeout (5 minutes), as nobody sends it again. Source: postAlertsHandler in api/v2/api.go of
 prometheus/alertmanager."""
@@ -50,7 +50,7 @@ Run = Callable[..., Outcome]
 
 @dataclass(frozen=True)
 class Alert:
-    """What is told, once for each opening of a breaker. Times are ISO 8601 in UTC."""
+    """An alert, sent once for each opening of a breaker. Times are ISO 8601 in UTC."""
 
     host: str
     instance: str
@@ -68,7 +68,7 @@ class Alert:
         return {"schema": SCHEMA, "event": "recovery-gave-up", "title": self.title, **asdict(self)}
 
 
-def open_channels(settings: Settings, done: Mapping[str, str]) -> list[str]:
+def unsent_channels(settings: Settings, done: Mapping[str, str]) -> list[str]:
     """The channels that are set and have not got an alert yet: nobody may have got to it, or one was set later."""
     set_now = {"webhook": settings.webhook, "mail": settings.mail_to, "alertmanager": settings.alertmanager}
     return [name for name, address in set_now.items() if address and done.get(name) != SENT]
@@ -81,10 +81,10 @@ def send(
     channels: dict[str, Callable[[], None]] = {
         "webhook": lambda: _post(settings.webhook, alert.to_json()),
         "mail": lambda: _mail(settings, alert, run),
-        "alertmanager": lambda: _post(_alerts_url(settings), [for_alertmanager(alert, now + LASTS)]),
+        "alertmanager": lambda: _post(_alerts_url(settings), [for_alertmanager(alert, now + ALERT_LIFETIME)]),
     }
     outcomes = dict(done)
-    for name in open_channels(settings, done):
+    for name in unsent_channels(settings, done):
         outcomes[name] = _outcome(channels[name])
     return outcomes
 
@@ -97,10 +97,10 @@ def resolve(settings: Settings, host: str, instance: str, since: str, now: datet
     return _outcome(lambda: _post(_alerts_url(settings), [alert]))
 
 
-def _outcome(act: Callable[[], None]) -> str:
+def _outcome(send: Callable[[], None]) -> str:
     """What came of telling somebody: no page of HTML."""
     try:
-        act()
+        send()
     except (OSError, ValueError, http.client.HTTPException) as error:
         return f"failed: {getattr(error, 'reason', None) or str(error) or type(error).__name__}"[:200]
     return SENT

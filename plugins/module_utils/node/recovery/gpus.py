@@ -40,7 +40,7 @@ def _numbered(gpus: Gpus) -> dict[str, str]:
     return {address: str(number) for number, address in enumerate(addresses)}
 
 
-def since_reset(known: State, now: datetime) -> float:
+def last_reset(known: State, now: datetime) -> float:
     """When the GPUs of an instance were last reset, in seconds since boot, as the kernel counts; 0 where they were not,
     or before this boot."""
     try:
@@ -51,7 +51,7 @@ def since_reset(known: State, now: datetime) -> float:
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - ago) if ago >= 0 else 0.0
 
 
-def asked_for(log: str, addresses: Collection[str], since: float, missing: Collection[str] = ()) -> tuple[str, str]:
+def needed_by_log(log: str, addresses: Collection[str], since: float, missing: Collection[str] = ()) -> tuple[str, str]:
     """The worst that the log asks for, and its words, of GPUs, since the driver was loaded and a time since boot (s).
     `missing` are those that the driver does not list now: what it said of their start counts."""
     found, errors = xid.recent(log)
@@ -73,7 +73,7 @@ def asked_for(log: str, addresses: Collection[str], since: float, missing: Colle
     return xid_actions.worst(actions), "; ".join(dict.fromkeys(words))
 
 
-def asked_now(own: Gpus, found: Gpus) -> tuple[str, str]:
+def needed_by_driver(own: Gpus, found: Gpus) -> tuple[str, str]:
     """The worst that the driver says these GPUs need, and its words; `found` are all. A kernel's log forgets, and some
     faults have no XID. Where the tool lists no GPU at all, it may be the tool: then nothing is said."""
     listed = any(gpu["reported"] for gpu in found)

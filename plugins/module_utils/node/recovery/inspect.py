@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gathers how an instance stands, for the policy to decide on. Private to the collection."""
+"""Inspects an instance: its situation, on which the policy decides. Private to the collection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...hardware.gpu import facts as gpu_facts
 from ...hardware.gpu import xid_actions
 from . import actions, gpus, managed, models, policy, state
 from .gpus import Gpus
-from .managed import Wrong
+from .managed import WrongFile
 from .models import Damage
 from .policy import Situation
 
@@ -37,28 +37,33 @@ DAEMON_JSON = "etc/docker/daemon.json"
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A situation, and what acting on it needs."""
+class Inspection:
+    """A situation, and what the next step needs."""
 
     situation: Situation
     release: Release | None
-    wrong: list[Wrong]
+    wrong: list[WrongFile]
     damaged: list[Damage]
     gpus: list[Mapping[str, Any]]
 
 
-def look(
-    paths: Paths, name: str, now: datetime, docker: Docker, run: Run, held: Callable[[Situation], str] = lambda _now: ""
-) -> Seen:
-    """How an instance stands. Takes a minute at most, where everything hangs. Raises SystemdError.
+def inspect_instance(
+    paths: Paths,
+    name: str,
+    now: datetime,
+    docker: Docker,
+    run: Run,
+    hold_reason: Callable[[Situation], str] = lambda _situation: "",
+) -> Inspection:
+    """The situation of an instance. Takes a minute at most, where everything hangs. Raises SystemdError.
 
-    `held` tells why nothing may be done: then the GPUs are not asked, and no GPU has a say.
+    `hold_reason` says why nothing may be done. Where it gives a reason, nvidia-smi is not asked.
     """
     unit = systemd.show([unit_name(name)], ["ActiveState", "InvocationID"])[unit_name(name)]
     probe = probe_state.read(paths, name)
     release, broken = _release(paths, name)
     wrong = managed.verify(paths, name)
-    damaged = models.damage(release) if release else []
+    damaged = models.find_damage(release) if release else []
     known = state.read(paths, name)
     situation = Situation(
         name=name,
@@ -77,19 +82,19 @@ def look(
         docker_hold=_docker_hold(paths, name),
         wrong_files=tuple(str(one) for one in wrong if one.source),
         beyond_repair=(*broken, *(str(one) for one in wrong if one.source is None)),
-        damaged_models=tuple(str(one) for one in damaged if one.way is None),
-        damaged_copies=tuple(str(one) for one in damaged if one.way),
+        damaged_models=tuple(str(one) for one in damaged if one.fallback is None),
+        damaged_copies=tuple(str(one) for one in damaged if one.fallback),
     )
     condemned = situation.verdict in health.CONDEMNED
     # nvidia-smi takes seconds, or hangs, and this is asked every half minute while a breaker is open.
-    if not condemned or not release or release.accelerator != "nvidia" or held(situation):
-        return Seen(situation, release, wrong, damaged, [])
+    if not condemned or not release or release.accelerator != "nvidia" or hold_reason(situation):
+        return Inspection(situation, release, wrong, damaged, [])
     found = _gpus(paths.root, run)
     own = gpus.used_by(release, found)
-    action, words = _asked(paths.root, own, found, known, now)
+    action, words = _needed(paths.root, own, found, known, now)
     shared = _shared(paths, name, own, found)
     situation = replace(situation, gpu_action=action, gpu_words=words, gpu_shared=shared)
-    return Seen(situation, release, wrong, damaged, own)
+    return Inspection(situation, release, wrong, damaged, own)
 
 
 def _detail(paths: Paths, probe: probe_state.ProbeState, unit: Mapping[str, str]) -> str:
@@ -127,15 +132,15 @@ def _gpus(root: Path, run: Run) -> list[Mapping[str, Any]]:
     return [gpu for gpu in facts["gpus"] if not gpu["excluded"]]
 
 
-def _asked(root: Path, own: Gpus, found: Gpus, known: state.State, now: datetime) -> tuple[str, str]:
+def _needed(root: Path, own: Gpus, found: Gpus, known: state.State, now: datetime) -> tuple[str, str]:
     """What the GPUs of an instance need, by the kernel's log and by the driver."""
     addresses = {str(gpu["pci_bus_id"]) for gpu in own}
     log = kernel_log.read(root, GPU_TIMEOUT) if addresses else None
-    since = gpus.since_reset(known, now)
+    since = gpus.last_reset(known, now)
     missing = {str(gpu["pci_bus_id"]) for gpu in own if not gpu["reported"]}
-    told = (gpus.asked_for(log or "", addresses, since, missing), gpus.asked_now(own, found))
-    words = "; ".join(dict.fromkeys(words for _action, words in told if words))
-    return xid_actions.worst([action for action, _words in told]), words
+    needs = (gpus.needed_by_log(log or "", addresses, since, missing), gpus.needed_by_driver(own, found))
+    words = "; ".join(dict.fromkeys(words for _action, words in needs if words))
+    return xid_actions.worst([action for action, _words in needs]), words
 
 
 def _shared(paths: Paths, name: str, own: Sequence[Mapping[str, Any]], found: list[Mapping[str, Any]]) -> bool:

@@ -21,7 +21,7 @@ from ...core.paths import Paths, container_name, unit_name
 from ...engine.state import drains
 from ...engine.state.drains import Drain, format_time
 from . import actions, alerts, evidence, managed, models, policy, state
-from .inspect import Seen, look
+from .inspect import Inspection, inspect_instance
 from .policy import Decision, Situation
 from .settings import Settings
 from .state import Breaker, State, Step
@@ -29,8 +29,8 @@ from .state import Breaker, State, Step
 DOCKER_TIMEOUT = 5.0
 """Seconds for a call of Docker: one that hangs is to be found out soon."""
 
-TIMES = 3
-"""Steps of one run at most: after Docker was restarted, the engine is looked at anew."""
+STEPS_PER_RUN = 3
+"""Steps of one run at most: after Docker was restarted, the engine is inspected again."""
 
 Run = Callable[..., Outcome]
 
@@ -71,10 +71,10 @@ class Ladder:
 
     def recover(self, name: str, *, by_hand: bool = False) -> Report:
         """Take the next step for an instance, if one is due. Raises SystemdError, OSError."""
-        with self._alone():
-            for _time in range(TIMES):
-                seen, decision = self._decide(name, by_hand)
-                report = self._take(name, seen, decision)
+        with self._locked():
+            for _time in range(STEPS_PER_RUN):
+                inspection, decision = self._decide(name, by_hand)
+                report = self._take_step(name, inspection, decision)
                 if decision.act != policy.DOCKER or not report.changed:
                     break
             return report
@@ -84,19 +84,19 @@ class Ladder:
         _seen, decision = self._decide(name, by_hand=True)
         return Report(name, decision.act, decision.reason, changed=False)
 
-    def _decide(self, name: str, by_hand: bool) -> tuple[Seen, Decision]:
-        def held(now: Situation) -> str:
-            return policy.held(now, self._settings, by_hand=by_hand)
+    def _decide(self, name: str, by_hand: bool) -> tuple[Inspection, Decision]:
+        def hold_reason(situation: Situation) -> str:
+            return policy.hold_reason(situation, self._settings, by_hand=by_hand)
 
-        seen = look(self._paths, name, self._now(), self._docker, self._run, held)
-        return seen, policy.decide(seen.situation, self._settings, self._now(), by_hand=by_hand)
+        inspection = inspect_instance(self._paths, name, self._now(), self._docker, self._run, hold_reason)
+        return inspection, policy.decide(inspection.situation, self._settings, self._now(), by_hand=by_hand)
 
     def reset(self, name: str) -> bool:
         """Close the breaker, give back the whole budget, lift the drain that giving up made, and start the engine
         where systemd has given up. Returns whether anything changed. Raises SystemdError, OSError."""
-        with self._alone():
+        with self._locked():
             before = state.read(self._paths, name)
-            changed = state.write(self._paths, self._renewed(before)) and before.steps != ()
+            changed = state.write(self._paths, self._reset_state(before)) and before.steps != ()
             changed = changed or before.breaker is not None
             if self._paths.deaths(name).exists():
                 self._paths.deaths(name).unlink()
@@ -119,7 +119,7 @@ class Ladder:
         self._say(name, "arm" if armed else "disarm", f"recovery is {'armed' if armed else 'disarmed'}", journal.NOTICE)
         return True
 
-    def _renewed(self, known: State) -> State:
+    def _reset_state(self, known: State) -> State:
         """A state without steps and breaker."""
         return State(known.instance, known.armed, total=known.total, gpus_reset=known.gpus_reset)
 
@@ -136,19 +136,26 @@ class Ladder:
         actions.start(name)
         return True
 
-    def _take(self, name: str, seen: Seen, decision: Decision) -> Report:
+    def _take_step(self, name: str, inspection: Inspection, decision: Decision) -> Report:
         if decision.act in (policy.NOTHING, policy.WAIT):
-            self._tell_late(seen)
+            self._send_missing_alerts(inspection)
             return Report(name, decision.act, decision.reason, changed=False)
-        kept = self._capture(name)
-        known = seen.situation.state
-        step = Step(format_time(self._now()), decision.act, seen.situation.verdict, decision.reason)
+        evidence_path = self._capture(name)
+        known = inspection.situation.state
+        step = Step(format_time(self._now()), decision.act, inspection.situation.verdict, decision.reason)
         # Before the act: one that never returns, or a reboot in its middle, has been taken all the same.
         self._remember(known.with_step(step))
-        self._say(name, decision.act, decision.reason, journal.WARNING, verdict=seen.situation.verdict, evidence=kept)
+        self._say(
+            name,
+            decision.act,
+            decision.reason,
+            journal.WARNING,
+            verdict=inspection.situation.verdict,
+            evidence=evidence_path,
+        )
         try:
-            outcome = self._act(name, seen, decision, kept)
-        except (actions.ActError, systemd.SystemdError, OSError, DockerError, DockerUnavailable) as error:
+            outcome = self._act(name, inspection, decision, evidence_path)
+        except (actions.ActionError, systemd.SystemdError, OSError, DockerError, DockerUnavailable) as error:
             outcome = f"failed: {error}"
         # Anew: giving up has opened the breaker.
         known = state.read(self._paths, name)
@@ -157,35 +164,35 @@ class Ladder:
             known = known.with_step(step)
         done = replace(step, outcome=outcome)
         self._remember(replace(known, steps=(*known.steps[:-1], done)))
-        self._say(name, decision.act, outcome, journal.NOTICE, verdict=seen.situation.verdict)
+        self._say(name, decision.act, outcome, journal.NOTICE, verdict=inspection.situation.verdict)
         return Report(name, decision.act, decision.reason, changed=True, outcome=outcome)
 
-    def _act(self, name: str, seen: Seen, decision: Decision, kept: str) -> str:
+    def _act(self, name: str, inspection: Inspection, decision: Decision, evidence_path: str) -> str:
         if decision.act == policy.DOCKER:
             return actions.restart_docker(self._docker)
         if decision.act == policy.GIVE_UP:
-            return self._give_up(name, seen, decision, kept)
+            return self._give_up(name, inspection, decision, evidence_path)
         done = []
         if decision.repair:
-            done += managed.repair(self._paths, name, seen.wrong, self._now())
-            done += models.lead_to_store(seen.damaged)
+            done += managed.repair(self._paths, name, inspection.wrong, self._now())
+            done += models.link_to_store(inspection.damaged)
         for line in done:
             self._say(name, "repair", line, journal.WARNING)
         actions.stop(name, self._docker)
         if decision.act == policy.RESET:
             try:
-                done.append(actions.reset_gpus([dict(gpu) for gpu in seen.gpus], self._run))
+                done.append(actions.reset_gpus([dict(gpu) for gpu in inspection.gpus], self._run))
                 known = state.read(self._paths, name)
                 self._remember(replace(known, gpus_reset=format_time(self._now())))
                 # A reset undoes them, and what sets them comes once at boot.
                 done += actions.apply_gpu_settings(self._paths)
-            except actions.ActError as error:
+            except actions.ActionError as error:
                 # It is started all the same: the next round sees whether that was enough.
                 done.append(str(error))
         actions.start(name)
         return "; ".join([*done, "started anew"])
 
-    def _give_up(self, name: str, seen: Seen, decision: Decision, kept: str) -> str:
+    def _give_up(self, name: str, inspection: Inspection, decision: Decision, evidence_path: str) -> str:
         """Keep requests away, open the breaker, end a loop of starts that cannot succeed, and tell people."""
         now = format_time(self._now())
         notes = []
@@ -196,42 +203,42 @@ class Ladder:
             notes.append(f"not drained: {error}")
         self._remember(replace(state.read(self._paths, name), breaker=Breaker(now, decision.reason)))
         # Before the alerts, which may take half a minute, and whatever comes of it.
-        if decision.futile and seen.situation.unit_state == "activating":
+        if decision.futile and inspection.situation.unit_state == "activating":
             try:
                 systemd.systemctl("stop", "--no-block", unit_name(name))
                 notes.append("stopped: its starts fail")
             except systemd.SystemdError as error:
                 notes.append(f"not stopped: {error}")
-        sent = self._alert(seen, Breaker(now, decision.reason), kept)
+        sent = self._alert(inspection, Breaker(now, decision.reason), evidence_path)
         notes += [f"{channel}: {outcome}" for channel, outcome in sent.items()] or [
             "nobody is alerted: no channel is set"
         ]
         return "; ".join(notes)
 
-    def _tell_late(self, seen: Seen) -> None:
+    def _send_missing_alerts(self, inspection: Inspection) -> None:
         """Send what was not sent when the breaker opened: it failed, was cut off, or its channel was set later."""
-        breaker = seen.situation.state.breaker
-        if breaker and alerts.open_channels(self._settings, breaker.alerts):
-            self._alert(seen, breaker, "")
+        breaker = inspection.situation.state.breaker
+        if breaker and alerts.unsent_channels(self._settings, breaker.alerts):
+            self._alert(inspection, breaker, "")
 
-    def _alert(self, seen: Seen, breaker: Breaker, kept: str) -> dict[str, str]:
-        known = state.read(self._paths, seen.situation.name)
+    def _alert(self, inspection: Inspection, breaker: Breaker, evidence_path: str) -> dict[str, str]:
+        known = state.read(self._paths, inspection.situation.name)
         steps = [f"{step.time} {step.act}: {step.outcome or step.reason}" for step in known.steps[-5:]]
         alert = alerts.Alert(
             socket.gethostname(),
             known.instance,
-            seen.situation.verdict,
+            inspection.situation.verdict,
             breaker.reason,
             breaker.since,
             steps,
-            kept,
+            evidence_path,
         )
         sent = alerts.send(self._settings, alert, breaker.alerts, self._now(), self._run)
         self._remember(replace(known, breaker=replace(breaker, alerts=sent)))
         return sent
 
     def _capture(self, name: str) -> str:
-        """Where the evidence lies; why there is none."""
+        """Directory of the evidence, or why there is none."""
         pid = None
         try:
             container = self._docker.inspect(container_name(name))
@@ -260,7 +267,7 @@ class Ladder:
         )
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """One recovery at a time on a node: two that restart Docker would do so under each other."""
         directory: Path = self._paths.recovery_requests.parent
         directory.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from ...engine.state.drains import format_time
 
 
 @dataclass(frozen=True)
-class Wrong:
+class WrongFile:
     """A managed file that is not what it should be, and where a sound copy of it is, None for nowhere."""
 
     path: Path
@@ -39,7 +39,7 @@ class _Pair:
     mode: int
 
 
-def verify(paths: Paths, name: str) -> list[Wrong]:
+def verify(paths: Paths, name: str) -> list[WrongFile]:
     """What is wrong with the files of the active release; nothing before the first start."""
     number = _number(paths, name)
     if number is None:
@@ -51,14 +51,14 @@ def verify(paths: Paths, name: str) -> list[Wrong]:
     try:
         releases.load(paths, name, number)
     except releases.ReleaseError:
-        found.append(Wrong(record, "is damaged", None))
+        found.append(WrongFile(record, "is damaged", None))
     else:
         if not _sound(record, known):
-            found.append(Wrong(record, "was changed since it was proven", None))
+            found.append(WrongFile(record, "was changed since it was proven", None))
     return found
 
 
-def repair(paths: Paths, name: str, wrong: list[Wrong], now: datetime) -> list[str]:
+def repair(paths: Paths, name: str, wrong: list[WrongFile], now: datetime) -> list[str]:
     """Put sound copies in place of wrong files, which are kept aside. Returns what was done. Raises OSError."""
     done = []
     number = _number(paths, name)
@@ -114,16 +114,18 @@ def _sound(path: Path, known: Mapping[str, str]) -> bool:
     return bool(data) and known.get(str(path)) in (None, hashlib.sha256(data).hexdigest())
 
 
-def _compare(pair: _Pair, known: Mapping[str, str]) -> list[Wrong]:
+def _compare(pair: _Pair, known: Mapping[str, str]) -> list[WrongFile]:
     copy, installed = _sound(pair.copy, known), _sound(pair.installed, known)
     if copy:
         data = pair.copy.read_bytes()
         if not installed or pair.installed.read_bytes() != data:
-            return [Wrong(pair.installed, "is missing" if not pair.installed.exists() else "was changed", pair.copy)]
+            return [
+                WrongFile(pair.installed, "is missing" if not pair.installed.exists() else "was changed", pair.copy)
+            ]
         if not files.same(pair.installed, data, pair.mode):
-            return [Wrong(pair.installed, "has another mode", pair.copy)]
+            return [WrongFile(pair.installed, "has another mode", pair.copy)]
         return []
     # Without a checksum nobody can tell whether the one that is left is the right one.
     if installed and str(pair.installed) in known:
-        return [Wrong(pair.copy, "is damaged", pair.installed)]
-    return [Wrong(pair.copy, "is damaged", None), Wrong(pair.installed, "cannot be verified", None)]
+        return [WrongFile(pair.copy, "is damaged", pair.installed)]
+    return [WrongFile(pair.copy, "is damaged", None), WrongFile(pair.installed, "cannot be verified", None)]

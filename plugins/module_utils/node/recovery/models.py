@@ -21,8 +21,8 @@ from ...store.fast import copy_target
 
 
 @dataclass(frozen=True)
-class Way:
-    """From a link of the fast path that leads to a damaged copy to the same revision in the store, which is whole."""
+class Fallback:
+    """A link of the fast path that leads to a damaged copy, and the same revision in the store, which is whole."""
 
     link: Path
     store: Path
@@ -30,34 +30,35 @@ class Way:
 
 @dataclass(frozen=True)
 class Damage:
-    """A file of a model that an engine would stumble over; `way` where it need not."""
+    """A file of a model that an engine would stumble over; `fallback` where it need not."""
 
     path: Path
     why: str
-    way: Way | None = None
+    fallback: Fallback | None = None
 
     def __str__(self) -> str:
         return f"{self.path} {self.why}"
 
 
-def damage(release: Release) -> list[Damage]:
+def find_damage(release: Release) -> list[Damage]:
     """What is wrong with the files of a release's model. A model that the store did not publish has no manifest:
     then only its directory is looked for."""
     root = Path(release.model_path)
     found = _compare(root)
-    ways = list(_ways(release, root)) if found else []
-    return [replace(one, way=_leads_by(one, ways)) for one in found]
+    fallbacks = list(_fallbacks(release, root)) if found else []
+    return [replace(one, fallback=_fallback_for(one, fallbacks)) for one in found]
 
 
-def lead_to_store(damaged: Sequence[Damage]) -> list[str]:
+def link_to_store(damaged: Sequence[Damage]) -> list[str]:
     """Turn the links that lead to damaged copies. The copies stay for site.yml, which makes them whole. Returns what
     was done. Raises OSError."""
     done = []
-    for way in dict.fromkeys(one.way for one in damaged if one.way):
-        what = "; ".join(str(one) for one in damaged if one.way == way)
-        files.link(way.link, str(way.store))
+    for fallback in dict.fromkeys(one.fallback for one in damaged if one.fallback):
+        what = "; ".join(str(one) for one in damaged if one.fallback == fallback)
+        files.link(fallback.link, str(fallback.store))
         done.append(
-            f"the fast copy is damaged ({what}): {way.link} leads to {way.store} until site.yml repairs the copy"
+            f"the fast copy is damaged ({what}): {fallback.link} leads to {fallback.store}"
+            " until site.yml repairs the copy"
         )
     return done
 
@@ -85,8 +86,8 @@ def _compare(root: Path) -> list[Damage]:
     return found
 
 
-def _ways(release: Release, root: Path) -> Iterator[Way]:
-    """The ways out of fast copies that a model consists of: its own, and where it is a variant its base's."""
+def _fallbacks(release: Release, root: Path) -> Iterator[Fallback]:
+    """The originals in the store of the fast copies of a model: its own, and its base's where it is a variant."""
     roots = [Path(root) for root in (release.settings.store_path, release.settings.fast_path) if root]
     for link in (root, base_of(root)):
         if link is None or not link.is_symlink():
@@ -95,10 +96,10 @@ def _ways(release: Release, root: Path) -> Iterator[Way]:
         if os.readlink(link) != copy_target(revision):
             continue
         originals = (place.joinpath(*revision) for place in roots if place != link.parent.parent)
-        yield from (Way(link, each) for each in originals if (each / MANIFEST).exists() and not _compare(each))
+        yield from (Fallback(link, each) for each in originals if (each / MANIFEST).exists() and not _compare(each))
 
 
-def _leads_by(one: Damage, ways: Iterable[Way]) -> Way | None:
-    """The way around a damaged file: by the link through which it is found."""
+def _fallback_for(one: Damage, fallbacks: Iterable[Fallback]) -> Fallback | None:
+    """The fallback for a damaged file: that of the link through which the file is found."""
     real = Path(os.path.realpath(one.path))
-    return next((way for way in ways if real.is_relative_to(os.path.realpath(way.link))), None)
+    return next((fallback for fallback in fallbacks if real.is_relative_to(os.path.realpath(fallback.link))), None)

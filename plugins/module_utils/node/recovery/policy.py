@@ -15,7 +15,7 @@ from ...engine.probe import health
 from ...engine.state.drains import RECOVERY, UPDATE, Drain, parse_time
 from ...hardware.gpu import xid_actions
 from .settings import Settings
-from .state import State, within
+from .state import State, in_window
 
 NOTHING, WAIT, DOCKER, RESTART, RESET, GIVE_UP = "nothing", "wait", "restart-docker", "restart", "reset-gpu", "give-up"
 """Steps, from the mildest to the last."""
@@ -79,113 +79,117 @@ class Decision:
     futile: bool = False
 
 
-def decide(now: Situation, settings: Settings, time: datetime, *, by_hand: bool = False) -> Decision:
+def decide(situation: Situation, settings: Settings, now: datetime, *, by_hand: bool = False) -> Decision:
     """The next step. `by_hand` waits for no back-off, budget or arming: a person decides; holds count all the same."""
-    if why := held(now, settings, by_hand=by_hand):
+    if why := hold_reason(situation, settings, by_hand=by_hand):
         return Decision(NOTHING, why)
-    if now.stale or now.verdict == health.UNKNOWN:
+    if situation.stale or situation.verdict == health.UNKNOWN:
         return Decision(NOTHING, "its agent cannot tell how it is: nothing is done without evidence")
-    if now.verdict in (*health.SERVING, health.STOPPED):
-        return Decision(NOTHING, f"it is {now.verdict}")
-    futile = _futile(now)
-    if now.unit_state == "activating" or now.verdict == health.STARTING:
-        return _while_it_starts(now, settings, time, futile)
+    if situation.verdict in (*health.SERVING, health.STOPPED):
+        return Decision(NOTHING, f"it is {situation.verdict}")
+    futile = _why_futile(situation)
+    if situation.unit_state == "activating" or situation.verdict == health.STARTING:
+        return _while_it_starts(situation, settings, now, futile)
     if futile:
         return Decision(GIVE_UP, futile, futile=True)
-    spent = _spent(now, time)
-    if spent >= settings.budget and not by_hand:
-        answered = f"{spent} faults within an hour were answered already"
-        return Decision(GIVE_UP, f"{answered}, and it is {now.verdict} again: {now.detail}")
-    if not now.docker_answers:
-        return _docker(now, settings)
-    if (until := _back_off(now.state, settings, time)) and not by_hand:
-        return Decision(WAIT, f"it is {now.verdict}; the next step is due at {until:%H:%M:%SZ} (back-off)")
-    return _restart(now, settings, time)
+    faults = _faults_in_window(situation, now)
+    if faults >= settings.budget and not by_hand:
+        answered = f"{faults} faults within an hour were answered already"
+        return Decision(GIVE_UP, f"{answered}, and it is {situation.verdict} again: {situation.detail}")
+    if not situation.docker_answers:
+        return _docker(situation, settings)
+    if (until := _back_off(situation.state, settings, now)) and not by_hand:
+        return Decision(WAIT, f"it is {situation.verdict}; the next step is due at {until:%H:%M:%SZ} (back-off)")
+    return _restart(situation, settings, now)
 
 
-def held(now: Situation, settings: Settings, *, by_hand: bool = False) -> str:
+def hold_reason(situation: Situation, settings: Settings, *, by_hand: bool = False) -> str:
     """Why nothing may be done, empty where it may."""
-    if now.lock:
-        return f"the node's lock is held: {now.lock}"
-    if now.drain and now.drain.owner != RECOVERY and (not by_hand or now.drain.owner == UPDATE):
-        return f"it is {now.drain}"
+    if situation.lock:
+        return f"the node's lock is held: {situation.lock}"
+    if situation.drain and situation.drain.owner != RECOVERY and (not by_hand or situation.drain.owner == UPDATE):
+        return f"it is {situation.drain}"
     if by_hand:
         return ""
-    if not (settings.armed and now.state.armed):
+    if not (settings.armed and situation.state.armed):
         return "recovery is disarmed: inferctl recover --arm"
-    if now.state.breaker:
-        return f"its breaker is open since {now.state.breaker.since}: inferctl recover {now.name} --reset"
+    if situation.state.breaker:
+        return f"its breaker is open since {situation.state.breaker.since}: inferctl recover {situation.name} --reset"
     return ""
 
 
-def _futile(now: Situation) -> str:
+def _why_futile(situation: Situation) -> str:
     """Why a start would fail again, empty where it need not."""
-    if now.damaged_models:
-        return f"the model is damaged: {'; '.join(now.damaged_models)}. site.yml copies it anew"
-    if now.beyond_repair:
-        return f"{'; '.join(now.beyond_repair)}. site.yml stages it anew"
+    if situation.damaged_models:
+        return f"the model is damaged: {'; '.join(situation.damaged_models)}. site.yml copies it anew"
+    if situation.beyond_repair:
+        return f"{'; '.join(situation.beyond_repair)}. site.yml stages it anew"
     return ""
 
 
-def _while_it_starts(now: Situation, settings: Settings, time: datetime, futile: str) -> Decision:
+def _while_it_starts(situation: Situation, settings: Settings, now: datetime, futile: str) -> Decision:
     """systemd brings it up: that is left to it, unless it cannot succeed."""
-    failed = now.attempt > FAILED_STARTS
+    failed = situation.attempt > FAILED_STARTS
     # vLLM 0.32 may sit on a truncated file until its start times out: that it is damaged is evidence enough.
-    if futile and (failed or now.damaged_models):
+    if futile and (failed or situation.damaged_models):
         return Decision(GIVE_UP, futile, futile=True)
-    spent = _spent(now, time)
-    if now.died_last and spent > settings.budget:
-        return Decision(GIVE_UP, f"it serves and dies: {spent} faults within an hour, {now.deaths} of them deaths")
-    if not now.docker_answers:
-        return _docker(now, settings)
-    if now.damaged_copies:
-        return Decision(RESTART, "the fast copy of its model is damaged, and the store has it whole", now.repairable)
-    if failed and now.wrong_files:
-        return Decision(RESTART, "its starts fail, and managed files are wrong", now.wrong_files)
-    return Decision(NOTHING, f"systemd starts it (attempt {max(now.attempt, 1)}): {now.detail}")
+    faults = _faults_in_window(situation, now)
+    if situation.died_last and faults > settings.budget:
+        return Decision(
+            GIVE_UP, f"it serves and dies: {faults} faults within an hour, {situation.deaths} of them deaths"
+        )
+    if not situation.docker_answers:
+        return _docker(situation, settings)
+    if situation.damaged_copies:
+        return Decision(
+            RESTART, "the fast copy of its model is damaged, and the store has it whole", situation.repairable
+        )
+    if failed and situation.wrong_files:
+        return Decision(RESTART, "its starts fail, and managed files are wrong", situation.wrong_files)
+    return Decision(NOTHING, f"systemd starts it (attempt {max(situation.attempt, 1)}): {situation.detail}")
 
 
-def _docker(now: Situation, settings: Settings) -> Decision:
+def _docker(situation: Situation, settings: Settings) -> Decision:
     if not settings.restart_docker:
         return Decision(GIVE_UP, "Docker does not answer, and recovery_restart_docker is off")
-    if now.docker_hold:
-        return Decision(GIVE_UP, f"Docker does not answer, and {now.docker_hold}")
-    if now.docker_restarts >= DOCKER_TRIES:
-        times = f"{now.docker_restarts} times within an hour"
+    if situation.docker_hold:
+        return Decision(GIVE_UP, f"Docker does not answer, and {situation.docker_hold}")
+    if situation.docker_restarts >= DOCKER_TRIES:
+        times = f"{situation.docker_restarts} times within an hour"
         return Decision(GIVE_UP, f"Docker does not answer, though it was restarted {times}")
     return Decision(DOCKER, "Docker does not answer")
 
 
-def _restart(now: Situation, settings: Settings, time: datetime) -> Decision:
-    if now.gpu_action in (xid_actions.REBOOT, xid_actions.REPLACE):
-        return Decision(GIVE_UP, f"no restart cures its GPU: {now.gpu_words}")
-    reason = f"it is {now.verdict}: {now.detail}"
-    if now.gpu_action == xid_actions.RESET and settings.reset_gpus:
+def _restart(situation: Situation, settings: Settings, now: datetime) -> Decision:
+    if situation.gpu_action in (xid_actions.REBOOT, xid_actions.REPLACE):
+        return Decision(GIVE_UP, f"no restart cures its GPU: {situation.gpu_words}")
+    reason = f"it is {situation.verdict}: {situation.detail}"
+    if situation.gpu_action == xid_actions.RESET and settings.reset_gpus:
         # One that failed has cured nothing; one of the hour that --reset has forgotten counts no more.
-        if now.state.recent(time, RESET) and within(now.state.gpus_reset, time):
-            return Decision(GIVE_UP, f"its GPU was reset within the hour and fails again: {now.gpu_words}")
-        if not now.gpu_shared:
-            return Decision(RESET, f"{reason}; {now.gpu_words}", now.repairable)
-        if now.state.recent(time, RESTART):
-            return Decision(GIVE_UP, f"its GPU wants a reset, and another instance uses it: {now.gpu_words}")
-    return Decision(RESTART, reason, now.repairable)
+        if situation.state.recent(now, RESET) and in_window(situation.state.gpus_reset, now):
+            return Decision(GIVE_UP, f"its GPU was reset within the hour and fails again: {situation.gpu_words}")
+        if not situation.gpu_shared:
+            return Decision(RESET, f"{reason}; {situation.gpu_words}", situation.repairable)
+        if situation.state.recent(now, RESTART):
+            return Decision(GIVE_UP, f"its GPU wants a reset, and another instance uses it: {situation.gpu_words}")
+    return Decision(RESTART, reason, situation.repairable)
 
 
-def _spent(now: Situation, time: datetime) -> int:
+def _faults_in_window(situation: Situation, now: datetime) -> int:
     """How much of the hour's budget is gone."""
-    return len(now.state.recent(time, RESTART, RESET)) + now.deaths
+    return len(situation.state.recent(now, RESTART, RESET)) + situation.deaths
 
 
-def budget_left(state: State, deaths: int, settings: Settings, time: datetime) -> int:
+def budget_left(state: State, deaths: int, settings: Settings, now: datetime) -> int:
     """How many more faults within this hour are answered."""
-    return max(0, settings.budget - len(state.recent(time, RESTART, RESET)) - deaths)
+    return max(0, settings.budget - len(state.recent(now, RESTART, RESET)) - deaths)
 
 
-def _back_off(state: State, settings: Settings, time: datetime) -> datetime | None:
+def _back_off(state: State, settings: Settings, now: datetime) -> datetime | None:
     """Until when to wait; None where the next step may be taken. The first two are not held up."""
-    steps = state.recent(time, RESTART, RESET)
+    steps = state.recent(now, RESTART, RESET)
     if len(steps) < 2:
         return None
     until = parse_time(steps[-1].time) + timedelta(seconds=settings.backoff * 2 ** (len(steps) - 2))
     # A step of the future says only that the clock was set back.
-    return until if time < until <= time + timedelta(hours=1) else None
+    return until if now < until <= now + timedelta(hours=1) else None

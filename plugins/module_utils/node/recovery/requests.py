@@ -35,7 +35,7 @@ class Requests:
         with contextlib.suppress(OSError):
             files.write(self._paths.recovery_requests / name, "")
 
-    def settled(self, name: str) -> None:
+    def forget(self, name: str) -> None:
         """The instance is well: the next request goes out at once."""
         self._asked.pop(name, None)
 

@@ -60,15 +60,15 @@ class State:
         """The state after one more step."""
         return replace(self, steps=(*self.steps, step)[-KEPT:], total=self.total + 1)
 
-    def recent(self, now: datetime, *acts: str) -> list[Step]:
+    def recent(self, now: datetime, *kinds: str) -> list[Step]:
         """The steps of these kinds within the window."""
-        return [step for step in self.steps if step.act in acts and within(step.time, now)]
+        return [step for step in self.steps if step.act in kinds and in_window(step.time, now)]
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}
 
 
-def within(time: str, now: datetime) -> bool:
+def in_window(time: str, now: datetime) -> bool:
     """Whether a time is of the last hour. One of the next hour is, too: the clock may have been set back."""
     try:
         return abs(now - parse_time(time)) < WINDOW
@@ -112,14 +112,14 @@ def write(paths: Paths, state: State) -> bool:
     return changed
 
 
-def died(paths: Paths, name: str, now: str) -> None:
+def record_death(paths: Paths, name: str, now: str) -> None:
     """Count the death of an engine that served: systemd restarts it, and the budget is one. Raises OSError."""
     files.write_json(paths.deaths(name), {"schema": SCHEMA, "times": [*_times(paths, name), now][-KEPT:]})
 
 
 def deaths(paths: Paths, name: str, now: datetime) -> int:
     """Deaths within the window."""
-    return sum(within(time, now) for time in _times(paths, name))
+    return sum(in_window(time, now) for time in _times(paths, name))
 
 
 def died_last(paths: Paths, known: State) -> bool:

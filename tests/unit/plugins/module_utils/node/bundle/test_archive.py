@@ -21,7 +21,7 @@ NOW = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)
 def test_a_link_that_was_laid_there_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "bundle.tar.gz").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
-        archive.place(tmp_path / "bundle.tar.gz", NOW)
+        archive.destination(tmp_path / "bundle.tar.gz", NOW)
     with pytest.raises(OSError):
         archive.write(tmp_path / "bundle.tar.gz", [], NOW, {}, lambda _text: None)
     assert not (tmp_path / "elsewhere").exists()
@@ -40,12 +40,12 @@ def test_nothing_is_left_of_a_bundle_that_cannot_be_written(tmp_path: Path) -> N
 def test_a_directory_gets_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive.socket, "gethostname", lambda: "gpu7")
     name = "inferctl-bundle-gpu7-2026-05-04T030000Z.tar.gz"
-    assert archive.place(tmp_path, NOW) == tmp_path / name
+    assert archive.destination(tmp_path, NOW) == tmp_path / name
     monkeypatch.setattr(archive, "DIRECTORY", tmp_path)
-    assert archive.place(None, NOW) == tmp_path / name
+    assert archive.destination(None, NOW) == tmp_path / name
     (tmp_path / name).write_text("of somebody else")
     with pytest.raises(FileExistsError, match="is there already: --output names another"):
-        archive.place(tmp_path, NOW)
+        archive.destination(tmp_path, NOW)
 
 
 def test_parts_and_a_manifest(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_kernel_without_the_module_warns_before_its_boot(machine: Machine) -> 
 
 
 def test_a_node_without_gpus_needs_no_driver(machine: Machine) -> None:
-    assert [one.look(machine.host()) for one in driver.CHECKS] == [driver.NO_GPU] * len(driver.CHECKS)
+    assert [one.find(machine.host()) for one in driver.CHECKS] == [driver.NO_GPU] * len(driver.CHECKS)
 
 
 @pytest.mark.parametrize(

@@ -118,9 +118,9 @@ def test_systemd_that_does_not_answer_is_unknown(tmp_path: Path, monkeypatch: py
 
 
 def test_what_an_update_has_left_in_place_of_an_instance(tmp_path: Path) -> None:
-    assert engines.stand_ins(host(tmp_path)).status == OK
+    assert engines.leftover_bridges(host(tmp_path)).status == OK
     Paths(tmp_path).releases("main_bridge").mkdir(parents=True)
-    found = engines.stand_ins(host(tmp_path))
+    found = engines.leftover_bridges(host(tmp_path))
     assert found.status == WARN and "main_bridge" in found.message
     # An update walks only what the inventory declares.
     assert "update-model.yml removes those" in found.action and "engine_bridge -a 'name=INSTANCE" in found.action

@@ -27,7 +27,7 @@ def plug_port(root: Path, device: str, **attributes: str) -> Path:
 
 
 def test_a_node_without_rdma_is_fine(tmp_path: Path) -> None:
-    assert {one.look(host(tmp_path)).status for one in rdma.CHECKS} == {OK}
+    assert {one.find(host(tmp_path)).status for one in rdma.CHECKS} == {OK}
 
 
 def test_a_port_is_active_or_down_and_wants_an_address(tmp_path: Path) -> None:

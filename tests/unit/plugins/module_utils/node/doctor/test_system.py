@@ -62,7 +62,7 @@ def test_shared_memory_that_is_used_up(tmp_path: Path, monkeypatch: pytest.Monke
         system.shm(host(tmp_path))
     (tmp_path / "dev/shm").mkdir(parents=True)
     real = os.statvfs(tmp_path)
-    for free, status in ((system.SHM_LEAST, OK), (system.SHM_LEAST - 1, WARN)):
+    for free, status in ((system.SHM_MINIMUM, OK), (system.SHM_MINIMUM - 1, WARN)):
         found = os.statvfs_result((real[0], 1, *real[2:4], free, *real[5:]))
         monkeypatch.setattr(system.os, "statvfs", lambda _path, found=found: found)
         assert system.shm(host(tmp_path)).status == status

@@ -108,7 +108,7 @@ class GpuMachine:
 
     def situation(self) -> Situation:
         docker: Any = FakeDocker()
-        return inspect.look(self.paths, "main", NOW, docker, self.run).situation
+        return inspect.inspect_instance(self.paths, "main", NOW, docker, self.run).situation
 
     def decide(self) -> policy.Decision:
         return policy.decide(self.situation(), Settings(), NOW)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The acts of the ladder, against a systemd and a Docker of the test."""
+"""The actions of the ladder, against a systemd and a Docker of the test."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_clients_of_a_gpu_are_stopped_for_its_reset_and_come_back_whatever_happe
         calls.append(tuple(command))
         return Outcome(1, "GPU 00000000:1B:00.0 is currently in use by another process.")
 
-    with pytest.raises(actions.ActError, match="in use"):
+    with pytest.raises(actions.ActionError, match="in use"):
         actions.reset_gpus([{"pci_bus_id": "0000:1b:00.0"}], run)
     assert [call[0] for call in calls] == ["stop", "nvidia-smi", "start"]
     assert "--id=0000:1b:00.0" in calls[1]
@@ -129,7 +129,7 @@ def test_docker_is_restarted_with_its_socket(unit: Install) -> None:
 
 def test_a_docker_that_does_not_end_is_killed_once(unit: Install) -> None:
     found = unit("deactivating")
-    with pytest.raises(actions.ActError, match="does not answer 120 s after its restart"):
+    with pytest.raises(actions.ActionError, match="does not answer 120 s after its restart"):
         actions.restart_docker(slow(float("inf")))
     assert [call for call in found.calls if call.startswith("kill")] == ["kill --signal=KILL docker.service"]
 
@@ -155,7 +155,7 @@ def test_a_unit_that_does_not_end_is_killed(unit: Install, clock: Clock) -> None
 
 def test_a_container_that_stays_is_an_error(unit: Install) -> None:
     unit("inactive")
-    with pytest.raises(actions.ActError, match="vllm-main cannot be removed: the Docker engine does not answer"):
+    with pytest.raises(actions.ActionError, match="vllm-main cannot be removed: the Docker engine does not answer"):
         actions.stop("main", slow(float("inf")))
 
 

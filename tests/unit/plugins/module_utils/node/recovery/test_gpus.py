@@ -32,18 +32,18 @@ LOG = """\
 
 
 def test_xids_count_for_the_gpus_of_the_instance_since_their_reset() -> None:
-    assert gpus.asked_for(LOG, {"0000:1b:00.0"}, 0)[0] == "reset"
-    assert gpus.asked_for(LOG, {"0000:1b:00.0"}, 15)[0] == "application"
-    assert gpus.asked_for(LOG, {"0000:9d:00.0"}, 0) == (
+    assert gpus.needed_by_log(LOG, {"0000:1b:00.0"}, 0)[0] == "reset"
+    assert gpus.needed_by_log(LOG, {"0000:1b:00.0"}, 15)[0] == "application"
+    assert gpus.needed_by_log(LOG, {"0000:9d:00.0"}, 0) == (
         "reboot",
         "XID 79 of GPU 0000:9d:00.0: the GPU has fallen off the bus",
     )
-    assert gpus.asked_for("", {"0000:1b:00.0"}, 0) == ("none", "")
+    assert gpus.needed_by_log("", {"0000:1b:00.0"}, 0) == ("none", "")
 
 
 def test_a_clock_that_was_set_back_settles_nothing() -> None:
-    assert gpus.since_reset(State("main", gpus_reset="2026-05-04T03:00:01Z"), NOW) == 0
-    assert gpus.since_reset(State("main"), NOW) == 0
+    assert gpus.last_reset(State("main", gpus_reset="2026-05-04T03:00:01Z"), NOW) == 0
+    assert gpus.last_reset(State("main"), NOW) == 0
 
 
 @pytest.mark.recordings("kernel_xid")
@@ -52,7 +52,7 @@ def test_kernel_logs_of_real_machines_lead_to_a_step(recording: Any, gpu_machine
     found, errors = xid.find(log)
     named = [*(one.pci_bus_id for one in found), *(one.pci_bus_id for one in errors)]
     addresses = {address for address in named if address}
-    action, words = gpus.asked_for(log, addresses, 0)
+    action, words = gpus.needed_by_log(log, addresses, 0)
     # Some of these logs have no times, and none is of this boot.
     wanted = [xid_actions.meaning(int(number)).action for number in recording.expected["by_xid"]]
     if recording.expected["fallen_off_bus"]:
@@ -60,7 +60,7 @@ def test_kernel_logs_of_real_machines_lead_to_a_step(recording: Any, gpu_machine
     assert action == xid_actions.worst(wanted)
     assert bool(words) == (action in (xid_actions.RESET, xid_actions.REBOOT, xid_actions.REPLACE))
     # Of a GPU that is not its own, nothing counts.
-    assert gpus.asked_for(log, {"ffff:ff:1f.0"}, 0) == (xid_actions.NONE, "")
+    assert gpus.needed_by_log(log, {"ffff:ff:1f.0"}, 0) == (xid_actions.NONE, "")
 
 
 @pytest.mark.recordings("nvidia_smi_xml")
@@ -70,9 +70,9 @@ def test_reports_of_real_machines_lead_to_a_step(recording: Any, gpu_machine: Gp
     real = [gpu for gpu in found if gpu["reported"]]
     told = recording.expected.get("gpus") or []
     wanted = [xid_actions.wanted(gpu["recovery_action"]) for gpu in told if gpu.get("recovery_action")]
-    assert gpus.asked_now(real, real)[0] == xid_actions.worst(wanted)
+    assert gpus.needed_by_driver(real, real)[0] == xid_actions.worst(wanted)
     # The GPUs of the recording are not on this machine's bus: its own are what the tool leaves out.
-    assert gpus.asked_now([gpu for gpu in found if not gpu["reported"]], found)[0] == (
+    assert gpus.needed_by_driver([gpu for gpu in found if not gpu["reported"]], found)[0] == (
         xid_actions.REBOOT if real and len(real) < len(found) else xid_actions.NONE
     )
     assert json.dumps(gpu_machine.situation().gpu_words)
@@ -108,25 +108,25 @@ def test_the_gpus_that_a_release_names(paths: Paths, name: str) -> None:
 )
 def test_what_the_driver_says_that_a_gpu_needs(changes: dict[str, Any], action: str, words: str) -> None:
     own = gpu(1, SECOND, **changes)
-    assert gpus.asked_now([own], [gpu(0, FIRST), own]) == (action, words)
+    assert gpus.needed_by_driver([own], [gpu(0, FIRST), own]) == (action, words)
 
 
 def test_a_tool_that_lists_no_gpu_condemns_none() -> None:
     own = gpu(None, SECOND)
-    assert gpus.asked_now([own], [own]) == ("none", "")
+    assert gpus.needed_by_driver([own], [own]) == ("none", "")
 
 
 def test_a_reset_counts_from_its_time_since_boot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus.time, "clock_gettime", lambda _clock: 100.0)
     ago = {seconds: format_time(NOW - timedelta(seconds=seconds)) for seconds in (60, 200)}
-    assert gpus.since_reset(State("main", gpus_reset=ago[60]), NOW) == 40.0
+    assert gpus.last_reset(State("main", gpus_reset=ago[60]), NOW) == 40.0
     # Before this boot.
-    assert gpus.since_reset(State("main", gpus_reset=ago[200]), NOW) == 0.0
+    assert gpus.last_reset(State("main", gpus_reset=ago[200]), NOW) == 0.0
 
 
 def test_a_start_that_failed_counts_while_the_gpu_is_missing() -> None:
     log = "[  95.0] NVRM: GPU 0000:9d:00.0: RmInitAdapter failed! (0x62:0xffff:2477)\n"
-    assert gpus.asked_for(log, {SECOND}, 0) == ("none", "")
-    assert gpus.asked_for(log, {SECOND}, 0, {SECOND}) == ("reboot", f"the driver cannot start GPU {SECOND}")
+    assert gpus.needed_by_log(log, {SECOND}, 0) == ("none", "")
+    assert gpus.needed_by_log(log, {SECOND}, 0, {SECOND}) == ("reboot", f"the driver cannot start GPU {SECOND}")
     fallen = "[  95.0] NVRM: GPU 0000:9d:00.0: GPU has fallen off the bus.\n"
-    assert gpus.asked_for(fallen, {SECOND}, 0)[0] == "reboot"
+    assert gpus.needed_by_log(fallen, {SECOND}, 0)[0] == "reboot"

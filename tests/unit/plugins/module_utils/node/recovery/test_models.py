@@ -77,51 +77,51 @@ def disks(tmp_path: Path) -> Disks:
 def test_a_truncated_copy_is_passed_by(disks: Disks) -> None:
     release = disks.release(*disks.revision)
     assert release.model_path == str(disks.link)
-    assert models.damage(release) == []
+    assert models.find_damage(release) == []
     os.truncate(disks.copy / "w.safetensors", 3)
-    (found,) = models.damage(release)
-    assert found.way == models.Way(disks.link, disks.whole)
-    (said,) = models.lead_to_store([found])
+    (found,) = models.find_damage(release)
+    assert found.fallback == models.Fallback(disks.link, disks.whole)
+    (said,) = models.link_to_store([found])
     assert "w.safetensors has 3 bytes instead of 7" in said and str(disks.whole) in said
     assert os.path.realpath(disks.link) == str(disks.whole)
-    assert models.damage(release) == []
+    assert models.find_damage(release) == []
     # What is left of it is repaired by site.yml, which then turns the link back.
     fast = FastStore(disks.fast, disks.store, HashCache())
     fast.apply(fast.outlook([disks.revision], None, Room(0, 0)))
     assert os.path.realpath(disks.link) == str(disks.copy)
-    assert models.damage(release) == []
+    assert models.find_damage(release) == []
 
 
 def test_so_is_one_whose_directory_is_gone(disks: Disks) -> None:
     shutil.rmtree(disks.copy)
-    models.lead_to_store(models.damage(disks.release(*disks.revision)))
-    assert models.damage(disks.release(*disks.revision)) == []
+    models.link_to_store(models.find_damage(disks.release(*disks.revision)))
+    assert models.find_damage(disks.release(*disks.revision)) == []
 
 
 @pytest.mark.parametrize("harm", [lambda file: os.truncate(file, 3), Path.unlink])
 def test_a_variant_comes_by_its_bases_link(disks: Disks, harm: object) -> None:
     release = disks.release(*disks.variant())
-    assert models.damage(release) == []
+    assert models.find_damage(release) == []
     harm(disks.copy / "w.safetensors")  # type: ignore[operator]
-    (found,) = models.damage(release)
-    assert found.way == models.Way(disks.link, disks.whole)
-    models.lead_to_store([found])
-    assert models.damage(release) == []
+    (found,) = models.find_damage(release)
+    assert found.fallback == models.Fallback(disks.link, disks.whole)
+    models.link_to_store([found])
+    assert models.find_damage(release) == []
 
 
 def test_two_files_of_one_copy_are_one_turn(disks: Disks) -> None:
-    way = models.Way(disks.link, disks.whole)
+    way = models.Fallback(disks.link, disks.whole)
     found = [models.Damage(disks.copy / name, "is cut", way) for name in ("x", "y")]
-    (said,) = models.lead_to_store(found)
+    (said,) = models.link_to_store(found)
     assert "x is cut" in said and "y is cut" in said
 
 
 def test_a_store_that_is_damaged_as_well_is_no_way_out(disks: Disks) -> None:
     os.truncate(disks.copy / "w.safetensors", 3)
     os.truncate(disks.whole / "w.safetensors", 3)
-    (found,) = models.damage(disks.release(*disks.revision))
-    assert found.way is None
-    assert models.lead_to_store([found]) == []
+    (found,) = models.find_damage(disks.release(*disks.revision))
+    assert found.fallback is None
+    assert models.link_to_store([found]) == []
     assert os.path.realpath(disks.link) == str(disks.copy)
 
 
@@ -129,31 +129,31 @@ def test_an_engine_that_has_the_store_itself_has_no_way_out(disks: Disks) -> Non
     disks.link.unlink()
     disks.link.symlink_to(disks.whole)
     os.truncate(disks.whole / "w.safetensors", 3)
-    assert models.damage(disks.release(*disks.revision))[0].way is None
+    assert models.find_damage(disks.release(*disks.revision))[0].fallback is None
 
 
 def test_a_truncated_model_file_is_named(paths: Paths) -> None:
     release = releases.load(paths, "main", 1)
     root = Path(release.model_path)
-    assert models.damage(release) == []
+    assert models.find_damage(release) == []
     (root / "model.safetensors").write_bytes(b"12345678")
     (root / "manifest.json").write_text(json.dumps(Manifest({"model.safetensors": File(8, "ab")}, 4).to_dict()))
-    assert models.damage(release) == []
+    assert models.find_damage(release) == []
     os.truncate(root / "model.safetensors", 5)
-    (found,) = models.damage(release)
+    (found,) = models.find_damage(release)
     assert str(found) == f"{root}/model.safetensors has 5 bytes instead of 8"
     (root / "model.safetensors").unlink()
-    assert "cannot be read" in str(models.damage(release)[0])
+    assert "cannot be read" in str(models.find_damage(release)[0])
 
 
 def test_a_model_that_the_store_did_not_publish_is_only_looked_for(paths: Paths) -> None:
     release = releases.load(paths, "main", 1)
-    assert models.damage(release) == []
+    assert models.find_damage(release) == []
     Path(release.model_path).rmdir()
-    assert str(models.damage(release)[0]) == f"{release.model_path} is not there: is its disk mounted?"
+    assert str(models.find_damage(release)[0]) == f"{release.model_path} is not there: is its disk mounted?"
 
 
 def test_a_manifest_that_is_damaged_is_named(paths: Paths) -> None:
     release = releases.load(paths, "main", 1)
     write(Path(release.model_path) / "manifest.json", "{")
-    assert "manifest.json cannot be used" in str(models.damage(release)[0])
+    assert "manifest.json cannot be used" in str(models.find_damage(release)[0])

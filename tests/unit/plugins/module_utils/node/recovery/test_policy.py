@@ -160,8 +160,8 @@ def test_what_no_start_cures_is_given_up_at_once(state: str) -> None:
 def test_a_damaged_fast_copy_is_passed_by_at_once_unless_the_store_is_damaged_too() -> None:
     copy = {"damaged_copies": ("/nvme/models/a/w has 7 bytes instead of 9",)}
     loading = {"verdict": health.STARTING, "unit_state": "activating", "attempt": 1}
-    for seen in (loading, {"verdict": health.DEAD, "unit_state": "failed"}, {"verdict": health.HUNG}):
-        decision = decide(**seen, **copy)
+    for inspection in (loading, {"verdict": health.DEAD, "unit_state": "failed"}, {"verdict": health.HUNG}):
+        decision = decide(**inspection, **copy)
         assert (decision.act, decision.repair) == (RESTART, copy["damaged_copies"])
     assert decide(**loading, **copy, damaged_models=("w",)).act == GIVE_UP
     assert decide(verdict=health.HEALTHY, **copy).act == NOTHING

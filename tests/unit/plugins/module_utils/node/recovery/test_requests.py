@@ -24,7 +24,7 @@ def test_the_agent_asks_not_too_often_and_only_where_recovery_is(paths: Paths, m
     asked.unlink()
     asks.ask("main")
     assert not asked.exists()
-    asks.settled("main")
+    asks.forget("main")
     asks.ask("main")
     (paths.recovery_requests / "gone").write_text("")
     started = []

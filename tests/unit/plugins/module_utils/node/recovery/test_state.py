@@ -49,7 +49,7 @@ def test_a_full_disk_makes_nothing_forget(paths: Paths, monkeypatch: pytest.Monk
 
 def test_deaths_count_for_an_hour(paths: Paths) -> None:
     for minutes in (70, 50, 10):
-        state.died(paths, "main", format_time(NOW - timedelta(minutes=minutes)))
+        state.record_death(paths, "main", format_time(NOW - timedelta(minutes=minutes)))
     assert state.deaths(paths, "main", NOW) == 2
     paths.deaths("main").write_text("7")
     assert state.deaths(paths, "main", NOW) == 0
@@ -74,7 +74,7 @@ def test_only_the_last_steps_are_kept_and_all_are_counted() -> None:
 def test_the_last_fault_was_a_death_or_what_a_step_has_answered(paths: Paths) -> None:
     known = State("main", steps=(Step("2026-05-04T02:00:00Z", "restart", "hung", "r"),))
     assert not state.died_last(paths, known)
-    state.died(paths, "main", "2026-05-04T01:59:59Z")
+    state.record_death(paths, "main", "2026-05-04T01:59:59Z")
     assert not state.died_last(paths, known) and state.died_last(paths, State("main"))
-    state.died(paths, "main", "2026-05-04T02:00:00Z")
+    state.record_death(paths, "main", "2026-05-04T02:00:00Z")
     assert state.died_last(paths, known)
