@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a second engine fits beside the one that serves, and on which GPUs. Private to the collection."""
+"""Whether a second engine fits on a node with the engine that serves, and on which GPUs. Private to the collection."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .state import releases
 MIB_PER_GIB = 1024
 
 SERVER_MIB = 1024
-"""Of a CPU engine's processes beside its workers. Measured with vLLM 0.32: 2.9 GB with a tiny model and 1 GiB of cache,
-where the estimate of the worker is 2 GiB."""
+"""Of a CPU engine's processes other than its workers. Measured with vLLM 0.32: 2.9 GB with a tiny model and 1 GiB of
+cache, where the estimate of the worker is 2 GiB."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def place(paths: Paths, name: str, origin: int, target: int) -> Place:
 
 
 def need(paths: Paths, release: Release, hardware: plans.Hardware) -> int | None:
-    """MiB that an engine takes of each of its GPUs, or of the host's memory; None where nobody can tell."""
+    """MiB that an engine takes of each of its GPUs, or of the host's memory; None where that is not known."""
     found = _plan(paths, release, release.gpus, hardware)["estimate"]
     parts = [found[key] for key in ("weights_gib", "overhead_gib", "kv_cache_gib")]
     if None in parts:
@@ -85,7 +85,7 @@ def _in_memory(origin: int | None, target: int | None, available: int | None) ->
     """Why a second CPU engine does not fit; sizes in MiB."""
     if origin is None or target is None or available is None:
         return "nobody knows how much memory both would take"
-    # First beside the one that serves, and when that one has ended, beside another one of its own kind.
+    # First with the engine that serves, and when that engine has ended, with another engine of the target.
     short = max(target - available, 2 * target - origin - available)
     if short > 0:
         return f"the node has {_gib(available)} of memory left, {_gib(short)} too little for a second engine"
@@ -93,7 +93,7 @@ def _in_memory(origin: int | None, target: int | None, available: int | None) ->
 
 
 def free_gpus(taken: Sequence[str], count: int, gpus: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """As many GPUs as are asked for, that no instance has and nothing else uses; empty where there are too few."""
+    """As many GPUs as are wanted, that no instance has and nothing else uses; empty where there are too few."""
     used = [str(gpu["index"]) for gpu in gpus if gpu.get("index") is not None and gpu.get("processes")]
     others = Wish("others", "others", tuple(sorted({*taken, *used})))
     given, _problems = assign([others, Wish("bridge", "bridge", count)], read_node(gpus))
@@ -101,7 +101,7 @@ def free_gpus(taken: Sequence[str], count: int, gpus: Sequence[Mapping[str, Any]
 
 
 def _taken(paths: Paths) -> list[str]:
-    """The GPUs of all releases that run here, or shall."""
+    """The GPUs of all releases that run here, or must run."""
     found: list[str] = []
     for name in releases.names(paths):
         numbers = {releases.active_number(paths, name), releases.desired_number(paths, name)}

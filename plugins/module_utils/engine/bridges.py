@@ -68,7 +68,7 @@ def place(paths: Paths, name: str, origin: int, target: int, port: int) -> bridg
 
 
 def unattended(paths: Paths, now: datetime) -> list[str]:
-    """The bridges that no update is at: one was cut off, or could not remove them. Raises nothing."""
+    """The bridges without an update: the update was cut off, or could not remove them. Raises nothing."""
     if lock.held(paths, now):
         return []
     return [name for name in releases.names(paths) if bridged_instance(name)]
@@ -85,7 +85,7 @@ def start(paths: Paths, wish: Wish, now: datetime, *, check: bool) -> tuple[bool
         return bridge_of(original.release, original.environment, wish.port, wish.gpus, number)
 
     if not check:
-        # Before the agent sees it: nobody has tried it.
+        # Before the agent sees it: the engine is not proved yet.
         reason = f"it was started with release {wish.release} of {wish.name}, and has to prove itself"
         drain = drains.Drain(drains.UPDATE, reason, drains.format_time(now))
         drains.drain(paths, [bridge], drain, force=True)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..core import systemd
 from ..core.paths import Paths, unit_name
+from ..core.records import known, plain
 from .state import history, pins, releases
 
 NOTHING, START, UPDATE = "none", "start", "update"
@@ -43,11 +45,15 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {**asdict(self), "differences": list(self.differences)}
+        return dict(plain(self))
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Change:
+        return cls(**{**known(cls, value), "differences": tuple(value.get("differences", ()))})
 
 
 def kept(paths: Paths, name: str, number: int) -> Texts:
-    """The files of a release on this node. One that cannot be read is empty: only people are told by them."""
+    """The files of a release on this node. A file that cannot be read is empty: they are only shown to people."""
     return Texts(
         _text(paths, name, number, unit_name(name)),
         _text(paths, name, number, releases.ENV_FILE),
@@ -62,7 +68,7 @@ def _text(paths: Paths, name: str, number: int, file: str) -> str:
 
 
 def compare(paths: Paths, name: str, desired: int | None, wanted: Texts) -> Change:
-    """What becomes of an instance that shall run the release `desired`. Raises SystemdError."""
+    """What becomes of an instance that must run the release `desired`. Raises SystemdError."""
     pin = pins.in_force(paths, name, desired)
     if pin:
         desired, wanted = pin.release, kept(paths, name, pin.release)

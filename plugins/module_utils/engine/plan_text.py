@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from .changes import NOTHING, START
+from .changes import NOTHING, START, Change
 
 VERDICTS = {True: "fits", False: "does not fit", None: "cannot be told whether it fits"}
 
@@ -50,8 +50,9 @@ def _lines(plan: Mapping[str, Any]) -> Iterator[str]:
         yield _row("command", shlex.join(plan["argv"]))
     yield from _estimate(plan["estimate"])
     if plan["change"]:
-        yield _row("change", _change(plan["change"]))
-        yield from (_row("", line) for line in plan["change"]["differences"])
+        change = Change.from_dict(plan["change"])
+        yield _row("change", _change(change))
+        yield from (_row("", line) for line in change.differences)
     yield from _misfits(plan["problems"])
     yield from (_row("unknown", text) for text in plan["unknown"])
     yield from (_row("note", text) for text in plan["notes"])
@@ -95,12 +96,12 @@ def _settings(settings: Mapping[str, Any]) -> str:
     return ", ".join(f"{key}: {value}" for key, value in settings.items())
 
 
-def _change(change: Mapping[str, Any]) -> str:
-    active, desired = change["active"], change["desired"]
+def _change(change: Change) -> str:
+    active, desired = change.active, change.desired
     wanted = "a new release" if desired is None else f"release {desired}"
-    if change["action"] == NOTHING:
+    if change.action == NOTHING:
         return f"nothing: release {active} runs"
-    if change["action"] == START:
+    if change.action == START:
         before = "" if active in (None, desired) else f", in place of release {active}"
         return f"does not run: site.yml starts {wanted}{before}"
     return f"release {active} runs, {wanted} is pending: update-model.yml rolls it out"

@@ -15,7 +15,7 @@ from . import pins, releases, swaps
 SCHEMA = 1
 
 KEPT = 50
-"""Entries that are kept: what is older tells nobody anything."""
+"""Entries that are kept: older ones are of no use."""
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def release(paths: Paths, run_id: str, *, check: bool = False) -> bool:
 
 @contextmanager
 def _guard(paths: Paths, check: bool) -> Iterator[None]:
-    """Nobody else looks between a look and what follows from it. Raises OSError."""
+    """Keep other processes from reading the lock until this process has written it. Raises OSError."""
     if check:
         yield
         return
