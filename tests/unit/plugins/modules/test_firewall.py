@@ -1,0 +1,243 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module firewall against a kernel that holds one table: predicted, tried, confirmed, undone, and refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import nftables
+from ansible_collections.baremetal.inference.plugins.modules import firewall
+
+from .conftest import RunModule
+
+WEB: dict[str, Any] = {"allow": [{"name": "web", "port": 80}]}
+OTHER: dict[str, Any] = {"allow": [{"name": "web", "port": 81}]}
+OURS = (f"table inet {nftables.TABLE}", f"delete table inet {nftables.TABLE}")
+
+
+class Kernel(firewall.Node):
+    """A node whose programs are played: nft, systemctl and systemd-run."""
+
+    table: str | None = None
+    service = ("disabled", "inactive")
+    others: dict[str, str]
+    refused = ""
+    """Rules with this text are refused by nft."""
+    broken = ""
+    """A command with these words fails."""
+    calls: list[str]
+
+    def __init__(self) -> None:
+        """Of the module; a test has one of its own in its place."""
+
+    def run(self, *command: str, text: str | None = None) -> tuple[int, str]:
+        words = " ".join(command)
+        if self.broken and self.broken in words:
+            return 1, "broken"
+        if "list table inet" in words and command[0] != "unshare":
+            return (1, "No such file or directory") if self.table is None else (0, self.table)
+        if command[:2] == ("systemctl", "show"):
+            enabled, active = self.service
+            units = {firewall.SERVICE: active, **dict.fromkeys(firewall.OTHERS, "inactive"), **self.others}
+            blocks = (
+                f"Id={name}\nActiveState={state}\nUnitFileState={enabled if name == firewall.SERVICE else 'disabled'}\n"
+                for name, state in units.items()
+            )
+            return 0, "\n".join(blocks)
+        if command[0] == "/bin/sh":
+            self.load((firewall.RUN / "old.nft").read_text())
+            (firewall.RUN / "trial.json").unlink()
+            self.calls.append("roll back")
+            return 0, ""
+        if "-f" in command or command[0] == "unshare":
+            given = text if command[-1] == "-" or text else Path(command[-1]).read_text()
+            if self.refused and self.refused in str(given):
+                return 1, f"syntax error near {self.refused}"
+            if command[0] == "unshare":
+                return 0, self.listing_of(str(given)) or ""
+            if "--check" not in command:
+                self.load(str(given))
+            return 0, ""
+        self.calls.append(words)
+        if command[:2] == ("systemctl", "enable"):
+            self.service = ("enabled", self.service[1])
+        if command[:2] == ("systemctl", "start"):
+            self.service = (self.service[0], "active")
+        return 0, ""
+
+    @staticmethod
+    def listing_of(text: str) -> str | None:
+        return "\n".join(line for line in text.splitlines() if line not in OURS).strip() or None
+
+    def load(self, text: str) -> None:
+        self.table = self.listing_of(text)
+
+    def default_main(self) -> bool:
+        return False
+
+
+class Firewall:
+    """The module on that node."""
+
+    def __init__(self, kernel: Kernel, run_module: RunModule) -> None:
+        self.kernel, self.run_module = kernel, run_module
+
+    def __call__(self, check: bool = False, **params: Any) -> dict[str, Any]:
+        return self.run_module(firewall, check, **params)
+
+    def armed(self) -> bool:
+        """Whether a trial is on, and a timer brings the old rules back."""
+        timers = [call for call in self.kernel.calls if firewall.TIMER in call]
+        return (firewall.RUN / "trial.json").exists() and timers[-1].startswith("systemd-run")
+
+    @property
+    def port(self) -> int:
+        """The port of the rules that run; 0 without any."""
+        table = self.kernel.table or ""
+        return next((port for port in (80, 81) if f"proto-dst {port} accept" in table), 0)
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> Firewall:
+    kernel = Kernel()
+    kernel.calls, kernel.others = [], {}
+    paths = {
+        "MAIN": "etc/nftables.conf",
+        "PARTS": "etc/nftables.d",
+        "DROP_IN": "etc/drop-in.conf",
+        "NFT": "usr/sbin/nft",
+        "PROC": "proc",
+        "INTERFACES": "sys/class/net",
+        "UFW": "etc/ufw.conf",
+        "RUN": "run/firewall",
+    }
+    for name, path in paths.items():
+        monkeypatch.setattr(firewall, name, tmp_path / path)
+    for directory in ("etc/nftables.d", "usr/sbin", "proc/net", "sys/class/net"):
+        (tmp_path / directory).mkdir(parents=True)
+    firewall.NFT.touch()
+    monkeypatch.setattr(firewall, "Node", lambda: kernel)
+    return Firewall(kernel, run_module)
+
+
+def test_check_predicts_and_the_second_run_changes_nothing(node: Firewall) -> None:
+    predicted = node(check=True, **WEB)
+    assert (predicted["changed"], node.port, firewall.MAIN.exists()) == (True, 0, False)
+    done = node(**WEB)
+    assert (done["reasons"], done["ssh_ports"], node.port) == (predicted["reasons"], [22], 80)
+    assert node.kernel.service == ("enabled", "active") and "systemctl daemon-reload" in node.kernel.calls
+    assert "flushes every table" in firewall.DROP_IN.read_text()
+    again = node(**WEB)
+    assert (again["changed"], again["reasons"]) == (False, [])
+
+
+def test_rules_that_somebody_unloaded_are_loaded_again(node: Firewall) -> None:
+    node(**WEB)
+    node.kernel.table = None
+    assert "is not loaded" in node(**WEB)["reasons"][0]
+    assert node.port == 80
+
+
+def test_a_trial_loads_and_writes_nothing_until_it_is_confirmed(node: Firewall) -> None:
+    node(**WEB)
+    before = {path: path.read_text() for path in firewall.PARTS.iterdir()}
+    assert node(phase="trial", **OTHER)["changed"]
+    assert (node.port, node.armed()) == (81, True)
+    assert {path: path.read_text() for path in firewall.PARTS.iterdir()} == before
+    assert node(phase="confirm", check=True)["changed"] is False and node.armed()
+    assert node(phase="confirm")["changed"]
+    assert (node.port, node.armed(), node(**OTHER)["changed"]) == (81, False, False)
+
+
+def test_a_trial_is_rolled_back_and_cannot_be_confirmed_then(node: Firewall) -> None:
+    node(**WEB)
+    node(phase="trial", **OTHER)
+    assert node(phase="rollback")["rolled_back"]
+    assert (node.port, node.armed(), node(**WEB)["changed"]) == (80, False, False)
+    again = node(phase="rollback")
+    assert (again["changed"], again["rolled_back"]) == (False, False)
+    late = node(phase="confirm")
+    assert late["failed"] and "the old rules are back" in late["msg"]
+
+
+def test_a_trial_that_a_run_left_behind_ends_first(node: Firewall) -> None:
+    """The way back of the next one leads to the rules that were confirmed last."""
+    node(**WEB)
+    node(phase="trial", **OTHER)
+    node(phase="trial", allow=[{"name": "web", "port": 82}])
+    node(phase="rollback")
+    assert node.port == 80
+
+
+def test_without_a_way_back_nothing_is_tried(node: Firewall) -> None:
+    """The timer cannot be armed, or it is not known what runs."""
+    node(**WEB)
+    node.kernel.broken = "systemd-run"
+    assert node(phase="trial", **OTHER)["failed"]
+    assert (node.port, (firewall.RUN / "trial.json").exists()) == (80, False)
+    node.kernel.broken, node.kernel.refused = "", "proto-dst 80 "
+    found = node(phase="trial", **OTHER)
+    assert "could not be brought back, so no other is tried" in found["msg"]
+    assert node.port == 80
+
+
+def test_what_cannot_be_kept_is_put_back(node: Firewall) -> None:
+    node(**WEB)
+    before = {path: path.read_text() for path in firewall.PARTS.iterdir()}
+    node.kernel.broken = "systemctl enable"
+    found = node(**OTHER)
+    assert "The rules could not be made permanent; the old files are back" in found["msg"]
+    assert (node.port, {path: path.read_text() for path in firewall.PARTS.iterdir()}) == (80, before)
+
+
+def test_rules_that_nft_refuses_change_nothing(node: Firewall) -> None:
+    node.kernel.refused = "proto-dst 80 "
+    assert "nft refuses the rules. Nothing was changed." in node(**WEB)["msg"]
+    (firewall.PARTS / "10-others.nft").write_text("nonsense\n")
+    node.kernel.refused = "nonsense"
+    assert "10-others.nft cannot be loaded" in node(**WEB)["msg"]
+    assert node.kernel.table is None and not firewall.MAIN.exists()
+
+
+def test_another_firewall_in_charge_is_refused(node: Firewall) -> None:
+    node.kernel.others = {"firewalld.service": "active"}
+    found = node(**WEB)
+    assert "systemctl disable --now firewalld" in found["msg"] and node.kernel.table is None
+
+
+def test_rules_of_others_are_replaced_only_where_that_is_declared(
+    node: Firewall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = "table inet mine {\n chain x {\n tcp dport 22 accept\n }\n}\n"
+    firewall.MAIN.write_text(foreign)
+    assert "common_firewall_replace: true" in node(**WEB)["msg"]
+    assert firewall.MAIN.read_text() == foreign
+    found = node(replace=True, **WEB)
+    assert Path(found["backup_file"]).read_text() == foreign
+    assert nftables.is_ours(firewall.MAIN.read_text())
+
+
+def test_a_node_without_nftables(node: Firewall) -> None:
+    firewall.NFT.unlink()
+    predicted = node(check=True, **WEB)
+    assert (predicted["changed"], predicted["installed"]) == (True, False)
+    assert "install the package nftables first" in node(**WEB)["msg"]
+
+
+def test_mistakes_are_named_at_once(node: Firewall) -> None:
+    found = node(allow=[{"name": "web", "port": 70000}, {"name": "x", "port": 80, "sources": ["nowhere"]}])
+    assert "70000" in found["msg"] and "nowhere" in found["msg"] and "Nothing was changed" in found["msg"]
+
+
+def test_ssh_is_open_where_its_server_listens(node: Firewall) -> None:
+    """And what forwards a port in a session does not count."""
+    listening = "   0: 00000000:08AE 00000000:0000 0A 0:0 0:0 0 0 0 4711 1\n"
+    forwarded = "   1: 00000000:1F90 00000000:0000 0A 0:0 0:0 0 0 0 4712 1\n"
+    (firewall.PROC / "net/tcp").write_text(f"  sl  local_address\n{listening}{forwarded}")
+    (firewall.PROC / "77/fd").mkdir(parents=True)
+    (firewall.PROC / "77/fd/3").symlink_to("socket:[4711]")
+    assert node.kernel.ssh_ports({"ssh.service": {"MainPID": "77"}}) == (2222,)
