@@ -50,7 +50,7 @@ attributes:
   diff_mode:
     support: full
 seealso:
-  - module: baremetal.inference.model_publish
+  - module: baremetal.inference.model
   - module: baremetal.inference.model_fast_copy
   - module: baremetal.inference.node_cleanup
 """
@@ -118,7 +118,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.declare
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history
 from ansible_collections.baremetal.inference.plugins.module_utils.store import clean, references, stored
 from ansible_collections.baremetal.inference.plugins.module_utils.store.clean import Cleaning, Item
-from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast_copy import FastStore
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.references import Revision
 

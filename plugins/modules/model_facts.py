@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: model_facts
-short_description: Tell what models are, and whether their files are whole, from their directories
+short_description: Gather facts of models, from their directories or before they are on a node
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -17,11 +17,16 @@ description:
   - Never fails for a model that is broken. What is wrong with it is in its C(problems), and everything else that could
     be found out is there all the same.
   - What is not known is null. Every key is always there.
+  - Of O(models) that a node does not have yet, it reads those in a directory on this machine. Of a hub's model it
+    fetches the configurations and the headers of the weights, by HTTP range, and keeps them in O(cache). What an
+    archive holds cannot be read before it is fetched, and a path on the node is the node's to read.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
+    details:
+      - O(cache) is written in check mode, too.
   diff_mode:
     support: none
 options:
@@ -30,9 +35,27 @@ options:
       - The directories to read on the machine that the module runs on, by a name for each.
       - The fact has these names and no others, also of an earlier call.
     type: dict
-    required: true
+  models:
+    description:
+      - Entries of the model registry by name, whose remote sources, and sources on the controller, are read. Delegate
+        the module to V(localhost). Only the keys C(model), C(revision) and C(checksum) are read.
+    type: dict
+  hub_endpoint:
+    description: The hub, or a mirror of it, that O(models) are asked of.
+    type: str
+    default: https://huggingface.co
+  hub_token:
+    description: A token for models behind a licence.
+    type: str
+    default: ""
+  cache:
+    description:
+      - A directory that keeps what was fetched of O(models), which need it. A commit never changes, so the hub is asked
+        once.
+    type: path
 seealso:
-  - module: baremetal.inference.model_manifest
+  - module: baremetal.inference.model
+  - module: baremetal.inference.engine_estimate
 """
 
 EXAMPLES = r"""
@@ -49,12 +72,20 @@ EXAMPLES = r"""
   loop: "{{ ansible_facts.model_facts | dict2items }}"
   loop_control:
     label: "{{ item.key }}"
+
+- name: Gather the facts of models that have to be fetched
+  baremetal.inference.model_facts:
+    models: "{{ models }}"
+    cache: ~/.cache/baremetal-inference/plans
+  delegate_to: localhost
+  become: false
+  register: remote
 """
 
 RETURN = r"""
 ansible_facts:
-  description: The facts.
-  returned: always
+  description: The facts of O(directories).
+  returned: when O(directories) is given
   type: dict
   contains:
     model_facts:
@@ -290,26 +321,103 @@ ansible_facts:
               description: What is wrong with it, and what to do.
               type: str
               sample: "is cut: expected 5,000 bytes, found 4,100 (900 missing); fetch it again"
+facts:
+  description: The facts of each of O(models) whose source can be read, with the keys of RV(ansible_facts.model_facts).
+  returned: when O(models) is given
+  type: dict
+unknown:
+  description: Why nothing is known of the others, by name.
+  returned: when O(models) is given
+  type: dict
+  sample:
+    qwen3-8b: an archive tells nothing before it is fetched
+problems:
+  description: The same as refusals, each with what to do.
+  returned: when O(models) is given
+  type: list
+  elements: str
 """
 
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts, gather
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources import hub_headers
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Hub
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import ARCHIVE
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.source import (
+    CONTROLLER,
+    NODE,
+    Source,
+    load_sources,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.transfer import TransferError
 
 
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={"directories": {"type": "dict", "required": True}},
-        supports_check_mode=True,
-    )
+def of_directories(module: AnsibleModule) -> dict[str, Any]:
+    """The facts of models in directories of this machine."""
     directories = module.params["directories"]
     wrong = [f"{name}: {path!r}" for name, path in directories.items() if not isinstance(path, str) or not path]
     if wrong:
         module.fail_json(msg=f"directories: must be paths: {', '.join(wrong)}")
-    facts = {name: gather(Path(path)).to_dict() for name, path in directories.items()}
-    module.exit_json(changed=False, ansible_facts={"model_facts": facts})
+    return {name: gather(Path(path)).to_dict() for name, path in directories.items()}
+
+
+def of_source(source: Source, cache: Path, hub: Hub) -> ModelFacts:
+    """The facts of a model that no node has yet. Raises TransferError where its source cannot be read, and OSError."""
+    if source.origin == CONTROLLER:
+        return gather(source.path)
+    if source.remote is None or source.remote.kind == ARCHIVE:
+        raise TransferError("an archive tells nothing before it is fetched")
+    return gather(hub_headers.skeleton(cache, source.remote, hub))
+
+
+def of_models(values: dict[str, Any]) -> dict[str, Any]:
+    """The return values for the option `models`."""
+    hub = Hub(values["hub_endpoint"], values["hub_token"])
+    # An entry whose source cannot be used is reported by the store, once.
+    sources, _problems = load_sources(values["models"])
+    facts, unknown = {}, {}
+    for name, source in sources.items():
+        if source.origin == NODE:
+            continue
+        try:
+            facts[name] = of_source(source, Path(values["cache"]), hub).to_dict()
+        except (TransferError, OSError) as error:
+            unknown[name] = str(error)
+    problems = [
+        Problem(
+            f"models.{name}",
+            f"nobody can tell whether it fits before it is fetched: {reason}. Make sure of it yourself, and set "
+            "model_store_allow_unplanned: true",
+        )
+        for name, reason in unknown.items()
+    ]
+    return {"facts": facts, "unknown": unknown, "problems": [str(problem) for problem in problems]}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "directories": {"type": "dict"},
+            "models": {"type": "dict"},
+            "hub_endpoint": {"type": "str", "default": "https://huggingface.co"},
+            "hub_token": {"type": "str", "default": "", "no_log": True},
+            "cache": {"type": "path"},
+        },
+        required_one_of=[("directories", "models")],
+        required_by={"models": ("cache",)},
+        supports_check_mode=True,
+    )
+    result: dict[str, Any] = {}
+    if module.params["directories"] is not None:
+        result["ansible_facts"] = {"model_facts": of_directories(module)}
+    if module.params["models"] is not None:
+        result |= of_models(module.params)
+    module.exit_json(changed=False, **result)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ options:
     required: true
   catalog:
     description:
-      - Where the store keeps each model, as M(baremetal.inference.model_publish) returns it. These get a copy, in this
+      - Where the store keeps each model, as M(baremetal.inference.model) returns it. These get a copy, in this
         order.
     type: dict
     required: true
@@ -49,7 +49,7 @@ options:
     type: float
     default: 0
   cache:
-    description: A file that keeps checksums, as of M(baremetal.inference.model_publish).
+    description: A file that keeps checksums, as of M(baremetal.inference.model).
     type: path
   verify:
     description: Read every copy again, whatever the cache says.
@@ -65,7 +65,7 @@ attributes:
   diff_mode:
     support: full
 seealso:
-  - module: baremetal.inference.model_publish
+  - module: baremetal.inference.model
   - module: baremetal.inference.model_variants
 """
 
@@ -114,10 +114,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB
 from ansible_collections.baremetal.inference.plugins.module_utils.store import references
-from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast_copy import FastStore, Room
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, hash_cache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.references import Revision
-from ansible_collections.baremetal.inference.plugins.module_utils.store.store import same_file_system
+from ansible_collections.baremetal.inference.plugins.module_utils.store.space import same_file_system
 
 PLANNED = "planned"
 

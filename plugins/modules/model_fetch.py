@@ -12,11 +12,13 @@ version_added: 0.1.0
 description:
   - Fetches an archive from a web server, or a repository of a hub by the client in the engine's image, verifies it and
     publishes it under C(STORE/NAME/REVISION).
-  - Brings as much as comes in O(seconds), and says how far it is. Call it again until RV(done). What has arrived stays,
-    so that a transfer that was cut off goes on where it stopped; a connection that breaks is tried again meanwhile.
+  - Brings as much as comes in O(seconds), and says how far the transfer is. Call it again until RV(done). What has
+    arrived stays, so that a transfer that was cut off goes on where it stopped; a connection that breaks is tried again
+    meanwhile.
   - Nothing has a name in the store before it is complete and its checksums are right.
   - With O(peer) it takes the model from another node that shares it by M(baremetal.inference.model_share). What goes
     wrong there is no failure, but the return value RV(problem), for there are other sources.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
@@ -46,11 +48,11 @@ options:
     type: str
     default: https://huggingface.co
   hub_token:
-    description: A token for models that not everybody may have. It reaches the client in a file of mode 0600.
+    description: A token for models behind a licence. It reaches the hub's client in a file of mode 0600.
     type: str
     default: ""
   cache:
-    description: A file that keeps checksums, as of M(baremetal.inference.model_publish).
+    description: A file that keeps checksums, as of M(baremetal.inference.model).
     type: path
   peer:
     description: Another node to take the model from.
@@ -81,7 +83,7 @@ attributes:
   diff_mode:
     support: none
 seealso:
-  - module: baremetal.inference.model_publish
+  - module: baremetal.inference.model
   - module: baremetal.inference.model_share
 """
 
@@ -129,74 +131,25 @@ problem:
 """
 
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import files as node_files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import Manifest
-from ansible_collections.baremetal.inference.plugins.module_utils.store import fetch
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fetch import Fetcher
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import hash_cache
-from ansible_collections.baremetal.inference.plugins.module_utils.store.sources import archive
-from ansible_collections.baremetal.inference.plugins.module_utils.store.sources import hub as hub_source
-from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Download, Hub
-from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.peer import Peer
-from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import (
-    ARCHIVE,
-    HUB,
-    Remote,
-    parse,
-)
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Hub
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import parse
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.transfer import Progress, TransferError
-from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store, make_directory
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 
 
-def from_archive(module: AnsibleModule, remote: Remote, work: Path) -> Progress:
-    """Bring more of an archive, and unpack it when it is complete. Raises TransferError."""
-    total = archive.size(remote.location)
-    progress = archive.fetch(remote.location, work / fetch.ARCHIVE_FILE, total, module.params["seconds"])
-    if progress.done:
-        fetch.unpack(remote, work)
-    return progress
-
-
-def from_hub(module: AnsibleModule, remote: Remote, work: Path) -> Progress:
-    """Bring more of a repository. Raises TransferError."""
-    values = module.params
-    hub = Hub(values["hub_endpoint"], values["hub_token"])
-    docker = module.get_bin_path("docker", required=True)
-    if not values["image"]:
-        raise TransferError("image is missing: the engine's image holds the hub's client")
-    files = hub_source.sizes(remote, hub)
-    target = work / fetch.MODEL
-    download = Download(module.run_command, docker, values["image"], remote, hub.endpoint, target)
-    token_file = Paths().hub_token(remote.key)
-    if hub.token:
-        node_files.write(token_file, hub.token, 0o600)
-        download.token_file = token_file
-    progress = download.fetch(files, values["seconds"])
-    if progress.done:
-        token_file.unlink(missing_ok=True)
-        fetch.check_complete(files, target)
-    return progress
-
-
-def from_peer(module: AnsibleModule, remote: Remote, store: Store) -> tuple[Progress, str]:
-    """Bring more of what another node has, and publish it when it is complete. Returns what is wrong with that node."""
-    given = module.params["peer"]
-    docker = module.get_bin_path("docker")
-    if remote.kind == HUB:
-        # A download that an earlier run has begun would go on beside this one.
-        if docker:
-            module.run_command([docker, "rm", "--force", hub_source.container(remote)])
-        Paths().hub_token(remote.key).unlink(missing_ok=True)
+def from_peer(fetcher: Fetcher, given: dict[str, Any]) -> tuple[Progress, str]:
+    """Bring more of a model from another node. Returns also what is wrong with that node. Raises OSError."""
+    fetcher.end_download()
     try:
-        if not given["url"]:
-            raise TransferError(f"{given['host']} shares nothing")
-        name, manifest = module.params["name"], Manifest.from_dict(given["manifest"])
-        peer = Peer(given["host"], f"{given['url']}/{name}/{manifest.revision}", given["token"], manifest)
-        return fetch.take(store, name, remote, peer, module.params["seconds"]), ""
+        return fetcher.from_peer(given["host"], given["url"], given["token"], given["manifest"]), ""
     except (TransferError, InputError, ValueError) as error:
         return Progress(0, 0, 0, 0, done=False), str(error)
 
@@ -224,32 +177,29 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    values, name = module.params, module.params["name"]
+    values, name, peer = module.params, module.params["name"], module.params["peer"]
     if module.check_mode:
         text = f"{name}: would be fetched"
         module.exit_json(changed=True, done=True, text=text, have=0, total=0, revision=None, problem="")
-    root = Path(values["store"])
     revision, problem = None, ""
     try:
         remote = parse(values["entry"])
         if remote is None:
             raise ValueError("comes from no network: its model is neither a URL nor a hub's ORGANISATION/NAME")
         with hash_cache(Path(values["cache"]) if values["cache"] else None) as cache:
-            store = Store(root, cache)
-            if values["peer"]:
-                progress, problem = from_peer(module, remote, store)
-                revision = values["peer"]["manifest"]["revision"] if progress.done else None
+            store, docker = Store(Path(values["store"]), cache), module.get_bin_path("docker")
+            fetcher = Fetcher(store, name, remote, values["seconds"], Paths(), module.run_command, docker)
+            if peer:
+                progress, problem = from_peer(fetcher, peer)
+                revision = peer["manifest"]["revision"] if progress.done else None
             else:
-                work = fetch.workplace(root, name, remote)
-                fetch.forget_peers(root, name)
-                make_directory(work)
-                progress = (from_archive if remote.kind == ARCHIVE else from_hub)(module, remote, work)
-                revision = fetch.publish(store, name, remote, work) if progress.done else None
+                hub = Hub(values["hub_endpoint"], values["hub_token"])
+                progress, revision = fetcher.from_network(hub, values["image"] or "")
     except InputError as error:
         module.fail_json(msg=str(error), name=name)
     except (TransferError, OSError, ValueError) as error:
         module.fail_json(msg=f"models.{name}: {error}", name=name)
-    origin = f" from {values['peer']['host']}" if values["peer"] else ""
+    origin = f" from {peer['host']}" if peer else ""
     module.exit_json(
         changed=True,
         done=progress.done,

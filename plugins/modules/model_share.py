@@ -79,7 +79,7 @@ token:
   returned: success
   type: str
 manifests:
-  description: The manifest of each model that is shared, by name, as of M(baremetal.inference.model_manifest).
+  description: The manifest of each model that is shared, by name, as of M(baremetal.inference.model).
   returned: success
   type: dict
 problem:

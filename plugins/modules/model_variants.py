@@ -122,15 +122,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.contain
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import MANIFEST, NAME, find_files
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
-from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variant, variants
-from ansible_collections.baremetal.inference.plugins.module_utils.store.store import (
-    CONTROLLER,
-    NODE,
-    PREFIX,
-    make_directory,
-)
+from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variant_files, variants
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.source import CONTROLLER, NODE, PREFIX
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import make_directory
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import NOT_KNOWN, StoredModel
-from ansible_collections.baremetal.inference.plugins.module_utils.store.variant import Variant
+from ansible_collections.baremetal.inference.plugins.module_utils.store.variant_files import Variant
 
 CHECKED, PUBLISHED = "checked", "published"
 
@@ -178,7 +174,7 @@ class Publisher:
             raise InputError(problems)
         base = variants.read_base(entry, root)
         prompt, policy = str(entry.system_prompt), entry.system_prompt_policy
-        wanted = variant.plan(entry.name, base, prompt, policy, self._wrap(entry, root))
+        wanted = variant_files.plan(entry.name, base, prompt, policy, self._wrap(entry, root))
         self._publish(self._store, wanted)
         if self._fast is not None:
             try:

@@ -15,7 +15,7 @@ from node import PROJECT, Node, changes, playbook, wait_for
 FAST = "/run/fast"
 SMALL = "/srv/small"
 CLEAN = str(PROJECT / "molecule/models/clean.yml")
-PUBLISH, COPY = "baremetal.inference.model_publish", "baremetal.inference.model_fast_copy"
+PUBLISH, COPY = "baremetal.inference.model", "baremetal.inference.model_fast_copy"
 
 
 def files_of_engine(node: Node, instance: str) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from ..core.problems import InputError, Problem
 from ..debian.block_devices import Mount
 from ..models.manifest import MANIFEST, REVISION
-from .fast import COPIES, FastStore
+from .fast_copy import COPIES, FastStore
 from .references import Revision, with_bases
 from .store import BROKEN, INCOMING, make_directory
 

@@ -11,21 +11,94 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
+from ..core import files as node_files
+from ..core.paths import Paths
 from ..core.problems import InputError, Problem
 from ..models.manifest import REVISION_DIGITS, Manifest
-from .hashes import build
+from .describe import build
 from .sources import archive
 from .sources import hub as hub_source
 from .sources import peer as peer_source
-from .sources.hub import Hub
+from .sources.hub import Download, Hub, Run
 from .sources.peer import Peer
-from .sources.remote import ARCHIVE, Remote, remember
+from .sources.remote import ARCHIVE, HUB, Remote, remember
 from .sources.transfer import Progress, TransferError
 from .store import INCOMING, Store, make_directory
 
 ARCHIVE_FILE = "archive"
 MODEL = "model"
+
+
+class Fetcher:
+    """Fetches one model in turns of `seconds`, and publishes it when it is complete."""
+
+    def __init__(
+        self, store: Store, name: str, remote: Remote, seconds: float, paths: Paths, run: Run, docker: str | None
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._remote = remote
+        self._seconds = seconds
+        self._run = run
+        self._docker = docker
+        self._token_file = paths.hub_token(remote.key)
+
+    def from_network(self, hub: Hub, image: str) -> tuple[Progress, str | None]:
+        """Bring more of the model from its own source. Returns how far it is, and the revision once it is published.
+
+        Raises TransferError, InputError, OSError and ValueError.
+        """
+        work = workplace(self._store.root, self._name, self._remote)
+        forget_peers(self._store.root, self._name)
+        make_directory(work)
+        progress = self._archive(work) if self._remote.kind == ARCHIVE else self._hub(work, hub, image)
+        return progress, publish(self._store, self._name, self._remote, work) if progress.done else None
+
+    def from_peer(self, host: str, url: str, token: str, manifest: Any) -> Progress:
+        """Bring more of the model from another node, whose server is at `url`, empty where that node shares nothing.
+
+        Raises TransferError, InputError, OSError and ValueError.
+        """
+        if not url:
+            raise TransferError(f"{host} shares nothing")
+        known = Manifest.from_dict(manifest)
+        peer = Peer(host, f"{url}/{self._name}/{known.revision}", token, known)
+        return take(self._store, self._name, self._remote, peer, self._seconds)
+
+    def end_download(self) -> None:
+        """End the download that an earlier run has begun, before another source is used: it would go on meanwhile."""
+        if self._remote.kind == HUB:
+            if self._docker:
+                self._run([self._docker, "rm", "--force", hub_source.container(self._remote)])
+            self._token_file.unlink(missing_ok=True)
+
+    def _archive(self, work: Path) -> Progress:
+        """Bring more of an archive, and unpack it when it is complete. Raises TransferError."""
+        total = archive.size(self._remote.location)
+        progress = archive.fetch(self._remote.location, work / ARCHIVE_FILE, total, self._seconds)
+        if progress.done:
+            unpack(self._remote, work)
+        return progress
+
+    def _hub(self, work: Path, hub: Hub, image: str) -> Progress:
+        """Bring more of a repository. Raises TransferError."""
+        if not self._docker:
+            raise TransferError("docker is not on this node: it runs the hub's client of the engine's image")
+        if not image:
+            raise TransferError("image is missing: the engine's image holds the hub's client")
+        files = hub_source.sizes(self._remote, hub)
+        target = work / MODEL
+        download = Download(self._run, self._docker, image, self._remote, hub.endpoint, target)
+        if hub.token:
+            node_files.write(self._token_file, hub.token, 0o600)
+            download.token_file = self._token_file
+        progress = download.fetch(files, self._seconds)
+        if progress.done:
+            self._token_file.unlink(missing_ok=True)
+            check_complete(files, target)
+        return progress
 
 
 def workplace(store: Path, name: str, remote: Remote) -> Path:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The manifest of a model's directory, with hashes that are read once. Private to the collection."""
+"""SHA-256 of files, kept so that a second look reads nothing. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core import files as node_files
-from ..core.problems import Problem
-from ..models.manifest import SCHEMA, File, Manifest, check, find_files, reason
+from ..models.manifest import SCHEMA
 
 HASH_THREADS = 4
 """One thread hashes at 1 to 2 GB/s where the processor has SHA instructions; NVMe reads several times that."""
@@ -86,27 +85,6 @@ def hash_cache(path: Path | None, read_only: bool = False) -> Iterator[HashCache
             yield cache
         finally:
             cache.save()
-
-
-def build(root: Path, where: str, cache: HashCache, verify: bool = False) -> tuple[Manifest | None, list[Problem]]:
-    """Check a model's directory and hash its files.
-
-    Returns the manifest, or None with every problem found: a model with problems is not hashed.
-    """
-    if not root.is_dir():
-        problem = "is not a directory" if root.exists() else "does not exist"
-        return None, [Problem(where, f"{root} {problem}: put the model there, or correct the path")]
-    files, problems = find_files(root, where)
-    weight_bytes, more = check(root, files, where)
-    problems += more
-    if problems:
-        return None, problems
-    try:
-        hashes = cache.hashes(files.values(), verify)
-    except OSError as error:
-        return None, [Problem(where, reason(error))]
-    described = {name: File(path.stat().st_size, hashes[path]) for name, path in files.items()}
-    return Manifest(described, weight_bytes), []
 
 
 def _sha256(path: Path) -> str:

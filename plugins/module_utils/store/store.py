@@ -19,95 +19,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..core import files as node_files
 from ..core.problems import InputError, Problem
 from ..core.sizes import human
-from ..models.manifest import MANIFEST, NAME, REVISION_DIGITS, Manifest
-from .hashes import HashCache, build
-from .sources.remote import Remote
-from .sources.remote import parse as parse_remote
-
-CONTROLLER = "controller"
-NODE = "node"
-REMOTE = "remote"
-PREFIX = f"{CONTROLLER}:"
+from ..models.manifest import MANIFEST, REVISION_DIGITS, Manifest
+from .hashes import HashCache
 
 INCOMING = ".incoming"
 BROKEN = ".broken-"
 """Between a revision's name and the time at which it was put aside."""
 
-GIB = 1 << 30
+COPY_BYTES = 1 << 30
+"""Bytes that the kernel is asked to copy at once."""
 
 COPY_THREADS = 4
 """Files that are copied at a time: one reader alone leaves an NVMe, or a server of files, half idle."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a model comes from: a directory on the controller or on the node, or what the node fetches itself."""
-
-    origin: str
-    path: Path
-    remote: Remote | None = None
-
-    def __str__(self) -> str:
-        return self.remote.location if self.remote else str(self.path)
-
-
-def parse_source(entry: Mapping[str, Any]) -> Source:
-    """Read the key `model` of a registry entry, and what pins it. Raises ValueError that says what is allowed."""
-    remote = parse_remote(entry)
-    if remote:
-        return Source(REMOTE, Path(), remote)
-    given = entry.get("model")
-    text = given if isinstance(given, str) else ""
-    origin, path = (CONTROLLER, text.removeprefix(PREFIX)) if text.startswith(PREFIX) else (NODE, text)
-    if not path.startswith("/"):
-        raise ValueError(
-            "must be controller:/absolute/path for a directory on the controller, /absolute/path for one on the node, "
-            "https://…tar for an archive, or a hub's ORGANISATION/NAME"
-        )
-    return Source(origin, Path(os.path.normpath(path)))
-
-
-def load_sources(models: Mapping[str, Any]) -> tuple[dict[str, Source], list[Problem]]:
-    """The sources of registry entries, and every entry whose source cannot be used."""
-    sources: dict[str, Source] = {}
-    problems: list[Problem] = []
-    for name, entry in models.items():
-        if not NAME.match(name):
-            message = "cannot name a directory: use letters, digits, dot, dash and underscore"
-            problems.append(Problem(f"models.{name}", message))
-            continue
-        try:
-            sources[name] = parse_source(entry if isinstance(entry, Mapping) else {})
-        except ValueError as error:
-            given = entry.get("model") if isinstance(entry, Mapping) else None
-            problems.append(Problem(f"models.{name}", str(error), "model", given))
-    return sources, problems
-
-
-def build_manifests(
-    sources: Mapping[str, Source], models: Mapping[str, Any], cache: HashCache, verify: bool = False
-) -> tuple[dict[str, Manifest], list[Problem]]:
-    """Check and hash the models of this machine; a `revision` in an entry must be the one found."""
-    manifests: dict[str, Manifest] = {}
-    problems: list[Problem] = []
-    for name, source in sources.items():
-        where = f"models.{name}"
-        manifest, found = build(source.path, f"{where} ({source.origin})", cache, verify)
-        problems += found
-        if manifest is None:
-            continue
-        pinned = models[name].get("revision", manifest.revision)
-        if pinned == manifest.revision:
-            manifests[name] = manifest
-        else:
-            message = f"{source.path} holds revision {manifest.revision}: put the pinned one there, or correct the pin"
-            problems.append(Problem(where, message, "revision", pinned))
-    return manifests, problems
 
 
 @dataclass(frozen=True)
@@ -265,50 +192,6 @@ def _aside(path: Path) -> list[Path]:
     return sorted(path.parent.glob(f"{path.name}{BROKEN}*"))
 
 
-def check_place(root: Path, name: str, source: Path) -> list[Problem]:
-    """Whether a source on this node lies where the store itself writes."""
-    kept, real = (root / name).resolve(), source.resolve()
-    if real == kept or real.is_relative_to(kept) or kept.is_relative_to(real):
-        message = f"{source} is where the store keeps this model's revisions ({kept}): put the source elsewhere"
-        return [Problem(f"models.{name}", message)]
-    return []
-
-
-def check_space(root: Path, missing: Mapping[str, int], reserve: int, free: int | None = None) -> list[Problem]:
-    """Whether all models that are still to come fit at once; `missing` by model, `reserve` and `free` in bytes."""
-    coming = {name: size for name, size in missing.items() if size}
-    if not coming:
-        return []
-    if free is None:
-        free = free_bytes(root)
-    wanted = sum(coming.values())
-    if free >= wanted + reserve:
-        return []
-    parts = ", ".join(f"{name} {human(size)}" for name, size in coming.items())
-    message = (
-        f"not enough space: needed {(wanted + reserve) / GIB:.2f} GiB ({parts}; kept free, and for the image: "
-        f"{reserve / GIB:g}), free {free / GIB:.2f} GiB on the file system of {existing(root)}: make room, "
-        f"set model_store_path to a larger file system, or take fewer models"
-    )
-    return [Problem(f"model_store_path ({root})", message)]
-
-
-def free_bytes(path: Path) -> int:
-    """Bytes that are free on the file system that the path will lie on."""
-    status = os.statvfs(existing(path))
-    return status.f_bavail * status.f_frsize
-
-
-def same_file_system(path: Path, other: Path) -> bool:
-    """Whether two paths lie, or will lie, on one file system."""
-    return existing(path).stat().st_dev == existing(other).stat().st_dev
-
-
-def existing(path: Path) -> Path:
-    """The path, or the nearest directory above it that is there."""
-    return next(candidate for candidate in [path, *path.parents] if candidate.exists())
-
-
 def make_directory(path: Path) -> None:
     """Create a directory and those above it, readable by all whatever the umask is."""
     for parent in [*reversed(path.parents), path]:
@@ -359,7 +242,7 @@ def _copy(source: Path, target: Path, size: int) -> None:
         return
     with source.open("rb") as reader, target.open("wb") as writer:
         try:
-            while os.copy_file_range(reader.fileno(), writer.fileno(), GIB):
+            while os.copy_file_range(reader.fileno(), writer.fileno(), COPY_BYTES):
                 pass
         except OSError as error:
             # File systems that cannot, or cannot between each other.

@@ -14,7 +14,7 @@ from ..models.manifest import INFO, MANIFEST, base_of
 from ..models.prompts.text import clean
 from ..models.registry.entries import Entry
 from .sources import remote as remote_source
-from .variant import PROMPT_FILE
+from .variant_files import PROMPT_FILE
 
 NOT_KNOWN = "REVISION"
 """Stands in a path for a revision that only the model's source tells, which site.yml asks."""

@@ -22,7 +22,7 @@ from ..models.prompts import refusals
 from ..models.prompts.templates import rewrite, template_files
 from ..models.registry.entries import Entry
 from .store import INCOMING, make_directory, put_in_place, sync, walk
-from .variant import Base, Variant
+from .variant_files import Base, Variant
 
 
 def check_model(entry: Entry, root: Path) -> list[Problem]:

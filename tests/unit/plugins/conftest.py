@@ -6,13 +6,19 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config import facts
+from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
+
+from .fake_hub import FakeHub
 
 PUBLISHED = Path(__file__).parent / "module_utils/models/data/models.json"
 
@@ -70,3 +76,35 @@ def model(published: dict[str, Any]) -> Callable[..., facts.ModelFacts]:
         return facts.from_config({**published[name]["config"], **changes})
 
     return read
+
+
+@pytest.fixture
+def publish_model(tmp_path: Path) -> Callable[..., Path]:
+    """Publishes a complete model in a store, and returns its directory there."""
+
+    def publish(root: Path, name: str, fill: int = 7) -> Path:
+        source = _write_model(tmp_path / "sources" / f"{name}-{fill}", fill)
+        manifest, problems = build(source, name, HashCache())
+        assert manifest, problems
+        store = Store(root, HashCache())
+        plan = store.plan(name, manifest)
+        store.publish(plan, source)
+        return plan.path
+
+    return publish
+
+
+@pytest.fixture
+def hub(tmp_path: Path, write_model: Callable[..., Path]) -> Iterator[FakeHub]:
+    root = write_model(tmp_path / "acme")
+    (root / "tokenizer.json").write_text("{}")
+    (root / "chat_template.jinja").write_text("{{ messages }}")
+    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "num_hidden_layers": 2, "vocab_size": 300}
+    (root / "config.json").write_text(json.dumps({**config, "hidden_size": 128, "num_attention_heads": 2}))
+    hub = FakeHub(root)
+    thread = Thread(target=hub.serve_forever, daemon=True)
+    thread.start()
+    yield hub
+    hub.shutdown()
+    hub.server_close()
+    thread.join()

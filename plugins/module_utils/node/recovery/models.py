@@ -17,7 +17,7 @@ from pathlib import Path
 from ...core import files
 from ...engine.release import Release
 from ...models.manifest import MANIFEST, Manifest, base_of
-from ...store.fast import copy_target
+from ...store.fast_copy import copy_target
 
 
 @dataclass(frozen=True)

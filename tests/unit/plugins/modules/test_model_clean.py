@@ -19,10 +19,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import MANIFEST
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
 from ansible_collections.baremetal.inference.plugins.module_utils.store import variants
-from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore, Room
-from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast_copy import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
-from ansible_collections.baremetal.inference.plugins.module_utils.store.variant import plan
+from ansible_collections.baremetal.inference.plugins.module_utils.store.variant_files import plan
 from ansible_collections.baremetal.inference.plugins.modules import model_clean
 
 DAY = 86400

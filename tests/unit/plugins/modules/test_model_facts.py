@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,12 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts, gather
 from ansible_collections.baremetal.inference.plugins.modules import model_facts
+
+from ..fake_hub import COMMIT, FakeHub
+
+Run = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -51,3 +56,74 @@ def test_documents_every_key(model: Callable[..., ModelFacts], tmp_path: Path) -
     returned = yaml.safe_load(model_facts.RETURN)["ansible_facts"]["contains"]["model_facts"]["contains"]
     for name in ("deepseek-v3", "llama-3.1-70b", "gpt-oss-20b"):
         keys(model(name).to_dict(), returned)
+
+
+# --- models that no node has yet
+
+
+@pytest.fixture
+def remote(tmp_path: Path, hub: FakeHub, run_module: Run) -> Run:
+    def call(models: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        given = {
+            "models": models or {"tiny": {"model": "acme/tiny", "revision": COMMIT}},
+            "hub_endpoint": hub.url,
+            "cache": str(tmp_path / "plans"),
+            **more,
+        }
+        return run_module(model_facts, **given)
+
+    return call
+
+
+def of_files(root: Path) -> dict[str, Any]:
+    return {**json.loads(json.dumps(gather(root).to_dict())), "path": None}
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_the_facts_are_those_of_the_files(remote: Run, hub: FakeHub, ranges: bool) -> None:
+    """Also from a server that sends all of a file whatever was asked for."""
+    hub.ranges = ranges
+    result = remote()
+    assert (result["unknown"], result["changed"]) == ({}, False)
+    assert {**result["facts"]["tiny"], "path": None} == of_files(hub.root)
+    assert result["facts"]["tiny"]["weights"]["bytes"] == 8000
+
+
+def test_the_token_is_shown_to_the_hub_and_to_nobody_else(remote: Run, hub: FakeHub) -> None:
+    hub.token = "hf_secret-5c1d"
+    refused = remote()
+    assert "refuses it (401) with no token" in refused["unknown"]["tiny"]
+    assert refused["facts"] == {}
+    result = remote(hub_token=hub.token)
+    assert "tiny" in result["facts"]
+    assert {who for path, who in hub.requests if path.startswith("/cdn/")} == {""}
+    assert hub.token not in json.dumps(result)
+
+
+def test_what_nobody_can_tell_is_unknown_with_the_reason(remote: Run, hub: FakeHub) -> None:
+    archive = {"model": f"{hub.url}/m.tar", "checksum": f"sha256:{'0' * 64}"}
+    gone = {"model": "acme/other", "revision": COMMIT}
+    result = remote({"archive": archive, "gone": gone, "here": {"model": "/srv/m"}, "wrong": {"model": "?"}})
+    assert result["facts"] == {}
+    assert set(result["unknown"]) == {"archive", "gone"}
+    assert "before it is fetched" in result["unknown"]["archive"]
+    assert result["problems"][0].startswith("models.archive: nobody can tell whether it fits")
+    assert "model_store_allow_unplanned: true" in result["problems"][0]
+    assert "no such model or revision (404)" in result["unknown"]["gone"]
+    unreachable = remote({"tiny": {"model": "acme/tiny", "revision": COMMIT}}, hub_endpoint="http://127.0.0.1:9")
+    assert "cannot be asked" in unreachable["unknown"]["tiny"]
+
+
+def test_a_model_on_the_controller_is_read_where_it_lies(remote: Run, hub: FakeHub) -> None:
+    result = remote({"near": {"model": f"controller:{hub.root}"}})
+    assert {**result["facts"]["near"], "path": None} == of_files(hub.root)
+
+
+def test_facts_of_directories_and_of_models_come_together(remote: Run, hub: FakeHub) -> None:
+    result = remote(directories={"here": str(hub.root)})
+    assert result["facts"]["tiny"]["weights"] == result["ansible_facts"]["model_facts"]["here"]["weights"]
+
+
+def test_something_must_be_asked_for(run: Any) -> None:
+    assert "one of the following is required: directories, models" in run()["msg"]
+    assert "missing parameter(s) required by 'models': cache" in run(models={})["msg"]

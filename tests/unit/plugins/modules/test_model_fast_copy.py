@@ -18,8 +18,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import INFO, MANIFEST
-from ansible_collections.baremetal.inference.plugins.module_utils.store import fast, store
-from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store import fast_copy, store
+from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 from ansible_collections.baremetal.inference.plugins.modules import model_fast_copy
 
@@ -145,14 +146,14 @@ def test_a_damaged_copy_is_made_anew_from_the_store(bed: Bed) -> None:
 
 
 def test_a_full_disk_is_a_warning_that_names_what_is_needed(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fast, "free_bytes", lambda path: bed.size - 1)
+    monkeypatch.setattr(fast_copy, "free_bytes", lambda path: bed.size - 1)
     result = bed.run("a")
     assert not bed.copied("a")
     (note,) = result["notes"]
     assert "is served from the store: needed 8." in note
     assert f"free {(bed.size - 1) / 1024:.1f} KiB" in note
     assert not bed.run("a")["changed"]
-    monkeypatch.setattr(fast, "free_bytes", lambda path: bed.size + 10)
+    monkeypatch.setattr(fast_copy, "free_bytes", lambda path: bed.size + 10)
     assert not bed.run("a", reserve_gib=20 / GIB)["changed"]
     assert bed.run("a", reserve_gib=10 / GIB)["changed"]
     assert bed.copied("a")

@@ -16,9 +16,10 @@ from ansible.module_utils import basic
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts import command
-from ansible_collections.baremetal.inference.plugins.module_utils.store import variant, variants
-from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore, Room
-from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store import variant_files, variants
+from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast_copy import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 from ansible_collections.baremetal.inference.plugins.modules import model_variants
 
@@ -141,7 +142,7 @@ def test_on_the_fast_path_its_links_lead_to_the_bases_copy_or_to_the_store(bed: 
 def test_a_fast_disk_that_takes_nothing_is_warned_of(bed: Bed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish = variants.publish
 
-    def full(root: Path, wanted: variant.Variant) -> None:
+    def full(root: Path, wanted: variant_files.Variant) -> None:
         if root == tmp_path / "fast":
             raise OSError(errno.ENOSPC, "No space left on device")
         publish(root, wanted)

@@ -5,13 +5,11 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
@@ -21,12 +19,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.instanc
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
-from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
-from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 from ansible_collections.baremetal.inference.plugins.modules import (
     engine_removal,
-    model_removal,
 )
 
 RunModule = Callable[..., dict[str, Any]]
@@ -63,7 +58,7 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Manager:
 def paths(tmp_path: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch) -> Paths:
     """A node with one instance that is started, and one that is not."""
     paths = Paths(tmp_path)
-    for module in (engine_removal, model_removal):
+    for module in (engine_removal,):
         monkeypatch.setattr(module, "Paths", lambda: paths)
     monkeypatch.setattr(engine_removal, "Docker", lambda: Docker(tmp_path / "docker.sock"))
     monkeypatch.setattr(removal, "FORGET_SECONDS", 0)
@@ -106,70 +101,3 @@ def test_its_container_and_image_go_with_it(
     found = run_module(engine_removal, names=["main"])
     assert found["also"] == ["container of main", "image vllm@sha256:1"]
     assert asked == [{"vllm@sha256:1"}]
-
-
-# --- models
-
-
-@pytest.fixture
-def store(
-    paths: Paths, tmp_path: Path, write_model: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> dict[str, Path]:
-    """A store with one model that a release needs, and one that none does."""
-    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_given, **_more: None)
-    (tmp_path / "proc/self").mkdir(parents=True)
-    (tmp_path / "proc/self/mountinfo").write_text("22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n")
-    found = {}
-    for fill, name in enumerate(("needed", "idle")):
-        source = write_model(tmp_path / f"source-{name}", fill=fill)
-        manifest, _problems = build(source, name, HashCache())
-        assert manifest
-        plan = Store(tmp_path / "models", HashCache()).plan(name, manifest)
-        Store(tmp_path / "models", HashCache()).publish(plan, source)
-        found[name] = plan.path
-    for name in ("main", "other"):
-        file = paths.release(name, 1) / releases.RELEASE_FILE
-        file.write_text(file.read_text().replace(f"/mnt/models/{name}/ab12cd34ef56", str(found["needed"])))
-        unit = paths.release(name, 1) / f"vllm@{name}.service"
-        unit.write_text(unit.read_text().replace(f"/mnt/models/{name}/ab12cd34ef56", str(found["needed"])))
-    releases.activate(paths, "main", 1)
-    return found
-
-
-def test_what_a_release_needs_stays(store: dict[str, Path], tmp_path: Path, run_module: RunModule) -> None:
-    given = {"store": str(tmp_path / "models"), "models": ["needed", "idle"]}
-    foreseen = run_module(model_removal, check=True, **given)
-    assert foreseen["removed"] == [str(store["idle"])] and store["idle"].exists()
-    found = run_module(model_removal, **given)
-    assert found["removed"] == foreseen["removed"] and "release 1 of main" in found["kept"][0]
-    assert not store["idle"].parent.exists() and store["needed"].is_dir()
-    assert run_module(model_removal, **given)["changed"] is False
-
-
-def test_other_models_are_not_looked_at(store: dict[str, Path], tmp_path: Path, run_module: RunModule) -> None:
-    assert run_module(model_removal, store=str(tmp_path / "models"), models=["else"])["changed"] is False
-
-
-def test_it_is_foreseen_what_those_need_that_leave(
-    store: dict[str, Path], tmp_path: Path, run_module: RunModule
-) -> None:
-    given = {"store": str(tmp_path / "models"), "everything": True}
-    assert run_module(model_removal, check=True, leaving=["main"], **given)["removed"] == [str(store["idle"])]
-    everything = run_module(model_removal, check=True, leaving=["main", "other"], **given)
-    assert sorted(everything["removed"]) == sorted(map(str, store.values()))
-
-
-def test_an_empty_store_goes(store: dict[str, Path], paths: Paths, tmp_path: Path, run_module: RunModule) -> None:
-    run_module(engine_removal, names=["main", "other"])
-    (tmp_path / "models/.incoming/x").mkdir(parents=True)
-    given = {"store": str(tmp_path / "models"), "everything": True}
-    assert run_module(model_removal, **given)["changed"] is True
-    assert not (tmp_path / "models").exists()
-    assert run_module(model_removal, **given)["changed"] is False
-
-
-def test_containers_of_those_that_leave_need_nothing() -> None:
-    text = json.dumps([{"Name": "/vllm-main", "x": 1}, {"Name": "/app"}])
-    assert json.loads(model_removal.without_containers(text, ["main"])) == [{"Name": "/app"}]
-    assert model_removal.without_containers(text, []) == text
-    assert model_removal.without_containers("", ["main"]) == ""

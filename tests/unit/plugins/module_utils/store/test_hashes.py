@@ -12,7 +12,8 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import Manifest
 from ansible_collections.baremetal.inference.plugins.module_utils.store import hashes
-from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 
 
 def manifest_of(root: Path, cache: HashCache | None = None, verify: bool = False) -> Manifest:

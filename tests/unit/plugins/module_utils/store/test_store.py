@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of model_store.py."""
+"""The store of a node: what is published is complete, verified and never modified."""
 
 from __future__ import annotations
 
@@ -15,19 +15,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import Manifest
 from ansible_collections.baremetal.inference.plugins.module_utils.store import store
-from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
-from ansible_collections.baremetal.inference.plugins.module_utils.store.store import (
-    Plan,
-    Source,
-    Store,
-    check_place,
-    check_space,
-    load_sources,
-    parse_source,
-)
+from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
+from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Plan, Store
 
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
@@ -64,37 +56,6 @@ class Bed:
 @pytest.fixture
 def bed(tmp_path: Path, write_model: Callable[..., Path]) -> Bed:
     return Bed(tmp_path, write_model(tmp_path / "source"))
-
-
-@pytest.mark.parametrize(
-    ("text", "origin", "path"),
-    [
-        ("controller:/srv/m", "controller", "/srv/m"),
-        ("controller:/srv/m/", "controller", "/srv/m"),
-        ("/srv/./m", "node", "/srv/m"),
-    ],
-)
-def test_reads_a_source(text: str, origin: str, path: str) -> None:
-    assert parse_source({"model": text}) == Source(origin, Path(path))
-
-
-def test_reads_a_source_on_the_network() -> None:
-    entry = {"model": "Qwen/Qwen3-8B", "revision": "0123456789" * 4}
-    source = parse_source(entry)
-    assert (source.origin, str(source)) == ("remote", "Qwen/Qwen3-8B")
-
-
-@pytest.mark.parametrize("text", ["", "plain", "ftp://example.com/m.tar", "controller:m", "./m", "~/m"])
-def test_refuses_a_source_that_is_not_supported(text: str) -> None:
-    with pytest.raises(ValueError, match="controller:/absolute/path"):
-        parse_source({"model": text})
-
-
-def test_names_every_entry_that_cannot_be_used() -> None:
-    models = {"good": {"model": "/m"}, "hub": {"model": "a/b"}, "none": {}, "odd": 5, "../up": {"model": "/m"}}
-    sources, problems = load_sources(models)
-    assert set(sources) == {"good"}
-    assert [problem.where for problem in problems] == ["models.hub", "models.none", "models.odd", "models.../up"]
 
 
 def test_publishes_by_one_rename_what_has_arrived(bed: Bed) -> None:
@@ -246,27 +207,3 @@ def test_rsync_copies_exactly_what_is_missing(bed: Bed, tmp_path: Path) -> None:
     subprocess.run(["rsync", "-r", *options, f"{bed.source}/", str(target)], check=True)
     copied = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
     assert copied == set(bed.manifest.files)
-
-
-@pytest.mark.parametrize(
-    ("source", "misplaced"),
-    [("/s/m", True), ("/s/m/x", True), ("/s", True), ("/", True), ("/s/other", False), ("/s/m2", False)],
-)
-def test_refuses_a_source_inside_of_its_own_place(source: str, misplaced: bool) -> None:
-    assert bool(check_place(Path("/s"), "m", Path(source))) == misplaced
-
-
-def test_says_how_much_space_is_missing_and_where(bed: Bed) -> None:
-    plan = bed.plan()
-    need = plan.missing_bytes
-    assert check_space(bed.root, {"m": need}, 0, free=need) == []
-    assert check_space(bed.root, {"m": need}, 2 * GIB, free=need + 2 * GIB) == []
-    (problem,) = check_space(bed.root, {"m": need, "n": need}, 2 * GIB, free=need + 2 * GIB)
-    assert "needed 2.00 GiB" in str(problem)
-    assert "free 2.00 GiB" in str(problem)
-    assert str(bed.root.parent) in str(problem)
-
-
-def test_a_full_disk_is_no_problem_when_nothing_is_to_come(bed: Bed) -> None:
-    bed.publish()
-    assert check_space(bed.root, {"m": bed.plan().missing_bytes}, 100 * GIB, free=0) == []

@@ -16,9 +16,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.config.
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import base_of, find_files
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
 from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variants
-from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
-from ansible_collections.baremetal.inference.plugins.module_utils.store.variant import Variant, plan
+from ansible_collections.baremetal.inference.plugins.module_utils.store.variant_files import Variant, plan
 
 PROMPT = "Be kind – 親切."
 

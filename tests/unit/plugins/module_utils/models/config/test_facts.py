@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config import facts
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
-from ansible_collections.baremetal.inference.plugins.module_utils.store import hashes
+from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
+from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
@@ -132,7 +133,7 @@ def test_tells_where_code_of_the_model_is_named(root: Path) -> None:
 
 
 def test_reads_the_revision_of_a_published_model(root: Path) -> None:
-    described, problems = hashes.build(root, "", hashes.HashCache())
+    described, problems = build(root, "", HashCache())
     assert described and not problems
     (root / "manifest.json").write_text(json.dumps(described.to_dict()))
     assert facts.gather(root).revision == described.revision

@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts import command
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts.rendering import renderer
-from ansible_collections.baremetal.inference.plugins.module_utils.store import variant
+from ansible_collections.baremetal.inference.plugins.module_utils.store import variant_files
 
 from . import example_templates
 
@@ -58,6 +58,6 @@ def test_a_tokenizer_without_a_template_is_no_template(text: str) -> None:
 
 def test_nodes_need_no_jinja_to_plan_and_refuse() -> None:
     base = command.__name__.rpartition(".")[0]
-    names = [f"{base}.{name}" for name in ("command", "refusals", "wrapper")] + [variant.__name__]
+    names = [f"{base}.{name}" for name in ("command", "refusals", "wrapper")] + [variant_files.__name__]
     program = f"import sys; sys.modules['jinja2'] = None; import {', '.join(names)}"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -22,10 +22,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import INFO, File, Manifest
-from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
-    models,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.store.fast import FastStore, Room
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import models
+from ansible_collections.baremetal.inference.plugins.module_utils.store.fast_copy import FastStore, Room
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
 

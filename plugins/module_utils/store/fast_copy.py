@@ -23,7 +23,8 @@ from ..core.sizes import GIB, human
 from ..models.manifest import MANIFEST, REVISION, Manifest, base_of
 from .hashes import HashCache
 from .references import Revision
-from .store import Plan, Store, free_bytes, make_directory
+from .space import free_bytes
+from .store import Plan, Store, make_directory
 
 COPIES = ".copies"
 

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a model is before its files are on any node. Private to the collection.
+"""The headers of a hub's model, fetched before its files are on any node. Private to the collection.
 
-Of a hub's repository the controller fetches what tells: the configurations whole, and of the weights the headers alone.
-They are kept as a directory of the model's own form, in which every other file, and every tensor, is a hole of the
-right size. So the same code reads it that reads a model on a node, and 140 GB take some hundred KiB.
+The controller fetches the configurations whole, and of the weights the headers alone. They are kept as a directory of
+the model's own form, in which every other file, and every tensor, is a hole of the right size. So the same code reads
+it that reads a model on a node, and 140 GB take some hundred KiB.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
-from ..models import shards
-from ..models.config.facts import CODE_CONFIGS, QUANTIZATION_FILE, TEMPLATES
-from ..models.safetensors import LENGTH_BYTES, MAX_HEADER
-from .sources import hub as hub_source
-from .sources.hub import Hub
-from .sources.remote import Remote
-from .sources.transfer import TransferError
+from ...models import shards
+from ...models.config.facts import CODE_CONFIGS, QUANTIZATION_FILE, TEMPLATES
+from ...models.safetensors import LENGTH_BYTES, MAX_HEADER
+from . import hub as hub_source
+from .hub import Hub
+from .remote import Remote
+from .transfer import TransferError
 
 TEXTS = (*CODE_CONFIGS, QUANTIZATION_FILE, *TEMPLATES, shards.INDEX)
 """Files that are fetched whole. Others are only there, or not."""

@@ -8,14 +8,14 @@ import json
 from pathlib import Path
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import File, Manifest
-from ansible_collections.baremetal.inference.plugins.module_utils.store import hashes, variant
+from ansible_collections.baremetal.inference.plugins.module_utils.store import hashes, variant_files
 
 
 def file(text: str) -> File:
     return File(len(text), text)
 
 
-BASE = variant.Base(
+BASE = variant_files.Base(
     "qwen",
     Manifest(
         {
@@ -30,7 +30,7 @@ BASE = variant.Base(
 
 
 def test_a_variant_has_its_own_few_files_and_links_to_the_rest() -> None:
-    bot = variant.plan("bot", BASE, "Be kind.\n\n", "always", {"chat_template.jinja": "<t>"})
+    bot = variant_files.plan("bot", BASE, "Be kind.\n\n", "always", {"chat_template.jinja": "<t>"})
     assert bot.files["system_prompt.txt"] == "Be kind.\n"
     assert json.loads(bot.files["model_info.json"]) == {
         "schema": 1,
@@ -48,13 +48,13 @@ def test_a_variant_has_its_own_few_files_and_links_to_the_rest() -> None:
 
 
 def test_a_model_that_has_a_prompt_itself_links_to_its_neighbour() -> None:
-    own = variant.plan("qwen", BASE, "Be kind.", "default", {"chat_template.jinja": "<t>"})
+    own = variant_files.plan("qwen", BASE, "Be kind.", "default", {"chat_template.jinja": "<t>"})
     assert own.links["config.json"] == f"../{BASE.manifest.revision}/config.json"
 
 
 def test_the_revision_tells_every_change_and_nothing_else() -> None:
     def revision(name: str = "bot", prompt: str = "p", policy: str = "default", text: str = "<t>") -> str:
-        return variant.plan(name, BASE, prompt, policy, {"chat_template.jinja": text}).revision
+        return variant_files.plan(name, BASE, prompt, policy, {"chat_template.jinja": text}).revision
 
     revisions = {revision(), revision(prompt="q"), revision(policy="always"), revision(text="<u>")}
     assert len({*revisions, BASE.manifest.revision}) == 5
@@ -70,8 +70,8 @@ def test_what_is_written_is_what_the_manifest_says(tmp_path: Path) -> None:
         (source / path).write_text(text)
     digests = hashes.HashCache().hashes([source / path for path in base_files])
     files = {path: File((source / path).stat().st_size, digests[source / path]) for path in base_files}
-    base = variant.Base("qwen", Manifest(files, 1))
-    bot = variant.plan("bot", base, "Sei nett – 日本", "default", {"chat_template.jinja": "<é>"})
+    base = variant_files.Base("qwen", Manifest(files, 1))
+    bot = variant_files.plan("bot", base, "Sei nett – 日本", "default", {"chat_template.jinja": "<é>"})
     store = tmp_path / "store"
     (store / "qwen").mkdir(parents=True)
     source.rename(store / "qwen" / base.manifest.revision)

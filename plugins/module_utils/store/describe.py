@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Describes models in directories of this machine by manifests: checked, and hashed. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..core.problems import Problem
+from ..models.manifest import File, Manifest, check, find_files, reason
+from .hashes import HashCache
+from .sources.source import Source
+
+
+def build_manifests(
+    sources: Mapping[str, Source], models: Mapping[str, Any], cache: HashCache, verify: bool = False
+) -> tuple[dict[str, Manifest], list[Problem]]:
+    """Check and hash the models of this machine; a `revision` in an entry must be the one found."""
+    manifests: dict[str, Manifest] = {}
+    problems: list[Problem] = []
+    for name, source in sources.items():
+        where = f"models.{name}"
+        manifest, found = build(source.path, f"{where} ({source.origin})", cache, verify)
+        problems += found
+        if manifest is None:
+            continue
+        pinned = models[name].get("revision", manifest.revision)
+        if pinned == manifest.revision:
+            manifests[name] = manifest
+        else:
+            message = f"{source.path} holds revision {manifest.revision}: put the pinned one there, or correct the pin"
+            problems.append(Problem(where, message, "revision", pinned))
+    return manifests, problems
+
+
+def build(root: Path, where: str, cache: HashCache, verify: bool = False) -> tuple[Manifest | None, list[Problem]]:
+    """Check a model's directory and hash its files.
+
+    Returns the manifest, or None with every problem found: a model with problems is not hashed.
+    """
+    if not root.is_dir():
+        problem = "is not a directory" if root.exists() else "does not exist"
+        return None, [Problem(where, f"{root} {problem}: put the model there, or correct the path")]
+    files, problems = find_files(root, where)
+    weight_bytes, more = check(root, files, where)
+    problems += more
+    if problems:
+        return None, problems
+    try:
+        hashes = cache.hashes(files.values(), verify)
+    except OSError as error:
+        return None, [Problem(where, reason(error))]
+    described = {name: File(path.stat().st_size, hashes[path]) for name, path in files.items()}
+    return Manifest(described, weight_bytes), []

@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Space for models: whether those that are still to come fit on the file system of the store. Private to the
+collection."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..core.problems import Problem
+from ..core.sizes import GIB, human
+
+
+def check_space(root: Path, missing: Mapping[str, int], reserve: int, free: int | None = None) -> list[Problem]:
+    """Whether all models that are still to come fit at once; `missing` by model, `reserve` and `free` in bytes."""
+    coming = {name: size for name, size in missing.items() if size}
+    if not coming:
+        return []
+    if free is None:
+        free = free_bytes(root)
+    wanted = sum(coming.values())
+    if free >= wanted + reserve:
+        return []
+    parts = ", ".join(f"{name} {human(size)}" for name, size in coming.items())
+    message = (
+        f"not enough space: needed {(wanted + reserve) / GIB:.2f} GiB ({parts}; kept free, and for the image: "
+        f"{reserve / GIB:g}), free {free / GIB:.2f} GiB on the file system of {existing(root)}: make room, "
+        f"set model_store_path to a larger file system, or take fewer models"
+    )
+    return [Problem(f"model_store_path ({root})", message)]
+
+
+def free_bytes(path: Path) -> int:
+    """Bytes that are free on the file system that the path will lie on."""
+    status = os.statvfs(existing(path))
+    return status.f_bavail * status.f_frsize
+
+
+def same_file_system(path: Path, other: Path) -> bool:
+    """Whether two paths lie, or will lie, on one file system."""
+    return existing(path).stat().st_dev == existing(other).stat().st_dev
+
+
+def existing(path: Path) -> Path:
+    """The path, or the nearest directory above it that is there."""
+    return next(candidate for candidate in [path, *path.parents] if candidate.exists())
