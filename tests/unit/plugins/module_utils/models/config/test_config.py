@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of model/config.py and what it reads with."""
+"""A config.json, read under all names that models have for the same thing."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.attention import Attention
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.config import Config, parse
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.quantization import (
-    Quantization,
-    quantization,
-)
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.quantization import Quantization
 
 
 def config(raw: dict[str, Any], **more: Any) -> Config:
@@ -128,65 +125,17 @@ def test_the_tokenizer_limits_the_length() -> None:
     assert config(raw, tokenizer_max_length=10**9).max_length == 8192
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        ({}, Attention(12)),
-        ({"sliding_window": None}, Attention(12)),
-        ({"sliding_window": 4096, "use_sliding_window": False, "model_type": "qwen2"}, Attention(12)),
-        (
-            {"sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 9, "model_type": "qwen2"},
-            Attention(9, 3),
-        ),
-        ({"sliding_window": 4096, "model_type": "mistral"}, Attention(0, 12)),
-        ({"sliding_window": 4096, "model_type": "gemma2"}, Attention(6, 6)),
-        ({"sliding_window": 512, "sliding_window_pattern": 4, "model_type": "cohere2"}, Attention(3, 9)),
-        ({"sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 6}, Attention(6, 6)),
-        ({"layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 3}, Attention(3, 0, 9)),
-        ({"full_attention_interval": 4}, Attention(3, 0, 9)),
-        # What a type that is not known does with its window, and where a hybrid has attention, is not known.
-        ({"sliding_window": 4096, "model_type": "unheard_of"}, None),
-        ({"hybrid_override_pattern": "M*M*"}, None),
-    ],
-)
-def test_tells_what_layers_keep(raw: dict[str, Any], expected: Attention | None) -> None:
-    assert config({**BASE, **raw}).attention == expected
+def test_a_window_counts_unless_the_configuration_turns_it_off() -> None:
+    window = {**BASE, "sliding_window": 4096, "max_window_layers": 9, "model_type": "qwen2"}
+    assert config({**window, "use_sliding_window": True}).attention == Attention(9, 3)
+    assert config({**window, "use_sliding_window": False}).attention == Attention(12)
+    assert config({**BASE, "sliding_window": None}).attention == Attention(12)
 
 
 def test_layer_types_must_be_as_many_as_layers() -> None:
     found, problems = parse({**BASE, "layer_types": ["full_attention"] * 5})
     assert found.attention is None
     assert problems == ["has layer_types for 5 layers, num_hidden_layers says 12"]
-
-
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, Quantization("gptq", 4, 128)),
-        ({"quant_method": "gptq", "bits": 8, "group_size": -1}, Quantization("gptq", 8)),
-        ({"quant_method": "awq", "w_bit": 4, "q_group_size": 64}, Quantization("awq", 4, 64)),
-        ({"quant_method": "mxfp4"}, Quantization("mxfp4", 4)),
-        (
-            {
-                "quant_method": "compressed_tensors",
-                "config_groups": {"group_0": {"weights": {"num_bits": 4, "group_size": 32}}},
-            },
-            Quantization("compressed-tensors", 4, 32),
-        ),
-        (
-            {
-                "quant_method": "compressed-tensors",
-                "config_groups": {"a": {"weights": {"num_bits": 8}}, "b": {"weights": {"num_bits": 4}}},
-            },
-            Quantization("compressed-tensors"),
-        ),
-        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, Quantization("modelopt_fp4", 4)),
-        ({"bits": 4}, Quantization("", 4)),
-        ({}, None),
-    ],
-)
-def test_reads_quantization(raw: dict[str, Any], expected: Quantization | None) -> None:
-    assert quantization(raw) == expected
 
 
 def test_reads_what_model_optimizer_writes_beside_the_configuration() -> None:

@@ -62,6 +62,12 @@ def test_says_that_fp8_would_do(model: Model) -> None:
     assert "kv-cache-dtype" not in str(only(case(model("qwen3-8b", max_position_embeddings=99999), {}, "1xA10")).fits)
 
 
+def test_fp8_is_no_advice_for_a_gpu_without_it(model: Model) -> None:
+    short = case(model("qwen3-8b"), {}, "1xA10")
+    assert short.passes(kv_cache_dtype="fp8")
+    assert "kv-cache-dtype" not in str(only(short).fits)
+
+
 def test_every_piece_of_advice_is_good(model: Model, published: dict[str, Any]) -> None:
     """What is advised passes, whatever it is advised for."""
     good = 0

@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which layers of a model keep what of a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.attention import Attention, attention
+
+
+def read(text: dict[str, Any], layers: int | None = 12) -> tuple[Attention | None, str]:
+    return attention(text, layers, text.get("sliding_window"), text.get("model_type"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ({}, Attention(12)),
+        ({"sliding_window": None}, Attention(12)),
+        (
+            {"sliding_window": 4096, "max_window_layers": 9, "model_type": "qwen2"},
+            Attention(9, 3),
+        ),
+        ({"sliding_window": 4096, "model_type": "mistral"}, Attention(0, 12)),
+        ({"sliding_window": 4096, "model_type": "gemma2"}, Attention(6, 6)),
+        ({"sliding_window": 512, "sliding_window_pattern": 4, "model_type": "cohere2"}, Attention(3, 9)),
+        ({"sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 6}, Attention(6, 6)),
+        ({"layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 3}, Attention(3, 0, 9)),
+        ({"full_attention_interval": 4}, Attention(3, 0, 9)),
+        # What a type that is not known does with its window, and where a hybrid has attention, is not known.
+        ({"sliding_window": 4096, "model_type": "unheard_of"}, None),
+        ({"hybrid_override_pattern": "M*M*"}, None),
+        ({"sliding_window": 4096, "model_type": "gemma3_text"}, Attention(2, 10)),
+        # Window or not, the pattern of kinds counts.
+        ({"layer_types": ["sliding_attention", "full_attention"] * 6}, Attention(12)),
+        ({"sliding_window": 4096, "max_window_layers": 99, "model_type": "qwen3"}, Attention(12)),
+        ({"sliding_window": 4096, "max_window_layers": None, "model_type": "qwen3"}, None),
+        ({"mamba_d_state": 128}, None),
+        ({"compress_ratios": [4]}, None),
+    ],
+)
+def test_tells_what_layers_keep(text: dict[str, Any], expected: Attention | None) -> None:
+    assert read(text) == (expected, "")
+
+
+def test_layer_types_must_be_as_many_as_layers() -> None:
+    problem = "has layer_types for 5 layers, num_hidden_layers says 12"
+    assert read({"layer_types": ["full_attention"] * 5}) == (None, problem)
+    assert read({"layer_types": ["full_attention"] * 5}, layers=None) == (None, "")

@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The weights of a model, worked out from its configuration alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config import computed
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.config import parse
+
+
+def test_works_out_the_parameters_of_published_models(published: dict[str, Any]) -> None:
+    for name, entry in published.items():
+        found = computed.compute(parse(entry["config"])[0])
+        # Biases and the norms of heads are left out.
+        assert found and found.parameters == pytest.approx(entry["parameters"], rel=0.0005), name
+        assert found.parts.total == found.bytes, name
+
+
+def test_works_out_quantized_weights(published: dict[str, Any]) -> None:
+    """Sizes in GiB: what the published files add up to."""
+    for name, gib in {
+        "deepseek-v3": 627,
+        "gpt-oss-120b": 60.8,
+        "gpt-oss-20b": 12.8,
+        "qwen2.5-7b-gptq-int4": 5.2,
+    }.items():
+        found = computed.compute(parse(published[name]["config"])[0])
+        assert found and found.bytes / (1 << 30) == pytest.approx(gib, rel=0.01), name
+
+
+def test_does_not_work_out_what_it_does_not_know() -> None:
+    raw = {
+        "model_type": "unheard_of",
+        "num_hidden_layers": 2,
+        "hidden_size": 8,
+        "num_attention_heads": 2,
+        "vocab_size": 9,
+    }
+    assert computed.compute(parse(raw)[0]) is None
+    assert computed.compute(parse({**raw, "model_type": "llama"})[0]) is None
+    assert computed.compute(parse({**raw, "model_type": "llama", "intermediate_size": 32})[0]) is not None
+
+
+def test_parts_are_those_of_the_published_tensors(published: dict[str, Any]) -> None:
+    found = computed.compute(parse(published["llama-3-8b"]["config"])[0])
+    assert found
+    parts, table = found.parts, 128256 * 4096 * 2
+    assert (parts.embedding, parts.head, parts.rest, parts.experts) == (table, table, 4096 * 2, 0)
+    assert parts.layers == (2 * (2 * 4096 * 4096 + 2 * 1024 * 4096 + 3 * 4096 * 14336 + 2 * 4096),) * 32
+    assert parts.kv_projections == 32 * 2 * 2 * 1024 * 4096
+    assert parts.replicated == 32 * 2 * 4096 * 2
+    assert found.measured is False
+
+
+def test_a_tied_head_is_no_second_table(published: dict[str, Any]) -> None:
+    raw = published["llama-3-8b"]["config"]
+    own, tied = (computed.compute(parse({**raw, "tie_word_embeddings": tie})[0]) for tie in (False, True))
+    assert own and tied
+    assert own.bytes - tied.bytes == own.parts.head == 128256 * 4096 * 2
+    assert (own.parameters - tied.parameters, tied.parts.head) == (128256 * 4096, 0)
+
+
+def test_weights_have_the_size_of_their_dtype(published: dict[str, Any]) -> None:
+    raw = published["llama-3-8b"]["config"]
+    half, full, none = (
+        computed.compute(parse({**raw, "torch_dtype": dtype})[0]) for dtype in ("float16", "float32", None)
+    )
+    assert half and full and none
+    assert (full.bytes, none.bytes) == (2 * half.bytes, half.bytes)
+
+
+def test_experts_and_latent_attention_need_all_of_their_sizes(published: dict[str, Any]) -> None:
+    whole = parse(published["deepseek-v3"]["config"])[0]
+    assert whole.mla and whole.experts and computed.compute(whole)
+    for mla in (replace(whole.mla, qk_nope_head_dim=None), replace(whole.mla, v_head_dim=None)):
+        assert computed.compute(replace(whole, mla=mla)) is None
+    assert computed.compute(replace(whole, experts=replace(whole.experts, intermediate_size=None))) is None
