@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the engines of a snapshot need, and the node does not have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import serving
+
+MODELS = {"base": {"model": "https://models.example.com/a.tar"}, "bot": {"base": "base"}, "x": {"model": "/x"}}
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A snapshot with one release that runs, and one that is damaged."""
+    saved = tmp_path / "saved"
+    release: dict[str, Any] = {
+        "instance": "main",
+        "number": 3,
+        "model": "bot",
+        "revision": "0123456789ab",
+        "model_path": "/mnt/models/bot/0123456789ab",
+        "image": "vllm@sha256:00",
+        "port": 5005,
+        "accelerator": "cpu",
+        "container_argv": ["create", "--user=999:997"],
+    }
+    for name, text in (("main", json.dumps(release)), ("torn", "{")):
+        directory = saved / f"var/lib/inference/releases/{name}/3"
+        directory.mkdir(parents=True)
+        (directory / "release.json").write_text(text)
+        (directory.parent / "active").symlink_to("3")
+    (saved / "etc/inference").mkdir(parents=True)
+    (saved / "etc/inference/registry.json").write_text(json.dumps({"schema": 1, "models": MODELS}))
+    return saved
+
+
+def same(uid: int, gid: int) -> tuple[int, int]:
+    return uid, gid
+
+
+def test_a_damaged_release_is_passed_over(saved: Path, tmp_path: Path) -> None:
+    (found,) = serving.served(saved)
+    assert (found.instance, found.release, found.port, found.user) == ("main", 3, 5005, (999, 997))
+    assert serving.registry(saved) == MODELS and serving.registry(tmp_path) == {}
+
+
+def test_a_model_that_is_absent_comes_with_its_base(saved: Path, tmp_path: Path) -> None:
+    wanted = serving.served(saved)
+    assert serving.absent(wanted, tmp_path) == wanted
+    assert serving.entries(wanted, MODELS) == {"base": MODELS["base"], "bot": MODELS["bot"]}
+    assert serving.entries(wanted, {}) == {}
+    (tmp_path / "mnt/models/bot/ffffffffffff").mkdir(parents=True)
+    (problem,) = serving.problems(wanted, tmp_path, MODELS, same)
+    assert "main wants /mnt/models/bot/0123456789ab" in problem
+    assert "it has: ffffffffffff" in problem and "https://models.example.com/a.tar" in problem
+    (problem,) = serving.problems(wanted, tmp_path, {}, same)
+    assert "neither the snapshot's registry nor the inventory's" in problem
+
+
+def test_an_account_of_another_number(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "mnt/models/bot/0123456789ab").mkdir(parents=True)
+    wanted = serving.served(saved)
+    assert serving.problems(wanted, tmp_path, MODELS, same) == []
+    (problem,) = serving.problems(wanted, tmp_path, MODELS, lambda _uid, gid: (1000, gid))
+    assert problem.startswith("main runs as 999:997") and "1000:997 here" in problem and "usermod" in problem

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The settings of the backup: what is written is read again, and every mistake is reported."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings, problems
+
+GOOD = Settings("/srv/x", "n1", ("/etc/inference",), ("/etc/inference/tmp",), {"daily": 7}, intervals={"backup": 9})
+
+
+def test_what_is_written_is_read_again() -> None:
+    value = GOOD.to_json()
+    assert value["schema"] == 1 and Settings.from_json(value) == GOOD
+    assert Settings.from_json({**value, "of a later version": 1, "paths": list(GOOD.paths)}) == GOOD
+
+
+@pytest.mark.parametrize("value", [None, [], {"schema": 2}, {}])
+def test_settings_of_another_schema(value: object) -> None:
+    with pytest.raises(ValueError, match=r"backup\.yml writes them"):
+        Settings.from_json(value)
+
+
+def test_nothing_is_wrong_with_good_settings() -> None:
+    assert problems(GOOD, {}, password="x") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"repository": ""}, "backup_repository is not set"),
+        ({"repository": "b2:x"}, "backup_repository: "),
+        ({"host": " "}, "backup_host is empty"),
+        ({"paths": ("etc",)}, "backup_paths: 'etc' must be an absolute path"),
+        ({"paths": ("/*",)}, "backup_paths: '/*' must be"),
+        ({"exclude": ("/a/../b",)}, "backup_exclude: '/a/../b' must be"),
+        ({"keep": {}}, "backup_keep is empty"),
+        ({"keep": {"often": 1}}, "'often' is none of last"),
+        ({"keep": {"daily": 0}}, "daily is 0: must be a number of 1 or more"),
+        ({"keep": {"daily": True}}, "daily is True: must be"),
+        ({"check_subset": "half"}, "backup_check_subset is 'half'"),
+        ({"ca_file": "ca.pem"}, "backup_ca_file is 'ca.pem'"),
+        ({"max_mib": 0}, "backup_max_mib is 0"),
+        ({"lock_minutes": 0}, "backup_lock_minutes is 0"),
+    ],
+)
+def test_a_mistake(changes: dict[str, object], words: str) -> None:
+    (found,) = problems(replace(GOOD, **changes), {}, password="x")  # type: ignore[arg-type]  # any field
+    assert words in found
+
+
+def test_a_password_of_one_line() -> None:
+    assert "backup_password is not set" in problems(GOOD, {}, password="")[0]
+    (found,) = problems(GOOD, {}, password="very\nsecret")
+    assert found == "backup_password must be of one line"

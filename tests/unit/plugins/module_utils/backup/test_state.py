@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the jobs went: the state file, and its metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import state
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
+from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import Settings
+
+SETTINGS = Settings("/srv/x", "n1", ("/etc",), intervals={"backup": 86400, "prune": 0})
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    places = Places(tmp_path)
+    places.metrics.parent.mkdir(parents=True)
+    return places
+
+
+def test_a_node_that_has_not_done_anything(places: Places) -> None:
+    assert state.read(places) == {"schema": 1, "repository": "", "jobs": {}}
+    places.work.mkdir(parents=True)
+    places.state.write_text('{"schema": 9}')
+    with pytest.raises(ValueError, match="is not of schema 1: remove it"):
+        state.read(places)
+
+
+def test_a_job_that_succeeds_then_fails(places: Places) -> None:
+    state.set_up(places, SETTINGS, 100.0)
+    state.begin(places, SETTINGS, "backup", 200.0)
+    assert state.read(places)["jobs"] == {"backup": {"began": 200.0}}
+    known = state.end(places, SETTINGS, "backup", 212.34, snapshot="ab", bytes=7, added=3)
+    assert known == {
+        "began": 200.0,
+        "ended": 212.34,
+        "seconds": 12.3,
+        "ok": True,
+        "error": "",
+        "succeeded": 212.34,
+        "snapshot": "ab",
+        "bytes": 7,
+        "added": 3,
+    }
+    state.begin(places, SETTINGS, "backup", 300.0)
+    failed = state.end(places, SETTINGS, "backup", 301.0, "no space")
+    assert (failed["ok"], failed["error"], failed["succeeded"], failed["snapshot"]) == (False, "no space", 212.34, "ab")
+    value = state.read(places)
+    assert (value["since"], value["host"], value["repository"]) == (100.0, "n1", "/srv/x")
+    lines = places.metrics.read_text().splitlines()
+    for line in (
+        'inference_backup_interval_seconds{job="backup"} 86400',
+        'inference_backup_interval_seconds{job="prune"} 0',
+        'inference_backup_since_timestamp_seconds{job="backup"} 100',
+        'inference_backup_last_success_timestamp_seconds{job="backup"} 212.340',
+        'inference_backup_last_run_timestamp_seconds{job="backup"} 301',
+        'inference_backup_last_run_success{job="backup"} 0',
+        'inference_backup_duration_seconds{job="backup"} 1',
+        "inference_backup_size_bytes 7",
+        "inference_backup_added_bytes 3",
+    ):
+        assert line in lines, line
+    assert not any('interval_seconds{job="check"}' in line for line in lines)
+
+
+def test_another_repository_begins_anew(places: Places) -> None:
+    state.set_up(places, SETTINGS, 100.0)
+    state.begin(places, SETTINGS, "backup", 200.0)
+    state.set_up(places, Settings("/srv/y", "n1", ("/etc",)), 300.0)
+    assert state.read(places) == {"schema": 1, "repository": "/srv/y", "jobs": {}, "since": 300.0, "host": "n1"}
+
+
+def test_without_node_exporter_there_are_no_metrics(tmp_path: Path) -> None:
+    places = Places(tmp_path)
+    state.set_up(places, SETTINGS, 100.0)
+    assert places.state.exists() and not places.metrics.exists()

@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The units of the backup."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.module_utils.backup import units
+
+LIMITS = units.Limits({"backup": "02:30", "prune": "Sun 04:30", "check": ""}, 60, "50%", 6)
+
+
+def test_a_job_without_a_schedule_has_no_timer() -> None:
+    found = units.render(LIMITS, "sftp:u@host:/srv/x")
+    assert set(found) == {
+        "inference-backup.service",
+        "inference-backup-prune.service",
+        "inference-backup-check.service",
+        "inference-backup.timer",
+        "inference-backup-prune.timer",
+    }
+    timer = found["inference-backup-prune.timer"].splitlines()
+    assert {"OnCalendar=Sun 04:30", "RandomizedDelaySec=60min", "FixedRandomDelay=yes", "Persistent=yes"} <= set(timer)
+
+
+def test_limits_and_what_a_job_may_write() -> None:
+    found = units.render(LIMITS, "/srv/my backups")
+    lines = found["inference-backup.service"].splitlines()
+    writable = '/var/lib/inference-backup -/var/lib/prometheus/node-exporter "-/srv/my backups"'
+    assert f"ReadWritePaths={writable}" in lines
+    assert "ExecStart=/usr/local/sbin/inference-backup backup" in lines
+    assert {"TimeoutStartSec=6h", "CPUQuota=50%", "RuntimeDirectory=inference-backup", "UMask=0077"} <= set(lines)
+    assert "RuntimeDirectory=" not in found["inference-backup-prune.service"], "only a backup stages files"
+    elsewhere = units.render(LIMITS, "sftp:u@host:/srv/x")["inference-backup.service"]
+    assert "ReadWritePaths=/var/lib/inference-backup -/var/lib/prometheus/node-exporter\n" in elsewhere

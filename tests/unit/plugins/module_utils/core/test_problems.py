@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Mistakes of the input, and hints for names."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import (
+    Findings,
+    InputError,
+    Problem,
+    did_you_mean,
+    nearest,
+)
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        (Problem("models.a", "is empty"), "models.a: is empty"),
+        (Problem("models.a", "must be a number", "port"), "models.a: port: must be a number"),
+        (Problem("models.a", "must be a number", "port", "x"), "models.a: port: 'x': must be a number"),
+        (Problem("models.a", "must be more", "port", 0), "models.a: port: 0: must be more"),
+        (Problem("models.a", "no key", value=1), "models.a: no key"),
+    ],
+)
+def test_a_problem_in_words(problem: Problem, text: str) -> None:
+    assert str(problem) == text
+
+
+def test_all_problems_are_raised_at_once() -> None:
+    found = Findings()
+    found.problem("a", "is wrong", "x", 1)
+    found.problem("b", "is wrong too")
+    found.warning("c", "is odd")
+    error = InputError(iter(found.problems))
+    assert str(error) == "a: x: 1: is wrong\nb: is wrong too" and error.problems == found.problems
+    assert [str(one) for one in found.warnings] == ["c: is odd"]
+
+
+def test_the_nearest_name() -> None:
+    assert did_you_mean("mian", ["other", "main"]) == "did you mean 'main'?"
+    assert did_you_mean("xyz", ["other", "main"]) == ""
+    assert nearest("mian", ["other", "main"]) == "did you mean 'main'? known: main, other"
+    assert nearest("xyz", ["b", "a"]) == "known: a, b"
+    assert nearest("xyz", []) == "none is defined"
