@@ -63,7 +63,8 @@ def test_a_length_that_fits_is_found(model: Model) -> None:
     assert found.available and found.needed and found.needed <= found.available
     estimate = found.estimate(1)
     assert estimate.max_concurrency and estimate.max_concurrency >= 1
-    # Where everything fits, it is the model's own.
+    # A length that is asked for is taken as it is. Where everything fits, it is the model's own.
+    assert divided(model("llama-3-8b"), "L40S", max_model_len=100).length == 100
     assert divided(model("llama-3-8b"), "L40S", max_model_len=-1).length == 8192
 
 
