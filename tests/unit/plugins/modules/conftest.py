@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from ansible.module_utils import _internal
+from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import schedule
@@ -33,6 +34,8 @@ def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     """Runs a module with these arguments in this process, and hands back what it answers."""
     # Where a test of a filter was imported before, warnings would go to the controller's screen.
     monkeypatch.setattr(_internal, "is_controller", False, raising=False)
+    # A module that warned in another test would warn here too.
+    monkeypatch.setattr(warnings, "_global_warnings", {})
 
     def run(module: ModuleType, check: bool = False, **arguments: Any) -> dict[str, Any]:
         with patch_module_args({**arguments, "_ansible_check_mode": check}), pytest.raises(SystemExit):

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role model_store keeps as facts of its hosts, as turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.filter.transfers import model_origins, model_turns
+
+
+def facts(revision: str = "", name: str = "m", key: str = "k1", **more: Any) -> dict[str, Any]:
+    fetches = [] if revision else [{"name": name, "summary": f"{name} from https://x/m.tar: 1 GiB to fetch"}]
+    plan = {"remotes": {name: {"key": key, "revision": revision}}, "fetches": fetches}
+    return {"__model_store_plan": plan, **more}
+
+
+def turns(hostvars: dict[str, Any], active: list[str] | None = None, **more: Any) -> dict[str, tuple[str, str, str]]:
+    found = model_turns(hostvars, hostvars, active or list(hostvars), network=4, source=4, **more)
+    return {host: (turn["name"], turn["source"], turn["revision"]) for host, turn in found.items()}
+
+
+def test_who_has_it_gives_the_revision_that_it_has() -> None:
+    assert turns({"a": facts(), "b": facts("r1")}) == {"a": ("m", "b", "r1")}
+    assert turns({"a": facts(), "b": facts("r1")}, peers=False) == {"a": ("m", "", "")}
+    assert turns({"a": facts(), "b": facts("r1")}, active=["a"]) == {"a": ("m", "", "")}
+
+
+def test_another_model_of_that_name_is_another() -> None:
+    assert turns({"a": facts(key="k2"), "b": facts("r1")}) == {"a": ("m", "", "")}
+
+
+def test_who_gave_something_wrong_is_not_asked_again() -> None:
+    hostvars = {"a": facts(__model_store_refused=["b"]), "b": facts("r1"), "c": facts("r1")}
+    assert turns(hostvars) == {"a": ("m", "c", "r1")}
+
+
+def test_one_that_failed_lets_all_others_go_to_the_network() -> None:
+    failed = facts(__model_store_fetched={"failed": True, "name": "m"})
+    hostvars = {"a": failed, "b": facts(), "c": facts()}
+    dealt = {"b": ("m", "", ""), "c": ("m", "", "")}
+    assert turns(hostvars, active=["b", "c"]) == dealt
+    # In the turns after that as well, of which the one that failed knows nothing.
+    last = {host: {"name": "m", "source": ""} for host in "bc"}
+    hostvars = {host: {**each, "__model_store_turns": last} for host, each in hostvars.items()}
+    assert turns(hostvars, active=["b", "c"]) == dealt
+    assert turns({"b": facts(), "c": facts()}) == {"b": ("m", "", "")}
+
+
+def test_who_is_at_it_goes_on() -> None:
+    last = {"b": {"name": "m", "source": ""}}
+    hostvars = {host: facts(__model_store_turns=last) for host in "ab"}
+    assert turns(hostvars) == {"b": ("m", "", "")}
+
+
+def test_nobody_waits_for_a_host_that_others_do_not_reach() -> None:
+    hostvars = {host: facts(__model_store_gives=False) for host in "ab"}
+    assert turns(hostvars) == {"a": ("m", "", ""), "b": ("m", "", "")}
+
+
+def test_a_host_that_the_role_has_not_seen_has_nothing_and_wants_nothing() -> None:
+    assert turns({"a": {}, "b": facts()}) == {"b": ("m", "", "")}
+
+
+def test_check_mode_says_from_where_each_would_get_it() -> None:
+    hostvars = {"a": facts(), "b": facts(), "c": facts("r1", name="other")}
+    assert model_origins(hostvars, hostvars, list(hostvars), network=4, source=4) == {
+        "a": ["m from https://x/m.tar: 1 GiB to fetch"],
+        "b": ["m from a, or another node that has it by then"],
+        "c": [],
+    }
