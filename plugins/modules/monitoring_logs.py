@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: monitoring_logs
-short_description: Have a machine ship its log
+short_description: Configure log shipping of a machine, or remove it
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -14,21 +14,22 @@ description:
   - Runs an rsyslog of its own, beside the site's where there is one. It reads the journal, and hands the lines of named
     units to a server, as an object of JSON each. Of an engine's log, only what cannot hold a prompt or an answer leaves
     the machine.
-  - The journal is its queue. While the server is away, nothing is lost that the journal keeps, and nobody waits.
-  - The configuration is judged by C(rsyslogd -N1) before the old one is replaced. A service that does not start gets
-    its old files back.
+  - The journal is its queue. While the server is away, nothing is lost that the journal keeps, and no program waits.
+  - C(rsyslogd -N1) checks the configuration before the old one is replaced. A service that does not start gets its old
+    files back.
+  - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
     details:
-      - Where rsyslog is not installed yet, nobody judges the configuration.
+      - Where rsyslog is not installed yet, nothing checks the configuration.
   diff_mode:
     support: full
 options:
   server:
-    description: The name or address of the server. Empty to ship nothing, and to remove what did.
+    description: The name or address of the server. Empty to remove log shipping.
     type: str
     default: ""
   port:
@@ -41,7 +42,7 @@ options:
     choices: [tls, tcp]
     default: tls
   ca:
-    description: The file with the authorities that the server's certificate is judged by; empty for Debian's own.
+    description: The file with the authorities that verify the server's certificate; empty for Debian's own.
     type: path
     default: ""
   peer:
@@ -66,14 +67,14 @@ EXAMPLES = r"""
     host: "{{ inventory_hostname }}"
     units: [vllm@*, inference-*, haproxy, docker, kernel]
 
-- name: Ship nothing any more
+- name: Remove log shipping
   baremetal.inference.monitoring_logs:
     server: ""
 """
 
 RETURN = r"""
 restarted:
-  description: Whether the service was, or would be, started anew.
+  description: Whether the service was, or would be, restarted.
   returned: success
   type: bool
 masked:
@@ -106,7 +107,7 @@ CONNECT_SECONDS = 3.0
 
 
 class LogsError(Exception):
-    """What the operator has to put right; the text is for them."""
+    """A mistake that the operator has to correct; the text is for them."""
 
 
 def unreadable(path: Path) -> str:
@@ -191,13 +192,13 @@ class Shipper:
             raise LogsError(f"The log cannot be shipped like this. Nothing was changed.\n{lines}")
 
     def authorities(self) -> str:
-        """A digest of who is believed: rsyslog reads them when it starts."""
+        """A digest of the authorities, which rsyslog reads when it starts."""
         if not self.settings.tls:
             return ""
         return hashlib.sha256(Path(self.settings.authorities).read_bytes()).hexdigest()[:16]
 
-    def judge(self) -> None:
-        """Have rsyslog judge its new configuration, where it is installed. Raises LogsError."""
+    def validate(self) -> None:
+        """Have rsyslog check its new configuration, where it is installed. Raises LogsError."""
         if logs.CONFIG not in self.differing or not self.present or not Path(logs.PROGRAM).exists():
             return
         with tempfile.TemporaryDirectory() as directory:
@@ -229,7 +230,7 @@ class Shipper:
             else:
                 systemd.systemctl("stop", *self.restarts)
             raise LogsError(
-                f"{logs.UNIT} does not run by its new files: {error}. journalctl -u {logs.UNIT} tells why. {back}"
+                f"{logs.UNIT} does not run by its new files: {error}. journalctl -u {logs.UNIT} shows why. {back}"
             ) from error
         if self.enables:
             systemd.systemctl("enable", *self.enables)
@@ -263,7 +264,7 @@ class Shipper:
             systemd.systemctl("reset-failed", logs.CHECK_UNIT, logs.UNIT)
 
     def unreachable(self) -> str:
-        """Why nobody takes the lines; empty where somebody does."""
+        """Why the server takes no connection; empty where it does."""
         try:
             address = (self.settings.server, self.settings.port)
             socket.create_connection(address, timeout=CONNECT_SECONDS).close()
@@ -288,7 +289,7 @@ def main() -> None:
     result: dict[str, Any] = {}
     try:
         shipper = Shipper(module)
-        shipper.judge()
+        shipper.validate()
         result = {"changed": shipper.changed, "restarted": logs.UNIT in shipper.restarts, "diff": shipper.diff}
         if shipper.changed and not module.check_mode:
             shipper.apply()

@@ -220,7 +220,7 @@ def _remove(config: dict[str, Any], path: tuple[str, ...]) -> None:
         levels.append(below)
     if path[-1] not in levels[-1]:
         return
-    # What was a value of ours has become an object of somebody else's: not ours any more.
+    # Our value has become an object of others: it is not ours any more.
     if isinstance(levels[-1][path[-1]], dict) and levels[-1][path[-1]]:
         return
     del levels[-1][path[-1]]

@@ -97,7 +97,7 @@ def replicas_of(
     leaving: Mapping[str, Collection[str]] | None = None,
 ) -> list[Replica]:
     """The engines that a site's variables declare on hosts, as the gateway on host `own` reaches them, but for those
-    that are `leaving`: names by host. Each with the model that it runs, if its node has told.
+    that are `leaving`: names by host. Each with the model that it runs, if its node has reported it.
 
     What is no instance is passed over, since the node's own check reports it. Raises AddressError with all hosts whose
     engines cannot be reached.

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """HAProxy's configuration as text. Private to the collection.
 
-Written for the versions of Debian 12 and 13, 2.6 and 3.0; every file that it names lies beside it. What looks odd was
+Written for the versions of Debian 12 and 13, 2.6 and 3.0; every file that it names lies beside it. Odd settings were
 measured: docs/gateway.md says why.
 """
 
@@ -130,7 +130,7 @@ def _defaults(settings: Settings) -> list[str]:
             "mode http",
             "log global",
             "option dontlognull",
-            # Who hangs up stops what was asked for.
+            # A client that hangs up ends its request.
             "option abortonclose",
             # A reload answers what comes on an idle connection before it closes it.
             "option idle-close-on-response",
@@ -238,7 +238,7 @@ def _limits_table() -> list[str]:
 
 
 def _body(settings: Settings) -> list[str]:
-    """Nobody fills a buffer who has no key, or is over the limits."""
+    """After keys and limits: a client without a key fills no buffer."""
     size = settings.body_mib * MIB
     service = f"http-request use-service lua.too_large if {{ req.body_size gt {size} }}"
     return [

@@ -24,7 +24,7 @@ AWK = Path(__file__).with_name(STATES_AWK)
 
 @dataclass(frozen=True)
 class Plan:
-    """What a gateway shall have, or why not."""
+    """The files that a gateway must have, or why there are none."""
 
     problems: list[Problem] = field(default_factory=list)
     config: str = ""
@@ -42,7 +42,7 @@ def plan(
     declared_keys: Iterable[Any],
     models: Iterable[str] = (),
 ) -> Plan:
-    """All files, or every mistake at once. Keys may name `models` that nobody serves."""
+    """All files, or every mistake at once. Keys may name `models` that no engine serves."""
     settings, problems = read_settings(raw_settings)
     replicas = list(replicas)
     problems += check_replicas(replicas)
@@ -53,8 +53,8 @@ def plan(
         keys.append(Key(ANONYMOUS, "", None, settings.requests_per_minute, settings.concurrent_requests))
     if not keys and not found:
         message = (
-            "is empty, so nobody could use the gateway: declare keys, or set gateway_anonymous to true where everybody"
-            " who reaches it may"
+            "is empty, so no client could use the gateway: declare keys, or set gateway_anonymous to true where all"
+            " clients that reach the gateway may use it"
         )
         problems.append(Problem("role gateway", message, "gateway_keys"))
     if problems:

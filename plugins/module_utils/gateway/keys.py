@@ -126,7 +126,7 @@ def allowed_backends(key: Key, fleet: Fleet) -> list[Backend]:
 
     A right is to engines, not to names: an engine answers to all of its names, and picks the last of two `model` keys
     in a body where HAProxy picks the first. The model that the inventory asks for counts as well as the one that is
-    served: an update that is half done, or went back, takes nobody's right away.
+    served: an update that is half done, or went back, takes no client's right away.
     """
     if key.models is None:
         return list(fleet.backends)

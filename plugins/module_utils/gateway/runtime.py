@@ -20,7 +20,7 @@ Ask = Callable[[str], str]
 
 
 class RuntimeRefusal(Exception):
-    """HAProxy did not do what it was told; the text is its own."""
+    """HAProxy refused a command; the text is HAProxy's own."""
 
 
 def ask(path: Path) -> Ask:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the gateway shall be, as the role's variables say it, checked. Private to the collection."""
+"""The settings of the gateway, which are the role's variables, checked. Private to the collection."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SECONDS = 10.0
 
 
 class NoAnswer(Exception):
-    """Nobody answered, or not as they should; the text says what was seen."""
+    """There was no answer, or an unexpected one; the text says what was seen."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Server:
         return body
 
     def data(self, path: str) -> Any:
-        """What the API tells at a path. Raises NoAnswer."""
+        """The data of the API at a path. Raises NoAnswer."""
         try:
             return json.loads(self.text(path))["data"]
         except (ValueError, KeyError, TypeError) as error:

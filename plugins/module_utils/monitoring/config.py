@@ -4,7 +4,7 @@
 """The configuration of Prometheus and Alertmanager. Private to the collection; pure.
 
 For the versions of Debian 12 and 13: Prometheus 2.42 and 2.53, Alertmanager 0.25 and 0.28. Every file that is named
-lies beside the configuration, so that all of them can be judged together elsewhere.
+lies beside the configuration, so that all of them can be checked together elsewhere.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PASSWORD = "password"
 """The internal user's password."""
 
 NOBODY = "nobody"
-"""The receiver that tells nobody."""
+"""The receiver that sends nothing."""
 
 HEARTBEAT = "heartbeat"
 """The receiver outside that notices when it hears nothing any more, and the name of its rule's file without ending."""
@@ -122,7 +122,7 @@ def alertmanager(settings: Settings) -> dict[str, Any]:
 
 
 def heartbeat_rules(settings: Settings) -> dict[str, Any]:
-    """The rule that always fires; empty where nobody outside listens."""
+    """The rule that always fires; empty where no receiver outside listens."""
     if not settings.heartbeat_url:
         return {}
     alert = {

@@ -50,7 +50,7 @@ FRAME = (
 """Where a traceback has been. The code beside it is to be read in the engine's source."""
 
 EXCEPTION = r"^([A-Za-z_][A-Za-z0-9_.]*(Error|Exception|Interrupt|Exit))(:|$)"
-"""What ended it. Its words may quote what somebody asked for."""
+"""What ended it. Its words may quote a request."""
 
 _STARTING = (
     "Bfloat16 is only supported",
@@ -86,7 +86,7 @@ CONTENT = (
     r"^((.*[^A-Za-z_])?(prompts?|prompt_token_ids|messages|content|input|input_value|output|outputs|text|stop|bad_words"
     r"""|api[_-]key|token|password|secret|[Aa]uthorization)['"]* *[:=])"""
 )
-"""A name in an engine's words after which text of somebody else may follow. The last line of defence."""
+"""A name in an engine's words after which text of a client may follow. The last line of defence."""
 
 PREFIX = r"^\([^)]*\) "
 """What stands before lines that are not in vLLM's form, where a process of its own prints them."""

@@ -4,7 +4,7 @@
 """How a machine ships its log: an rsyslog of our own beside the site's. Private to the collection; pure.
 
 The journal is its queue: a line is read when the one before has been handed to the server, so that a server that is
-away holds up nobody else, and nothing is kept twice. Source: rsyslog's documentation of imjournal, omfwd and
+away holds up no program, and nothing is kept twice. Source: rsyslog's documentation of imjournal, omfwd and
 RainerScript.
 """
 
@@ -163,7 +163,7 @@ def config(settings: Settings, authorities: str = "") -> str:
 
 
 def _which(units: Sequence[str]) -> list[str]:
-    """Finds whose line it is, by what journald vouches for, and stops where nobody asked for it."""
+    """Finds whose line it is, by what journald vouches for, and stops where its unit is not shipped."""
     return [
         # Ansible's modules tell what they were called with: system prompts are among that.
         "if $!SYSLOG_IDENTIFIER startswith 'ansible-' then { stop }",

@@ -22,11 +22,11 @@ Dump = Callable[[Mapping[str, Any]], str]
 
 @dataclass(frozen=True)
 class Plan:
-    """What a monitoring host shall have, or why not."""
+    """The files that a monitoring host must have, or why there are none."""
 
     problems: list[str] = field(default_factory=list)
     files: Mapping[str, str] = field(default_factory=dict)
-    """What everybody may read, by path below /etc/prometheus."""
+    """What all users may read, by path below /etc/prometheus."""
     secrets: Mapping[str, str] = field(default_factory=dict)
     """What may hold a password."""
     web: str = ""

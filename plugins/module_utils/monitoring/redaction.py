@@ -12,7 +12,7 @@ SECRET = re.compile(
     r"(pass|password|secrets?|credentials?|tokens?|keys?|urls?|dsn|headers|params)$",
     re.IGNORECASE,
 )
-"""How a key ends whose values nobody else may read: addresses of webhooks are secrets, too, and so is what the headers
+"""How a key ends whose values are secret: addresses of webhooks are secrets, too, and so is what the headers
 and parameters of a request may hold."""
 
 LINE = re.compile(r"^(?P<before>[ -]*)(?:(?P<key>[\w.-]+|'[^']*'|\"[^\"]*\"):(?: +|$))?(?P<value>.*)$", re.MULTILINE)
@@ -27,7 +27,7 @@ def redacted(text: str) -> str:
 
 
 def without_secrets(words: str, text: str) -> str:
-    """What somebody said about a configuration, without its secrets."""
+    """Words about a configuration, without its secrets."""
     for _shown, secret in _lines(text):
         value = secret.strip("'\"")
         if len(value) > 3:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How Prometheus and Alertmanager shall be, as the role's variables say it, checked. Private to the collection."""
+"""The settings of Prometheus and Alertmanager, which are the role's variables, checked. Private to the collection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ USER = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 """What basic auth takes, for which a colon ends the name, and what needs no quotes in a file."""
 
 INTERNAL_USER = "inference-internal"
-"""As whom Prometheus and Alertmanager ask each other; its password is made on the machine."""
+"""The user by which Prometheus and Alertmanager ask each other; its password is made on the machine."""
 
 PASSWORD_BYTES = (8, 72)
 """bcrypt reads no more than 72. Source: crypt(5), section bcrypt."""
@@ -137,7 +137,7 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
 
 
 def _check_access(raw: Mapping[str, Any], refuse: Any) -> None:
-    """Who gets in: whoever reaches these ports reads everything, and silences every alert."""
+    """Who gets in: a client that reaches these ports reads everything, and can silence every alert."""
     try:
         loopback = ipaddress.ip_address(raw["bind_address"]).is_loopback
     except ValueError:
@@ -156,4 +156,4 @@ def _check_access(raw: Mapping[str, Any], refuse: Any) -> None:
             refuse("users", f"must have names of letters, digits and . _ @ -, and not {INTERNAL_USER}", name)
         if not isinstance(password, str) or not least <= len(password.encode()) <= most:
             # Never the password itself.
-            refuse("users", f"the password of {name} must be a text of {least} to {most} bytes: look into the vault")
+            refuse("users", f"the password of {name} must be a text of {least} to {most} bytes: check the vault")

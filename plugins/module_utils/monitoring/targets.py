@@ -138,7 +138,7 @@ def _port(variables: Mapping[str, Any], default: int) -> object:
 
 
 def _listening(variables: Mapping[str, Any], name: str, address: str) -> str:
-    """Where something answers: at the address that it was told to listen on, if that is one."""
+    """Where something answers: at the address that it listens on by its settings, if that is one."""
     listens = str(variables.get(name) or "")
     if not listens or _is(listens, "is_unspecified") or (_is(listens, "is_loopback") and address != LOOPBACK):
         return address

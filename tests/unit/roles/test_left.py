@@ -256,7 +256,7 @@ def test_the_firewall_of_a_host_that_is_none_of_ours_any_more_is_left_alone(site
 @each
 def test_what_is_somebody_elses_is_said_to_be_left_alone(site: Site, kind: Kind) -> None:
     done, said = site.leave(kind, {"foreign": [kind.anothers]}, confirm="two", **{kind.group: "two"})
-    assert done and f"{kind.anothers} is not ours" in said and site.calls("apt_packages") == []
+    assert done and f"{kind.anothers} was not written by this collection" in said and site.calls("apt_packages") == []
 
 
 def test_a_node_that_leaves_gives_the_address_away_before_it_is_deaf_to_the_gateways(site: Site) -> None:

@@ -166,8 +166,8 @@ def test_a_gateway_that_refuses_or_is_gone_is_named_at_the_end(stage: Any, updat
     succeeded, output = update(hosts, failures=refused, seen=[tells("a", "new"), tells("b", "new")], extra=gateways)
     assert not succeeded and "has swapped what was due, but not everybody knows" in output, output
     before = "goes by the models' names from before:"
-    assert f"gw {before} Configure | Bring HAProxy's files into effect: gateway was told to fail" in output
-    assert f"gone {before} Refresh | Refuse to go on without its word: gone cannot be reached" in output
+    assert f"gw {before} Configure | Configure HAProxy: gateway was told to fail" in output
+    assert f"gone {before} Refresh | Refuse to go on without this gateway: gone cannot be reached" in output
     # Who is left out is not asked, and who can hear does.
     assert "out goes by" not in output and '"release": "2"' in (tmp_path / "engine.json").read_text()
     assert {call["on"] for call in stage.calls(module="node_lock", state="released")} == {"a", "b"}
