@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: backup_facts
-short_description: The snapshots of a node, and how its backups went
+short_description: List the snapshots of a node, and the results of its last backups
 version_added: 0.1.0
 description:
   - Asks the repository that M(baremetal.inference.backup) has configured on the node. Changes nothing.
@@ -15,7 +15,7 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   host:
-    description: Under which name to look; the node's own, if empty.
+    description: The name whose snapshots are listed; the node's own, if empty.
     type: str
     default: ""
 extends_documentation_fragment:
@@ -47,7 +47,7 @@ snapshots:
       description: When it was made.
       type: str
     host:
-      description: Under which name.
+      description: The name under which the snapshot is kept.
       type: str
     machine:
       description: The first characters of the machine-id that made it. It differs where a machine was set up anew.
@@ -57,11 +57,11 @@ machine:
   returned: success
   type: str
 repository:
-  description: Where they lie.
+  description: The address of the repository.
   returned: success
   type: str
 state:
-  description: How the last backup, retention and check went.
+  description: The results of the last backup, retention and check.
   returned: success
   type: dict
 """

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: backup_restore
-short_description: Lay a snapshot over a node, or see what it differs in
+short_description: Restore a snapshot to a node, or compare them
 version_added: 0.1.0
 description:
   - Fetches a snapshot into a private directory, compares it with the node, and puts what differs in its place, each
     file in one step, with mode and owner. Owners are matched by name, for a new machine may have other numbers.
   - Nothing is deleted. What is replaced lies in RV(aside) until the next restore that replaces something has
     succeeded; what only the node has, stays. Where a file cannot be written, everything is put back.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
@@ -62,12 +63,12 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Bring back what the node serves
+- name: Restore what the node serves
   baremetal.inference.backup_restore:
     snapshot: latest
     paths: [/etc/inference, /var/lib/inference, /etc/systemd/system/vllm@*.service]
 
-- name: See whether the last backup is worth something
+- name: Compare the last backup with the node
   baremetal.inference.backup_restore:
     snapshot: latest
     drill: true

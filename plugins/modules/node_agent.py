@@ -17,6 +17,7 @@ description:
   - Installs, enables and starts the timers that write metrics of GPUs, RDMA and releases (every minute) and of the
     doctor (every 5 minutes) to C(/var/lib/prometheus/node-exporter). Without node_exporter they do nothing.
   - Fails before it changes anything if the node does not have the address, or another process has the port.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_cleanup
-short_description: Free a node's disk from what nobody needs
+short_description: Remove unneeded releases, images and logs from a node
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Removes releases that nobody goes back to any more, if O(keep_releases) says how many stay.
+  - Removes old releases, if O(keep_releases) says how many stay for a rollback.
   - Removes images of our repositories that no kept release and no container needs, containers of ours that do not run,
-    and what builds have left. Images of others stay. What a kept release needs is never removed.
-  - Has the journal keep within a size and an age, and rotates logs that are due.
+    and the build cache. Other images stay, and so does every image that a kept release needs.
+  - Limits the journal to a size and an age, and rotates logs that are due.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -26,12 +26,12 @@ attributes:
     support: none
 options:
   images:
-    description: Whether images and stopped containers of ours go.
+    description: Whether to remove images and stopped containers of this collection.
     type: bool
     default: true
   keep:
     description:
-      - Images that somebody needs besides the releases, as that of the inventory. Their repositories are ours, too.
+      - Further images to keep, such as the inventory's image. Unneeded images of the same repositories are removed.
     type: list
     elements: str
     default: []
@@ -42,11 +42,11 @@ options:
     type: int
     default: 0
   build_cache:
-    description: Whether what builds have left goes.
+    description: Whether to remove the build cache.
     type: bool
     default: true
   logs:
-    description: Whether the journal is cut and logs are rotated.
+    description: Whether to limit the journal and to rotate logs.
     type: bool
     default: true
   journal_max_mib:
@@ -60,7 +60,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: See what could go
+- name: Report what could be removed
   baremetal.inference.node_cleanup:
     journal_max_days: 30
   check_mode: true
@@ -76,7 +76,7 @@ freed_bytes:
   returned: success
   type: int
 lines:
-  description: What went, or would.
+  description: What was removed or rotated, or would be in check mode.
   returned: success
   type: list
   elements: str

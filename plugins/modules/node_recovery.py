@@ -14,6 +14,7 @@ description:
     the units that it starts. Writes the settings of C(inferctl recover) and C(inferctl doctor).
   - With O(state=absent) it removes units and settings. The recovery's state of each instance stays.
   - No engine notices.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:

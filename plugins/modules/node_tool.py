@@ -17,6 +17,7 @@ description:
     recovery with their units, the engines' target, C(/etc/inference), C(/var/lib/inference) and the files for
     node_exporter. The lock of the run that removes them goes too.
   - Refuses to remove them while the node has an instance. M(baremetal.inference.engine_removal) removes instances.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
