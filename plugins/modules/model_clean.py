@@ -17,6 +17,7 @@ description:
     replaced.
   - Where it cannot tell what is needed, it fails, and removes nothing. So it does where the store lies on a file system
     that other nodes may have, too, such as NFS. What the store has not published itself stays.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:

@@ -17,6 +17,7 @@ description:
   - Copies that are not asked for stay, and go when there is no room for others, the least recently used first. Never
     one that a kept release, an installed unit or a container names.
   - On the store's own file system nothing is copied, and links lead to the store.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:

@@ -15,6 +15,7 @@ description:
   - It has no rights, sees of the store only what it shares, and cannot write. After O(seconds) it ends, also when the
     playbook was killed.
   - M(baremetal.inference.model_fetch) takes from it, and verifies what it gets.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
