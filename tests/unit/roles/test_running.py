@@ -36,7 +36,8 @@ def stage(staged: Callable[[Sequence[str]], Any]) -> Any:
 
 def tells(on: str, model: str, release: int | None = 2) -> tuple[Call, Call]:
     """What a node tells of its engine."""
-    engine = {"name": "main", "model": model, "release": release, "serving": True, "drained_by": ""}
+    state = {"serving": True, "running": True, "swapping": False, "drained_by": "", "drain_reason": ""}
+    engine = {"name": "main", "model": model, "release": release, **state, "load_seconds": None}
     return {"module": "engine_facts", "on": on}, {"instances": [engine]}
 
 
