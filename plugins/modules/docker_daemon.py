@@ -141,6 +141,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import docker_daemon as dd
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError, ServiceFiles
 
@@ -466,7 +467,7 @@ def main() -> None:
             "environment": {"type": "dict", "default": {}, "no_log": True},
             "restart_allowed": {"type": "bool", "default": False},
             "path": {"type": "path", "default": "/etc/docker/daemon.json"},
-            "state_path": {"type": "path", "default": "/var/lib/inference/docker-daemon.json"},
+            "state_path": {"type": "path", "default": str(Paths().docker_daemon)},
         },
         supports_check_mode=True,
     )

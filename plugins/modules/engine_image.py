@@ -49,6 +49,8 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults
+
 # What the registry's usual refusals mean for the operator.
 ADVICE = (
     ("manifest unknown", "The registry has no image of that digest: correct engine_image."),
@@ -74,7 +76,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "name": {"type": "str", "required": True},
-            "client_config": {"type": "path", "default": "/root/.docker/config.json"},
+            "client_config": {"type": "path", "default": defaults.DOCKER_CLIENT_CONFIG},
         },
         supports_check_mode=True,
     )

@@ -119,7 +119,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import (
@@ -189,7 +189,7 @@ def main() -> None:
             "image": {"type": "str", "required": True},
             "engine_version": {"type": "str", "default": ""},
             "image_gib": {"type": "int", "required": True},
-            "docker_data_root": {"type": "path", "default": "/var/lib/docker"},
+            "docker_data_root": {"type": "path", "default": defaults.DOCKER_DATA_ROOT},
             "cdi_problem": {"type": "str", "default": ""},
             "settings": {"type": "dict", "required": True},
             "environment": {"type": "dict", "default": {}},

@@ -94,6 +94,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.store.share import Share, ShareError, Sharing
 
@@ -105,7 +106,7 @@ def main() -> None:
             "store": {"type": "path"},
             "models": {"type": "dict", "default": {}},
             "address": {"type": "str", "default": ""},
-            "port": {"type": "int", "default": 5003},
+            "port": {"type": "int", "default": defaults.PEER_PORT},
             "seconds": {"type": "int", "default": 3600},
         },
         required_if=[("state", "started", ("store",))],

@@ -96,7 +96,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults, files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import Part, remove
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import (
     DCGM_UNIT,
@@ -227,9 +227,9 @@ def main() -> None:
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "address": {"type": "str", "default": ""},
-            "port": {"type": "int", "default": 9100},
+            "port": {"type": "int", "default": defaults.NODE_EXPORTER_PORT},
             "dcgm_image": {"type": "str", "default": ""},
-            "dcgm_port": {"type": "int", "default": 9400},
+            "dcgm_port": {"type": "int", "default": defaults.DCGM_EXPORTER_PORT},
             "gpu_request": {"type": "str", "choices": ["cdi", "runtime"], "default": "cdi"},
         },
         supports_check_mode=True,

@@ -80,7 +80,7 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults, files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import (
     AGENT_UNIT,
     METRICS_TIMERS,
@@ -204,7 +204,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "address": {"type": "str", "default": "127.0.0.1"},
-            "port": {"type": "int", "default": 5004},
+            "port": {"type": "int", "default": defaults.AGENT_PORT},
             "tool_changed": {"type": "bool", "default": False},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },

@@ -236,7 +236,7 @@ ARGUMENTS = {
     "certificate_fail_days": {"type": "int", "default": 7},
     "store": {"type": "str", "default": ""},
     "store_verify": {"type": "bool", "default": False},
-    "store_cache": {"type": "path", "default": "/var/lib/inference/manifests.json"},
+    "store_cache": {"type": "path", "default": str(Paths().store_hashes)},
 }
 
 

@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.paths import Paths
 from . import trees
 
 MOMENTARY = tuple(
-    f"/var/lib/inference/{name}" for name in ("lock", ".lock.guard", "probe", "starts", "swap", "drain", "gateway.json")
+    str(Paths().state / name) for name in ("lock", ".lock.guard", "probe", "starts", "swap", "drain", "gateway.json")
 )
 """What is true of a machine at a moment: brought back on another day, it would be wrong. Written all the time, too."""
 

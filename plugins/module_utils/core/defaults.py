@@ -37,6 +37,9 @@ KEEP_REVISIONS = 2
 START_SECONDS = 1800
 """Time for an engine to load."""
 
+DRAIN_SECONDS = 120
+"""Time for an engine to end its requests when it stops."""
+
 BY_VARIABLE: Mapping[str, int | str] = {
     "common_user": USER,
     "docker_client_config": DOCKER_CLIENT_CONFIG,
@@ -52,6 +55,7 @@ BY_VARIABLE: Mapping[str, int | str] = {
     "monitoring_port": PROMETHEUS_PORT,
     "vllm_agent_port": AGENT_PORT,
     "vllm_cache_path": CACHE_PATH,
+    "vllm_drain_timeout": DRAIN_SECONDS,
     "vllm_start_timeout": START_SECONDS,
 }
 """The variable of the owning role, by which playbooks ask for the value."""

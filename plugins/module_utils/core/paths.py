@@ -29,6 +29,26 @@ class Paths:
         return self.root / "var/lib/inference"
 
     @property
+    def store_hashes(self) -> Path:
+        """Hashes of the files in the store, so that a file is read once."""
+        return self.state / "manifests.json"
+
+    @property
+    def docker_daemon(self) -> Path:
+        """The keys of Docker's daemon.json that this collection has set."""
+        return self.state / "docker-daemon.json"
+
+    @property
+    def gateway(self) -> Path:
+        """What the running HAProxy has loaded, and the settings behind it."""
+        return self.state / "gateway.json"
+
+    @property
+    def monitoring(self) -> Path:
+        """What the running Prometheus and Alertmanager have loaded."""
+        return self.state / "monitoring.json"
+
+    @property
     def registry(self) -> Path:
         return self.etc / "registry.json"
 

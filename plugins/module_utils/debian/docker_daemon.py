@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..core.defaults import DOCKER_DATA_ROOT
 from .service_files import ServiceError
 
 SCHEMA = 1
@@ -43,8 +44,6 @@ RELOADABLE = frozenset(
 Source: ``func (daemon *Daemon) Reload`` in moby's daemon/reload.go and reload_unix.go. ``features`` is not among them:
 the daemon reloads the dictionary, but registers its CDI driver at the start only.
 """
-
-DEFAULT_DATA_ROOT = "/var/lib/docker"
 
 ENVIRONMENT = "environment"
 """How a changed proxy environment is called among the keys that need a restart; daemon.json has no key of this name."""
@@ -335,7 +334,7 @@ def _log_problems(config: Mapping[str, Any]) -> list[str]:
 
 def data_root(config: Mapping[str, Any]) -> str:
     """Where the daemon keeps images and containers; ``graph`` is the old name of the key."""
-    return str(config.get("data-root") or config.get("graph") or DEFAULT_DATA_ROOT).rstrip("/") or "/"
+    return str(config.get("data-root") or config.get("graph") or DOCKER_DATA_ROOT).rstrip("/") or "/"
 
 
 def environment_text(environment: Mapping[str, str]) -> str:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..core import defaults
 from ..core.problems import InputError, Problem, nearest
 from ..models.fit.flags import PARALLEL_SIZES, world_size
 from ..models.prompts import refusals
@@ -23,13 +24,13 @@ NAME = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")
 """An instance's name becomes a unit, a container and a file: 40 characters keep all three within their limits."""
 
 RESERVED_PORTS: Mapping[int, str] = {
-    5004: "the node's agent",
-    8000: "the gateway",
-    8404: "the gateway's metrics",
-    9090: "Prometheus",
-    9093: "Alertmanager",
-    9100: "node_exporter",
-    9400: "dcgm-exporter",
+    defaults.AGENT_PORT: "the node's agent",
+    defaults.GATEWAY_PORT: "the gateway",
+    defaults.GATEWAY_METRICS_PORT: "the gateway's metrics",
+    defaults.PROMETHEUS_PORT: "Prometheus",
+    defaults.ALERTMANAGER_PORT: "Alertmanager",
+    defaults.NODE_EXPORTER_PORT: "node_exporter",
+    defaults.DCGM_EXPORTER_PORT: "dcgm-exporter",
 }
 """Ports that other parts of the collection listen on."""
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any
 
+from ..core import defaults
 from ..core.paths import Paths, container_name, journal_tag, unit_name
 from ..core.problems import InputError, Problem
 from ..core.unit_files import sandbox, systemd_quote
@@ -84,12 +85,12 @@ class Settings:
     address: str = "127.0.0.1"
     uid: int = 2000
     gid: int = 2000
-    store_path: str = "/mnt/models"
+    store_path: str = defaults.STORE_PATH
     fast_path: str = ""
     """Where engines find the store's models, as copies or as links to the store; empty for the store itself."""
-    cache_path: str = "/mnt/nvme/workspace/vllm_cache"
-    start_timeout: int = 1800
-    drain_timeout: int = 120
+    cache_path: str = defaults.CACHE_PATH
+    start_timeout: int = defaults.START_SECONDS
+    drain_timeout: int = defaults.DRAIN_SECONDS
     shm_size: str = "16g"
     memory: str = ""
     pids_limit: int = 16384

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..core.paths import Paths
 from . import config, unit
 
 HAPROXY = "haproxy.service"
@@ -18,7 +19,7 @@ UNITS = Path("/etc/systemd/system")
 
 DROP_IN = UNITS / f"{HAPROXY}.d" / "inference.conf"
 
-STATE = Path("/var/lib/inference/gateway.json")
+STATE = Paths().gateway
 """What the running process has loaded, and the settings behind it: a run that was cut off between writing and reloading
 is finished by the next. Role gateway's `refresh` reads it."""
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..core.paths import Paths
+
 PROMETHEUS = "prometheus.service"
 ALERTMANAGER = "prometheus-alertmanager.service"
 
@@ -22,7 +24,7 @@ UNITS = Path("/etc/systemd/system")
 DROP_IN = "inference.conf"
 """Beside a unit, in its directory."""
 
-STATE = Path("/var/lib/inference/monitoring.json")
+STATE = Paths().monitoring
 """What the running services have loaded: what a run that was cut off has not reloaded, the next one does."""
 
 SAMPLES = Path("/var/lib/prometheus/metrics2")

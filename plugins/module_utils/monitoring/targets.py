@@ -13,20 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.addresses import AddressError, host_addresses, in_url, resolve
+from ..core.defaults import BY_VARIABLE
 from ..engine.instances import present_instances, want_gpus
 from ..engine.reported import running
 
 JOBS = ("node", "engine", "gateway", "dcgm", "prometheus", "alertmanager")
 """Every job that rules and dashboards know; each has a file of targets, which may be empty."""
-
-PORTS: Mapping[str, int] = {
-    "monitoring_node_exporter_port": 9100,
-    "monitoring_dcgm_exporter_port": 9400,
-    "gateway_metrics_port": 8404,
-    "monitoring_port": 9090,
-    "monitoring_alertmanager_port": 9093,
-}
-"""The variables that move a port, and where it is by itself: the design's list."""
 
 LOOPBACK = "127.0.0.1"
 
@@ -88,19 +80,24 @@ def targets(inventory: Inventory, own: str, resolver: Callable[[str], list[str]]
         variables = inventory.variables(host)
         labels = _labels(host, variables)
         exporters = _listening(variables, "monitoring_exporter_address", address)
-        found.add("node", exporters, _port(variables, 9100), labels)
+        found.add("node", exporters, _port(variables, "monitoring_node_exporter_port"), labels)
         if host in inventory.nodes:
             _engines(found, host, address, variables, labels)
             if variables.get("monitoring_dcgm_exporter_image") and want_gpus(variables.get("instances") or []):
-                found.add("dcgm", exporters, _port(variables, 9400), labels)
+                found.add("dcgm", exporters, _port(variables, "monitoring_dcgm_exporter_port"), labels)
         if host in inventory.gateways:
-            found.add("gateway", _listening(variables, "gateway_bind_address", address), _port(variables, 8404), labels)
+            found.add(
+                "gateway",
+                _listening(variables, "gateway_bind_address", address),
+                _port(variables, "gateway_metrics_port"),
+                labels,
+            )
     # Each Prometheus watches itself alone: what it is asked for from elsewhere, its password keeps.
     if own:
         variables = inventory.variables(own)
         address = _listening(variables, "monitoring_bind_address", LOOPBACK)
-        for job, port in (("prometheus", 9090), ("alertmanager", 9093)):
-            found.add(job, address, _port(variables, port), _labels(own, variables))
+        for job, variable in (("prometheus", "monitoring_port"), ("alertmanager", "monitoring_alertmanager_port")):
+            found.add(job, address, _port(variables, variable), _labels(own, variables))
     return found
 
 
@@ -132,9 +129,9 @@ def _labels(host: str, variables: Mapping[str, Any]) -> dict[str, str]:
     return {"node": host, **({"rack": rack} if rack else {})}
 
 
-def _port(variables: Mapping[str, Any], default: int) -> object:
-    (name,) = (name for name, port in PORTS.items() if port == default)
-    return variables.get(name, default)
+def _port(variables: Mapping[str, Any], name: str) -> object:
+    """The port that a variable moves, or the default."""
+    return variables.get(name, BY_VARIABLE[name])
 
 
 def _listening(variables: Mapping[str, Any], name: str, address: str) -> str:

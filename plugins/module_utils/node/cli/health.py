@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ...core.defaults import AGENT_PORT
 from ...core.docker_api import Docker
 from ...core.journal import Journal
 from ...core.paths import Paths
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 SCHEMA = 1
-
-PORT = 5004
-"""Where gateways ask."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ def add(commands: Commands) -> None:
 
     command = commands.add_parser("agent", help="(called by its unit) probe all the time and tell gateways")
     command.add_argument("--address", default="127.0.0.1", help="listen there (default: %(default)s)")
-    command.add_argument("--port", type=int, default=PORT, help="(default: %(default)s)")
+    command.add_argument("--port", type=int, default=AGENT_PORT, help="(default: %(default)s)")
     command.add_argument("--interval", type=_seconds, default=INTERVAL, metavar="S", help="(default: %(default)g)")
     command.add_argument("--timeout", type=_seconds, default=LIMIT, metavar="S", help="(default: %(default)g)")
     command.set_defaults(run=_agent)
