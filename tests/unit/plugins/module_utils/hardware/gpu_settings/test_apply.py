@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.apply import NoAnswer
-
-Machine = Any
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.gpu_settings.wishes import (
+    Machine,
+    settings_of,
+)
 
 EVERYTHING = {
     "persistence_mode": False,
@@ -22,20 +23,6 @@ EVERYTHING = {
     "mig_mode": True,
     "mig_devices": ["1g.10gb", "3g.40gb", "MIG 3g.40GB"][1:],
 }
-
-
-def settings_of(result: Any) -> list[str]:
-    return [change.setting for change in result.changes]
-
-
-def refusals(machine: Machine, settings: dict[str, Any], *overrides: dict[str, Any]) -> str:
-    """What is said against settings, before anything is changed."""
-    before = machine.gpus
-    for check in (True, False):
-        with pytest.raises(InputError) as error:
-            machine.settle(settings, *overrides, check=check)
-    assert machine.gpus == before and machine.calls() == []
-    return str(error.value)
 
 
 def test_everything_is_set_as_foreseen_and_once(machine: Machine) -> None:
@@ -74,131 +61,6 @@ def test_what_is_not_named_is_left_alone(machine: Machine) -> None:
     machine.edit(compute="Prohibited", limit=333, locked={"gpu": [1, 2]})
     assert machine.settle({}).changes == []
     assert machine.calls() == []
-
-
-def test_one_gpu_differs_from_the_others(machine: Machine) -> None:
-    machine.plug(4)
-    result = machine.settle(
-        {"power_limit_w": 500},
-        {"gpu": "1", "power_limit_w": 300},
-        {"gpu": "0000:1D:00.0", "compute_mode": "exclusive_process"},
-        {"gpu": "GPU-00000000-1111-4222-8333-000000000003", "power_limit_w": 0},
-    )
-    assert [one["limit"] for one in machine.gpus] == [500, 300, 500, 700]
-    assert [one["compute"] for one in machine.gpus] == ["Default", "Default", "Exclusive_Process", "Default"]
-    assert [one.card.gpu.index for one in result.changes] == [0, 1, 2, 2]
-
-
-def test_all_mistakes_are_told_at_once_and_nothing_is_changed(machine: Machine) -> None:
-    said = refusals(
-        machine,
-        {
-            "power_limit_w": 900,
-            "gpu_clocks_mhz": [210, 3000],
-            "memory_clocks_mhz": [9999],
-            "mig_mode": True,
-            "mig_devices": ["3g.20gb", "1g.10gb"],
-        },
-        {"gpu": "7", "ecc": True},
-    )
-    assert "power_limit_w: 900: the card takes 200 to 700 W" in said
-    assert "gpu_clocks_mhz: [210, 3000]: the card goes up to 1980 MHz" in said
-    assert "memory_clocks_mhz: [9999]: the card goes up to 2619 MHz" in said
-    assert "no profile 3g.20gb: did you mean" in said and "7g.80gb" in said
-    assert "GPU 7: there is none of that name; the node has 0 (0000:1b:00.0, GPU-0" in said
-
-
-@pytest.mark.parametrize(
-    ("more", "settings", "words"),
-    [
-        ({"ecc": ["N/A", "N/A"]}, {"ecc": True}, "no error correction"),
-        ({"mig": ["N/A", "N/A"]}, {"mig_mode": True}, "has no MIG"),
-        ({"power": None, "limit": None}, {"power_limit_w": 300}, "does not let its limit be set"),
-        ({"power": None, "limit": None}, {"power_limit_w": 0}, "does not let its limit be set"),
-        ({"compute": "[Not Supported]"}, {"compute_mode": "prohibited"}, "does not tell"),
-        ({"persistence": "Insufficient Permissions"}, {"persistence_mode": True}, "does not tell"),
-        ({"mig": ["Enabled", "Enabled"]}, {"compute_mode": "prohibited"}, "MIG mode"),
-        ({"compute": "GPU is lost"}, {"compute_mode": "prohibited"}, "does not answer any more"),
-    ],
-)
-def test_what_a_card_has_not(machine: Machine, more: dict[str, Any], settings: dict[str, Any], words: str) -> None:
-    machine.plug(1, **more)
-    assert words in refusals(machine, settings)
-
-
-@pytest.mark.parametrize("more", [{"ecc": ["N/A", "N/A"]}, {"mig": ["N/A", "N/A"]}])
-def test_what_a_card_has_not_is_off(machine: Machine, more: dict[str, Any]) -> None:
-    machine.plug(1, **more)
-    assert settings_of(machine.settle({"ecc": False, "mig_mode": False})) == (["ecc"] if "mig" in more else [])
-
-
-def test_a_card_in_use_is_not_cut(machine: Machine) -> None:
-    machine.edit(processes=[[4711, "VLLM::EngineCore"]])
-    wanted = {"mig_mode": True, "mig_devices": ["7g.80gb"], "power_limit_w": 300}
-    assert "mig_mode: True: the card is in use by VLLM::EngineCore (pid 4711): drain" in refusals(machine, wanted)
-    # What disturbs nobody is set all the same where it is all that differs.
-    assert settings_of(machine.settle({"power_limit_w": 300, "ecc": False})) == ["ecc", "power_limit_w"]
-    machine.edit(processes=[])
-    machine.settle(wanted)
-    machine.edit(processes=[[4712, "VLLM::EngineCore"]])
-    machine.calls()
-    assert machine.settle(wanted).changes == [], "it is as wanted"
-    assert "mig_devices" in refusals(machine, {**wanted, "mig_devices": ["3g.40gb"]})
-    assert "mig_mode: False" in refusals(machine, {"mig_mode": False})
-
-
-def test_another_layout_replaces_the_old_one(machine: Machine) -> None:
-    machine.settle({"mig_mode": True, "mig_devices": ["1g.10gb"] * 7})
-    machine.calls()
-    # In this order they do not fit: the largest has to be made first.
-    result = machine.settle({"mig_mode": True, "mig_devices": ["1g.10gb", "2g.20gb", "3g.40gb"]})
-    assert result.failures == []
-    assert machine.calls() == [
-        "mig -i 0000:1b:00.0 -dci",
-        "mig -i 0000:1b:00.0 -dgi",
-        "mig -i 0000:1b:00.0 -cgi 3g.40gb,2g.20gb,1g.10gb -C",
-    ]
-    assert machine.settle({"mig_mode": True, "mig_devices": ["3g.40gb", "1g.10gb", "2g.20gb"]}).changes == []
-    assert settings_of(machine.settle({"mig_mode": True, "mig_devices": []})) == ["mig_devices"]
-    assert machine.gpus[0]["instances"] == []
-
-
-def test_a_gpu_instance_that_holds_something_else_is_made_anew(machine: Machine) -> None:
-    whole = {"number": 1, "profile": "7g.80gb", "computes": []}
-    for computes in ([], ["1c.7g.80gb", "1c.7g.80gb"]):
-        machine.plug(1, mig=["Enabled"] * 2, instances=[{**whole, "computes": computes}])
-        assert machine.settle({"mig_mode": True, "mig_devices": ["7g.80gb"]}).failures == []
-        assert machine.gpus[0]["instances"][0]["computes"] == ["7g.80gb"]
-
-
-def test_mig_off_takes_its_devices_along(machine: Machine) -> None:
-    machine.settle({"mig_mode": True, "mig_devices": ["7g.80gb"]})
-    result = machine.settle({"mig_mode": True, "mig_devices": ["7g.80gb"]}, {"gpu": "0", "mig_mode": False})
-    assert (settings_of(result), result.failures) == (["mig_mode"], [])
-    assert machine.gpus[0]["mig"] == ["Disabled", "Disabled"]
-
-
-def test_a_layout_that_does_not_fit(machine: Machine) -> None:
-    def against(*devices: str) -> str:
-        return refusals(machine, {"mig_mode": True, "mig_devices": list(devices)})
-
-    assert "takes 2 of 3g.40gb, not 3" in against(*["3g.40gb"] * 3)
-    assert "8 slices to compute, and the card has 7" in against("4g.40gb", "3g.40gb", "1g.10gb")
-    assert "88.75 GiB, and the card has 79.25 GiB" in against("3g.40gb", "3g.40gb", "1g.10gb")
-    assert machine.settle({"mig_mode": True, "mig_devices": ["1g.10gb"] * 7}).failures == []
-
-
-def test_mig_mode_that_waits_for_a_reset(machine: Machine) -> None:
-    """Before Hopper a card that something watches takes the mode at its next reset, and then its devices."""
-    machine.plug(1, architecture="Ampere", held=True)
-    wanted = {"mig_mode": True, "mig_devices": ["7g.80gb"]}
-    result = machine.settle(wanted)
-    assert (settings_of(result), result.failures) == (["mig_mode"], [])
-    assert result.reboot_reason == "GPU 0 (0000:1b:00.0): mig_mode is off, and on after the next reset"
-    assert machine.settle(wanted).changes == []
-    machine.reboot()
-    result = machine.settle(wanted)
-    assert (settings_of(result), result.pending, result.failures) == (["mig_devices"], [], [])
 
 
 def test_a_card_that_is_reset_for_mig_mode_gets_the_rest_again(machine: Machine) -> None:

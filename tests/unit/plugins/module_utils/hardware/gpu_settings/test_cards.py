@@ -1,0 +1,83 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What stands against settings on a card, before anything is tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.gpu_settings.wishes import (
+    Machine,
+    refusals,
+    settings_of,
+)
+
+
+def test_all_mistakes_are_told_at_once_and_nothing_is_changed(machine: Machine) -> None:
+    said = refusals(
+        machine,
+        {
+            "power_limit_w": 900,
+            "gpu_clocks_mhz": [210, 3000],
+            "memory_clocks_mhz": [9999],
+            "mig_mode": True,
+            "mig_devices": ["3g.20gb", "1g.10gb"],
+        },
+        {"gpu": "7", "ecc": True},
+    )
+    assert "power_limit_w: 900: the card takes 200 to 700 W" in said
+    assert "gpu_clocks_mhz: [210, 3000]: the card goes up to 1980 MHz" in said
+    assert "memory_clocks_mhz: [9999]: the card goes up to 2619 MHz" in said
+    assert "no profile 3g.20gb: did you mean" in said and "7g.80gb" in said
+    assert "GPU 7: there is none of that name; the node has 0 (0000:1b:00.0, GPU-0" in said
+
+
+@pytest.mark.parametrize(
+    ("more", "settings", "words"),
+    [
+        ({"ecc": ["N/A", "N/A"]}, {"ecc": True}, "no error correction"),
+        ({"mig": ["N/A", "N/A"]}, {"mig_mode": True}, "has no MIG"),
+        ({"power": None, "limit": None}, {"power_limit_w": 300}, "does not let its limit be set"),
+        ({"power": None, "limit": None}, {"power_limit_w": 0}, "does not let its limit be set"),
+        ({"compute": "[Not Supported]"}, {"compute_mode": "prohibited"}, "does not tell"),
+        ({"persistence": "Insufficient Permissions"}, {"persistence_mode": True}, "does not tell"),
+        ({"mig": ["Enabled", "Enabled"]}, {"compute_mode": "prohibited"}, "MIG mode"),
+        ({"compute": "GPU is lost"}, {"compute_mode": "prohibited"}, "does not answer any more"),
+    ],
+)
+def test_what_a_card_has_not(machine: Machine, more: dict[str, Any], settings: dict[str, Any], words: str) -> None:
+    machine.plug(1, **more)
+    assert words in refusals(machine, settings)
+
+
+@pytest.mark.parametrize("more", [{"ecc": ["N/A", "N/A"]}, {"mig": ["N/A", "N/A"]}])
+def test_what_a_card_has_not_is_off(machine: Machine, more: dict[str, Any]) -> None:
+    machine.plug(1, **more)
+    assert settings_of(machine.settle({"ecc": False, "mig_mode": False})) == (["ecc"] if "mig" in more else [])
+
+
+def test_a_card_in_use_is_not_cut(machine: Machine) -> None:
+    machine.edit(processes=[[4711, "VLLM::EngineCore"]])
+    wanted = {"mig_mode": True, "mig_devices": ["7g.80gb"], "power_limit_w": 300}
+    assert "mig_mode: True: the card is in use by VLLM::EngineCore (pid 4711): drain" in refusals(machine, wanted)
+    # What disturbs nobody is set all the same where it is all that differs.
+    assert settings_of(machine.settle({"power_limit_w": 300, "ecc": False})) == ["ecc", "power_limit_w"]
+    machine.edit(processes=[])
+    machine.settle(wanted)
+    machine.edit(processes=[[4712, "VLLM::EngineCore"]])
+    machine.calls()
+    assert machine.settle(wanted).changes == [], "it is as wanted"
+    assert "mig_devices" in refusals(machine, {**wanted, "mig_devices": ["3g.40gb"]})
+    assert "mig_mode: False" in refusals(machine, {"mig_mode": False})
+
+
+def test_a_layout_that_does_not_fit(machine: Machine) -> None:
+    def against(*devices: str) -> str:
+        return refusals(machine, {"mig_mode": True, "mig_devices": list(devices)})
+
+    assert "takes 2 of 3g.40gb, not 3" in against(*["3g.40gb"] * 3)
+    assert "8 slices to compute, and the card has 7" in against("4g.40gb", "3g.40gb", "1g.10gb")
+    assert "88.75 GiB, and the card has 79.25 GiB" in against("3g.40gb", "3g.40gb", "1g.10gb")
+    assert machine.settle({"mig_mode": True, "mig_devices": ["1g.10gb"] * 7}).failures == []
