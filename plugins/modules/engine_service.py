@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: engine_service
-short_description: Start, await and stop the engines of a node
+short_description: Start, await, stop and remove the engines of a node
 version_added: 0.1.0
 description:
   - Works on the units that the desired releases describe, see M(baremetal.inference.engine_release).
@@ -29,8 +29,13 @@ options:
         A release that failed to start and has never answered is stopped, so that it does not go on trying with what
         cannot work; one that has answered before is left to systemd. The module fails with the engine's last words.
       - V(stopped) stops the instances and leaves their units in place.
+      - V(absent) stops the engines, and removes their units, containers, environments, releases, histories, probes,
+        drains, compile caches, and what the recovery has kept of them. Images that only their releases needed go as
+        well. Models stay, and so do logs. It does not ask whether clients still need them; the playbook C(decommission)
+        does that, and drains them first. The bridge of an instance goes along with the instance, or alone by its own
+        name, as RV(bridge) or M(baremetal.inference.engine_facts) returns it. An instance that is not there is fine.
     type: str
-    choices: [started, ready, stopped]
+    choices: [started, ready, stopped, absent]
     default: started
   prove:
     description:
@@ -41,13 +46,43 @@ options:
     description: How long V(ready) waits, in seconds. Instances that load longer are returned as RV(loading).
     type: int
     default: 20
+  bridge:
+    description:
+      - Starts the bridge of the one instance of O(names) instead, without waiting for its answer. A bridge is a second
+        engine that serves while the instance is swapped. It runs one of the instance's releases, on a port and GPUs of
+        its own.
+      - It is drained from the beginning, until it has passed the acceptance probe. A bridge that runs the same is left
+        alone, but drained.
+      - By its own name, RV(bridge), all modules handle it like any instance.
+      - Goes with V(started) alone.
+    type: dict
+    suboptions:
+      release:
+        description: The number of the instance's release that it runs.
+        type: int
+        required: true
+      port:
+        description: Where it listens.
+        type: int
+        required: true
+      gpus:
+        description: The GPUs that it gets, by index or UUID.
+        type: list
+        elements: str
+        default: []
+  cache_path:
+    description: Where each instance has its compile cache, for V(absent) to remove; empty to leave it.
+    type: str
+    default: ""
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
   diff_mode:
-    support: none
+    support: partial
+    details:
+      - Of what O(state=absent) removes.
 seealso:
   - module: baremetal.inference.engine_release
 """
@@ -65,12 +100,25 @@ EXAMPLES = r"""
   until: __ready.loading | length == 0
   retries: 90
   delay: 0
+
+- name: Start the bridge of an instance
+  baremetal.inference.engine_service:
+    names: [main]
+    bridge:
+      release: 4
+      port: 5105
+
+- name: Remove an instance
+  baremetal.inference.engine_service:
+    names: [main]
+    state: absent
+    cache_path: /mnt/nvme/workspace/vllm_cache
 """
 
 RETURN = r"""
 started:
   description: The instances that were started by this call.
-  returned: O(state=started)
+  returned: O(state=started) without O(bridge)
   type: list
   elements: str
 ready:
@@ -92,15 +140,43 @@ failed_instances:
   description: The instances that failed, each with its last words.
   returned: failure
   type: dict
+bridge:
+  description: The name of the bridge.
+  returned: if O(bridge) is given
+  type: str
+release:
+  description: The number that the release has as one of the bridge's own.
+  returned: if O(bridge) is given
+  type: int
+removed:
+  description: The instances that were removed, or would be in check mode.
+  returned: O(state=absent)
+  type: list
+  elements: str
+also:
+  description: What was removed with them, as compile caches, containers, images, and entries of the node's registry.
+  returned: O(state=absent)
+  type: list
+  elements: str
 """
 
+import shutil
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import (
+    Docker,
+    DockerError,
+    DockerUnavailable,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths, unit_name
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges, load_time, removal
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import bridge_name, bridged_instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import TARGET_UNIT
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
@@ -110,6 +186,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
     releases,
     swaps,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
+
+BRIDGE: dict[str, Any] = {
+    "release": {"type": "int", "required": True},
+    "port": {"type": "int", "required": True},
+    "gpus": {"type": "list", "elements": "str", "default": []},
+}
 
 
 class Service:
@@ -234,14 +317,25 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "names": {"type": "list", "elements": "str", "required": True},
-            "state": {"type": "str", "choices": ["started", "ready", "stopped"], "default": "started"},
+            "state": {"type": "str", "choices": ["started", "ready", "stopped", "absent"], "default": "started"},
             "prove": {"type": "bool", "default": True},
             "timeout": {"type": "int", "default": 20},
+            "bridge": {"type": "dict", "options": BRIDGE},
+            "cache_path": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
-    service = Service(module, Paths())
     names = module.params["names"]
+    if module.params["bridge"]:
+        start_bridge(module, Paths())
+    elif module.params["state"] == "absent":
+        remove_instances(module, Paths())
+    else:
+        serve(module, Service(module, Paths()), names)
+
+
+def serve(module: AnsibleModule, service: Service, names: list[str]) -> None:
+    """Start, await or stop instances."""
     if module.params["prove"] and module.params["state"] != "stopped":
         names = service.left_alone(names)
     try:
@@ -253,6 +347,78 @@ def main() -> None:
         await_ready(module, service, names)
     except (releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
+
+
+def start_bridge(module: AnsibleModule, paths: Paths) -> None:
+    """Start the bridge of an instance."""
+    given, names = module.params["bridge"], module.params["names"]
+    if len(names) != 1 or module.params["state"] != "started":
+        module.fail_json(msg="bridge starts the bridge of one instance: give one name, and the state started")
+    wish = bridges.Wish(names[0], given["release"], given["port"], tuple(given["gpus"]))
+    try:
+        changed, number = bridges.start(paths, wish, datetime.now(UTC), check=module.check_mode)
+    except (InputError, releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=changed, bridge=bridge_name(wish.name), release=number)
+
+
+def remove_instances(module: AnsibleModule, paths: Paths) -> None:
+    """Remove instances and bridges, and report what is gone."""
+    names, check = module.params["names"], module.check_mode
+    # Of a bridge nothing but the bridge goes: its image and its model are those of the instance, which stays.
+    alone = [name for name in names if bridged_instance(name)]
+    try:
+        removed = [name for name in alone if bridges.remove(paths, bridged_instance(name), check=check)]
+        gone, also = remove(
+            paths, Docker(), [name for name in names if name not in alone], module.params["cache_path"], check=check
+        )
+    except (releases.ReleaseError, systemd.SystemdError, DockerError, DockerUnavailable, OSError, ValueError) as error:
+        module.fail_json(msg=f"{', '.join(names)}: {error}. Run it again: it goes on from where it stopped.")
+    removed += gone
+    lines = [*(f"instance {name}" for name in removed), *also]
+    module.exit_json(
+        changed=bool(lines),
+        removed=removed,
+        also=also,
+        diff={"before": "".join(f"{line}\n" for line in lines), "after": ""},
+    )
+
+
+def images_of(paths: Paths, names: list[str]) -> set[str]:
+    """The images that the releases of instances need; one that is damaged needs none any more."""
+    found = set()
+    for name in names:
+        for number in releases.numbers(paths, name):
+            try:
+                found.add(releases.load(paths, name, number).image)
+            except releases.ReleaseError:
+                continue
+    return found
+
+
+def remove(
+    paths: Paths, docker: Docker, instances: list[str], cache_path: str, *, check: bool
+) -> tuple[list[str], list[str]]:
+    """The instances that go, and what goes with them. Raises what the parts raise."""
+    if not instances:
+        return [], []
+    names = [each for name in instances for each in (name, bridge_name(name))]
+    before = images_of(paths, names)
+    caches = removal.caches(Path(cache_path), names) if cache_path else []
+    removed = [name for name in names if removal.remove(paths, name, check=check)]
+    also = [f"entry {name} of the node's registry" for name in removal.forget_models(paths, removed, check=check)]
+    for cache in caches:
+        also.append(str(cache))
+        if not check:
+            shutil.rmtree(cache)
+    # A node whose Docker was never installed, or is gone, has neither.
+    if docker.path.exists():
+        # In check mode, those of engines that run are still there, and go with them.
+        for name in [] if check else names:
+            if removal.remove_container(docker, name):
+                also.append(f"container of {name}")
+        also += [] if check else [f"image {item.name}" for item in docker_disk.Disk(docker, paths).forget(before)]
+    return removed, also
 
 
 def await_ready(module: AnsibleModule, service: Service, names: list[str]) -> None:

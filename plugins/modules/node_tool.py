@@ -16,7 +16,7 @@ description:
   - With O(state=absent) it removes the command with its library and everything that needs them - agent, metrics and
     recovery with their units, the engines' target, C(/etc/inference), C(/var/lib/inference) and the files for
     node_exporter. The lock of the run that removes them goes too.
-  - Refuses to remove them while the node has an instance. M(baremetal.inference.engine_removal) removes instances.
+  - Refuses to remove them while the node has an instance. M(baremetal.inference.engine_service) removes instances.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)

@@ -17,15 +17,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.instanc
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import NUMBERS
 
 MODULES = (
-    "engine_bridge",
     "engine_drain",
     "engine_estimate",
     "engine_facts",
     "engine_probe",
     "engine_release",
     "engine_service",
-    "engine_switch",
-    "engine_watch",
+    "engine_swap",
     "gateway_facts",
     "node_lock",
 )
@@ -43,6 +41,9 @@ TURN = {"name": "main", "swap": True, "alone": False, "bridge": False, "drain_se
 
 DUE_FACTS: dict[str, Any] = {"module": "engine_facts", "gather_subset": ["update"]}
 """A call for what is due."""
+
+WATCH: dict[str, Any] = {"module": "engine_probe", "state": "watched"}
+"""A call that watches an engine which serves."""
 
 UPDATE = ("update", "running", "update_report")
 
@@ -98,13 +99,19 @@ class Update:
             whose = "bridge " if call.get("name") == "main_bridge" else ""
             if call["module"] == "engine_drain":
                 said.append(whose + call.get("state", "drained"))
-            elif call["module"] == "engine_switch":
+            elif call["module"] == "engine_swap":
                 said.append(f"{call.get('state', 'to')} {call['release']}")
-            elif call["module"] == "engine_probe":
+            elif call["module"] == "engine_probe" and "state" not in call:
                 said.append(f"{whose}probed")
-            elif call["module"] == "engine_bridge":
+            elif call["module"] == "engine_service" and "bridge" in call:
                 said.append(f"bridge {call.get('state', 'started')}")
+            elif call["module"] == "engine_service" and call["state"] == "absent":
+                said.append("bridge absent" if call["names"] == ["main_bridge"] else f"{call['names']} absent")
         return said
+
+    def bridges_started(self, on: str) -> list[Call]:
+        """How the bridges of a node were started."""
+        return [call["bridge"] for call in self.calls("engine_service", on) if "bridge" in call]
 
     def locks_are_back(self) -> bool:
         return all(self.calls("node_lock", on, state="released") for on in ("a", "b"))
@@ -140,9 +147,9 @@ def test_a_release_that_does_not_pass_goes_back_and_the_next_is_not_touched(upda
 
 
 def test_an_engine_is_watched_for_its_speed_before_it_was_drained(update: Update) -> None:
-    succeeded, output = update.run({"module": "engine_watch", "on": "a"}, vllm_update_watch_speed_bound=0.4)
-    assert not succeeded and "a, main: Admit | Watch it for a while: engine_watch was told to fail" in output
-    (watched,) = update.calls("engine_watch", "a")
+    succeeded, output = update.run({**WATCH, "on": "a"}, vllm_update_watch_speed_bound=0.4)
+    assert not succeeded and "a, main: Admit | Watch it for a while: engine_probe was told to fail" in output
+    (watched,) = update.calls(on="a", **WATCH)
     assert (watched["before"], watched["speed_bound"]) == ([{"at": 10.0}, {"at": 20.0}], 0.4)
     order = [(call["module"], call.get("gather_subset")) for call in update.stage.calls()]
     assert order.index(("engine_facts", ["counters"])) < order.index(("engine_drain", None))
@@ -316,7 +323,7 @@ def test_a_gateway_that_is_lost_in_the_middle_leaves_what_has_passed_to_its_clie
         " nobody knows whether it sends requests to main on a again. It stays with its new release."
     ) in output
     assert "main on a serves release 2" in output and "could not be put back" not in output
-    assert update.calls("engine_watch", "a") and update.locks_are_back()
+    assert update.calls(on="a", **WATCH) and update.locks_are_back()
 
 
 @pytest.mark.full
@@ -376,15 +383,13 @@ def test_a_drain_is_not_waited_for_longer_than_its_requests_are_held(update: Upd
 
 
 def test_all_go_back_where_that_is_wanted(update: Update) -> None:
-    succeeded, output = update.run(
-        {"module": "engine_watch", "on": "b"}, vllm_update_on_failure="all", vllm_update_watch_seconds=5
-    )
+    succeeded, output = update.run({**WATCH, "on": "b"}, vllm_update_on_failure="all", vllm_update_watch_seconds=5)
     assert not succeeded and "it failed on b" in output
     assert update.steps("a") == THERE + BACK
     assert update.steps("b") == [*THERE[:-1], *BACK]
     assert update.locks_are_back()
     # Who failed is back before the others leave.
-    order = [(call["on"], call["release"]) for call in update.calls("engine_switch", state="proven")]
+    order = [(call["on"], call["release"]) for call in update.calls("engine_swap", state="proven")]
     assert order == [("a", 2), ("b", 1), ("a", 1)]
 
 
@@ -418,7 +423,7 @@ def test_all_that_go_back_go_in_batches_and_not_the_last_one(update: Update) -> 
 def test_what_cannot_be_drained_is_left_as_it_was(update: Update, call: dict[str, str]) -> None:
     succeeded, output = update.run(call)
     assert not succeeded and "was told to fail" in output
-    assert update.calls("engine_switch", "a") == [] and update.steps("a")[-1] == "undrained"
+    assert update.calls("engine_swap", "a") == [] and update.steps("a")[-1] == "undrained"
     assert update.steps("b") == [] and update.locks_are_back()
 
 
@@ -443,7 +448,7 @@ def test_a_batch_does_not_take_the_last_ones_that_serve(update: Update) -> None:
 
 @pytest.mark.full
 def test_what_cannot_go_back_stays_drained_and_is_named(update: Update) -> None:
-    succeeded, output = update.run({"module": "engine_switch"})
+    succeeded, output = update.run({"module": "engine_swap"})
     assert not succeeded
     assert update.steps("a") == ["drained", "idle", "to 2", "drained", "idle", "to 1"]
     assert "main: could not be put back and stays drained: Back | Switch to the release before" in output
@@ -593,20 +598,27 @@ def test_the_only_one_is_swapped_while_a_bridge_serves(update: Update) -> None:
     succeeded, output = update.run(__vllm_batches=[[ALONE]])
     assert succeeded, output
     assert update.steps("a") == [*BRIDGED, *THERE, *UNBRIDGED]
-    (started,) = update.calls("engine_bridge", "a", port=5105)
-    assert started["release"] == 2 and started["name"] == "main"
+    (started,) = update.bridges_started("a")
+    assert started == {"release": 2, "port": 5105, "gpus": []}
+    assert update.calls("engine_service", "a", names=["main"], bridge=started)
     assert update.calls("gateway_facts", "a", name="main_bridge", wait_for="serving")
-    assert update.calls("engine_watch", "a", name="main_bridge")
+    assert update.calls(on="a", name="main_bridge", **WATCH)
     assert "main on a serves release 2" in output and update.locks_are_back()
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("module", ["engine_probe", "engine_service", "engine_watch"])
-def test_a_bridge_that_fails_costs_nothing(update: Update, module: str) -> None:
-    failing = {"names": ["main_bridge"]} if module == "engine_service" else {"name": "main_bridge"}
-    succeeded, output = update.run({"module": module, **failing}, __vllm_batches=[[ALONE]])
-    assert not succeeded and f"{module} was told to fail" in output
-    assert update.calls("engine_switch", "a") == [] and update.calls("engine_drain", "a", name="main") == []
+@pytest.mark.parametrize(
+    "failing",
+    [
+        {"module": "engine_probe", "name": "main_bridge", "release": 1},
+        {"module": "engine_service", "names": ["main_bridge"], "state": "ready"},
+        {**WATCH, "name": "main_bridge"},
+    ],
+)
+def test_a_bridge_that_fails_costs_nothing(update: Update, failing: Call) -> None:
+    succeeded, output = update.run(failing, __vllm_batches=[[ALONE]])
+    assert not succeeded and f"{failing['module']} was told to fail" in output
+    assert update.calls("engine_swap", "a") == [] and update.calls("engine_drain", "a", name="main") == []
     assert update.steps("a")[-3:] == UNBRIDGED and update.locks_are_back()
 
 
@@ -629,15 +641,15 @@ def test_an_only_replica_that_others_take_back_has_a_bridge_then_too(update: Upd
     )
     assert not succeeded and "it failed on b" in output
     assert update.steps("a") == [*BRIDGED, *THERE, *UNBRIDGED, *BRIDGED, *BACK, *UNBRIDGED]
-    assert [call["release"] for call in update.calls("engine_bridge", "a", port=5105)] == [2, 1]
-    asked = [call["models"] for call in update.calls("engine_probe", "a", name="main_bridge")]
+    assert [(bridge["release"], bridge["port"]) for bridge in update.bridges_started("a")] == [(2, 5105), (1, 5105)]
+    asked = [call["models"] for call in update.calls("engine_probe", "a", name="main_bridge") if "models" in call]
     assert asked == [{"tiny-b": {"golden-prompts": []}}, {}]
     assert "main went back to the release that served before" in output and update.locks_are_back()
 
 
 @pytest.mark.full
 def test_a_bridge_stays_where_nobody_else_serves(update: Update) -> None:
-    succeeded, output = update.run({"module": "engine_switch"}, seen=[ONLY_BRIDGE], __vllm_batches=[[ALONE]])
+    succeeded, output = update.run({"module": "engine_swap"}, seen=[ONLY_BRIDGE], __vllm_batches=[[ALONE]])
     assert not succeeded and "main: could not be put back and stays drained" in output
     assert "main_bridge, which stood in for another, could not be removed" in output
     assert "bridge absent" not in update.steps("a") and "bridge drained" not in update.steps("a")
@@ -691,4 +703,4 @@ def test_a_bridge_whose_instance_is_not_declared_has_a_way_out(update: Update) -
     staged = ({"module": "engine_release"}, {"releases": [], "orphans": ["gone"], "bridges": ["gone_bridge"]})
     succeeded, output = update.run(seen=[staged], tasks=["stage"], __vllm_has_gpus=False, __vllm_variants={})
     assert succeeded and "a still has gone_bridge, which stood in for an instance" in output, output
-    assert "ansible a -b -m baremetal.inference.engine_bridge -a 'name=INSTANCE state=absent'" in output
+    assert "ansible a -b -m baremetal.inference.engine_service -a 'names=INSTANCE_bridge state=absent'" in output

@@ -128,7 +128,7 @@ def leftover_bridges(host: Host) -> Finding:
         # What the inventory declares is not known here for certain, and update-model.yml goes by that.
         action = (
             "update-model.yml removes those of instances that the inventory declares; others: declare them again, or"
-            " ansible NODE -b -m baremetal.inference.engine_bridge -a 'name=INSTANCE state=absent'"
+            " ansible NODE -b -m baremetal.inference.engine_service -a 'names=INSTANCE_bridge state=absent'"
         )
         return Finding(WARN, f"left by an update that was cut off: {', '.join(found)}", action)
     return Finding(OK, "none")

@@ -5,13 +5,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from ansible.module_utils import _internal
+from ansible.module_utils import _internal, basic
 from ansible.module_utils.common import warnings
 from ansible.module_utils.testing import patch_module_args
 
@@ -20,9 +22,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup.places 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.modules import engine_release, engine_service
 
 from ..backup_harness import TimerSystemd, longest_gap
 
@@ -140,3 +144,114 @@ def call_backup(places: Places, monkeypatch: pytest.MonkeyPatch, run_module: Run
         return run_module(module, check, **arguments)
 
     return run
+
+
+MAIN, TARGET = "vllm@main.service", "inference.target"
+
+STEPS = ("release", "started", "ready")
+
+
+class UnitFiles:
+    """Units as systemd sees them: their files are read when it is told to, and an engine that is started is ready."""
+
+    def __init__(self, paths: Paths) -> None:
+        self.paths = paths
+        self.loaded: dict[str, str] = {}
+        self.active: set[str] = set()
+        self.enabled: set[str] = set()
+        self.calls: list[str] = []
+
+    def text(self, unit: str) -> str:
+        file = self.paths.units / unit
+        return file.read_text() if file.exists() else ""
+
+    def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {
+            unit: {
+                "LoadState": "loaded" if self.loaded.get(unit) else "not-found",
+                "ActiveState": "active" if unit in self.active else "inactive",
+                "SubState": "running" if unit in self.active else "dead",
+                "UnitFileState": "enabled" if unit in self.enabled else "disabled" if self.text(unit) else "",
+                "NeedDaemonReload": "yes" if self.loaded.get(unit, "") != self.text(unit) else "no",
+            }
+            for unit in units
+        }
+
+    def systemctl(self, verb: str, *arguments: str) -> str:
+        self.calls.append(verb)
+        units = [argument for argument in arguments if not argument.startswith("--")]
+        if verb == "daemon-reload":
+            self.loaded = {unit: self.text(unit) for unit in (MAIN, TARGET)}
+        for unit in units:
+            if not self.text(unit):
+                raise systemd.SystemdError(f"systemctl {verb}: Unit {unit} not found.")
+        change = {"start": self.active.update, "stop": self.active.difference_update, "enable": self.enabled.update}
+        change.get(verb, lambda units: None)(units)
+        return ""
+
+
+class EngineNode:
+    """A node below a temporary root, and the calls of site.yml."""
+
+    def __init__(self, root: Path, run_module: RunModule) -> None:
+        self.paths = Paths(root)
+        self.systemd = UnitFiles(self.paths)
+        self.warnings: list[str] = []
+        self._run = run_module
+        self.entry: dict[str, Any] = {"model": "/srv/tiny-a", "dtype": "float32"}
+        self.models: dict[str, Any] = {"tiny-a": self.entry}
+        self.model = "tiny-a"
+
+    def call(self, step: str, check: bool) -> dict[str, Any]:
+        module = engine_release if step == "release" else engine_service
+        given = {
+            "instances": [{"name": "main", "model": self.model, "port": 5005, "accelerator": "cpu"}],
+            "models": self.models,
+            "catalog": {"tiny-a": {"path": "/mnt/models/tiny-a/abc", "revision": "abc"}},
+            "image": "registry.example.com/vllm@sha256:00",
+            "engine_version": "0.32.0",
+            "user": pwd.getpwuid(os.getuid()).pw_name,
+            "secret_environment": {"VLLM_API_KEY": "s3cret-value"},
+            "settings": {"cache_path": str(self.paths.root / "cache")},
+        }
+        arguments = given if step == "release" else {"names": ["main"], "state": step}
+        result = self._run(module, check, **arguments)
+        assert not result.get("failed"), result["msg"]
+        return result
+
+    def everything(self) -> dict[str, bytes | str]:
+        """All files and links below the root."""
+        found = [path for path in self.paths.root.rglob("*") if path.is_symlink() or path.is_file()]
+        return {str(path): os.readlink(path) if path.is_symlink() else path.read_bytes() for path in found}
+
+    def site(self) -> tuple[list[str], list[str]]:
+        """One run of site.yml, which check mode must have predicted: the steps that changed something, and warnings."""
+        before = self.everything()
+        predicted = [step for step in STEPS if self.call(step, check=True)["changed"]]
+        assert self.everything() == before
+        self.systemd.calls.clear()
+        self.warnings.clear()
+        changed = [step for step in STEPS if self.call(step, check=False)["changed"]]
+        assert predicted == changed
+        return changed, list(self.warnings)
+
+
+@pytest.fixture
+def fresh_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> EngineNode:
+    """A node that has no engine yet."""
+    node = EngineNode(tmp_path, run_module)
+    for module in (engine_release, engine_service):
+        monkeypatch.setattr(module, "Paths", lambda: node.paths)
+    monkeypatch.setattr(systemd, "show", node.systemd.show)
+    monkeypatch.setattr(systemd, "systemctl", node.systemd.systemctl)
+    monkeypatch.setattr(wait, "last_words", lambda paths, name, retrying: "")
+    # Ansible collects them for the whole process, and writes them in another way in each version.
+    monkeypatch.setattr(basic.AnsibleModule, "warn", lambda module, warning: node.warnings.append(warning))
+    return node
+
+
+@pytest.fixture
+def serving_node(fresh_node: EngineNode) -> EngineNode:
+    """A node that serves release 1."""
+    assert fresh_node.site() == (list(STEPS), [])
+    return fresh_node

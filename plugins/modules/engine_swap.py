@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: engine_switch
-short_description: Have an instance run another of its releases
+module: engine_swap
+short_description: Swap the release of an instance
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -14,6 +14,7 @@ description:
   - Stops the engine, installs unit and environment of the release, and starts it. Requests are not waited for, see
     M(baremetal.inference.engine_drain).
   - The swap is noted on the node before anything is done, so that a run that is cut off can be finished.
+  - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -32,20 +33,20 @@ options:
     required: true
   state:
     description:
-      - V(switched) makes the switch, without waiting for the engine's answer. An engine that runs the release is left
+      - V(begun) starts the release, without waiting for the engine's answer. An engine that runs the release is left
         alone.
       - V(proven) marks the release, which has to run, as the one that proved itself, and ends the swap.
     type: str
-    choices: [switched, proven]
-    default: switched
+    choices: [begun, proven]
+    default: begun
   pin:
     description:
       - Whether a proven release that is not the inventory's is pinned in its place, until the inventory changes.
-        Otherwise a pin of another release is taken away.
+        Otherwise a pin of another release is removed.
     type: bool
     default: true
   back:
-    description: Whether this is a rollback, which another run of it goes on with.
+    description: Whether this is a rollback, which another run of the rollback goes on with.
     type: bool
     default: false
   run_id:
@@ -53,7 +54,7 @@ options:
     type: str
     default: ""
   reason:
-    description: Why a release is pinned, for those who wonder.
+    description: Why a release is pinned.
     type: str
     default: it was asked for
   tokens_per_second:
@@ -62,8 +63,8 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Switch to release 4
-  baremetal.inference.engine_switch:
+- name: Begin the swap to release 4
+  baremetal.inference.engine_swap:
     name: main
     release: 4
     run_id: 20261121T101500-4f2a
@@ -72,7 +73,7 @@ EXAMPLES = r"""
 RETURN = r"""
 origin:
   description: The release that ran when the swap began; none where nothing ran.
-  returned: O(state=switched)
+  returned: O(state=begun)
   type: int
 load_seconds:
   description: How long the engine took from its start to its first answer.
@@ -96,7 +97,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
 
 
-def switch(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]:
+def begin(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]:
     """Have the release run. Raises ReleaseError, SystemdError, OSError."""
     name, number = given["name"], given["release"]
     active = releases.active_number(paths, name)
@@ -143,7 +144,7 @@ def main() -> None:
         argument_spec={
             "name": {"type": "str", "required": True},
             "release": {"type": "int", "required": True},
-            "state": {"type": "str", "choices": ["switched", "proven"], "default": "switched"},
+            "state": {"type": "str", "choices": ["begun", "proven"], "default": "begun"},
             "back": {"type": "bool", "default": False},
             "pin": {"type": "bool", "default": True},
             "run_id": {"type": "str", "default": ""},
@@ -154,7 +155,7 @@ def main() -> None:
     )
     given, paths, check = module.params, Paths(), module.check_mode
     try:
-        result = (switch if given["state"] == "switched" else prove)(paths, given, check=check)
+        result = (begin if given["state"] == "begun" else prove)(paths, given, check=check)
     except (releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module engine_release, as site.yml calls it before engine_service: foreseen, done, done again."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+
+from .conftest import STEPS, EngineNode
+
+
+def test_what_serves_is_not_restarted(serving_node: EngineNode) -> None:
+    serving_node.entry["dtype"] = "half"
+    assert serving_node.site() == (["release"], [])
+    (release,) = serving_node.call("release", check=False)["releases"]
+    assert (release["active"], release["release"], release["pending"]) == (1, 2, True)
+    assert release["differences"] == ["-     float32", "+     half"]
+    assert serving_node.systemd.calls == []
+
+
+def test_what_would_be_staged_is_named_with_its_model(serving_node: EngineNode) -> None:
+    (staged,) = serving_node.call("release", check=True)["releases"]
+    assert (staged["model"], staged["model_path"]) == ("tiny-a", "/mnt/models/tiny-a/abc")
+
+
+def test_a_variant_is_served_from_the_weights_of_its_base(serving_node: EngineNode) -> None:
+    """Under its own name and with its own flags; the node keeps both entries."""
+    serving_node.models["short"] = {"base": "tiny-a", "max-model-len": 128}
+    serving_node.model = "short"
+    serving_node.systemd.active.clear()
+    assert serving_node.site() == (list(STEPS), [])
+    release = files.read_json(serving_node.paths.release("main", 2) / releases.RELEASE_FILE)
+    assert release["engine_argv"][:5] == ["serve", "/mnt/models/tiny-a/abc", "--served-model-name", "main", "short"]
+    assert release["engine_argv"][-4:] == ["--dtype", "float32", "--max-model-len", "128"]
+    assert (release["model"], release["revision"]) == ("short", "abc")
+    assert sorted(files.read_json(serving_node.paths.registry)["models"]) == ["short", "tiny-a"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff", b'{"schema": 1}'])
+def test_damaged_state_files_are_written_anew(serving_node: EngineNode, damage: bytes) -> None:
+    files_of_ours = (serving_node.paths.instance("main"), serving_node.paths.registry)
+    sound = [file.read_bytes() for file in files_of_ours]
+    for file in files_of_ours:
+        file.write_bytes(damage)
+    assert serving_node.site() == (["release"], [])
+    assert [file.read_bytes() for file in files_of_ours] == sound
+
+
+def test_a_damaged_release_that_serves(serving_node: EngineNode) -> None:
+    """The same is staged under a new number, which replaces it when the engine is down for the lack of its release."""
+    file = serving_node.paths.release("main", 1) / releases.RELEASE_FILE
+    file.write_text("")
+    changed, warnings = serving_node.site()
+    assert changed == ["release"]
+    assert warnings and all(warning.startswith(f"{file} cannot be used (") for warning in warnings)
+    (release,) = serving_node.call("release", check=False)["releases"]
+    assert (release["active"], release["release"], release["differences"]) == (1, 2, [])
+    serving_node.systemd.active.clear()
+    changed, _warnings = serving_node.site()
+    assert changed == ["started", "ready"]
+    assert files.read_json(serving_node.paths.known_good("main"))["release"] == 2
+
+
+def test_a_release_keeps_the_flags_of_its_model(serving_node: EngineNode) -> None:
+    release = releases.load(serving_node.paths, "main", 1)
+    assert (release.flags, release.arguments) == ({"dtype": "float32"}, ["--dtype", "float32"])
+
+
+def test_a_release_of_the_first_version_stays_as_it_is(serving_node: EngineNode) -> None:
+    """That version kept argv alone. What serves is not written anew for data that a later version adds."""
+    file = serving_node.paths.release("main", 1) / "release.json"
+    old = {key: value for key, value in files.read_json(file).items() if key not in ("flags", "arguments", "settings")}
+    files.write(file, files.to_json(old))
+    before = serving_node.everything()
+    assert serving_node.site() == ([], [])
+    assert serving_node.everything() == before

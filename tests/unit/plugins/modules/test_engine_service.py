@@ -1,0 +1,202 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module engine_service on a node, as site.yml calls it, and its bridges and removals."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
+from ansible_collections.baremetal.inference.plugins.modules import engine_service
+
+from .conftest import MAIN, STEPS, TARGET, EngineNode, RunModule
+
+
+def test_a_fresh_node(fresh_node: EngineNode) -> None:
+    assert fresh_node.site() == (list(STEPS), [])
+    assert fresh_node.systemd.calls == ["daemon-reload", "enable", "reset-failed", "start"]
+    assert fresh_node.systemd.enabled == {MAIN, TARGET}
+    assert releases.current_number(fresh_node.paths, "main") == 1
+    assert fresh_node.site() == ([], [])
+    assert fresh_node.systemd.calls == []
+
+
+def test_what_is_stopped_starts_with_the_release_that_is_wanted(serving_node: EngineNode) -> None:
+    serving_node.entry["dtype"] = "half"
+    serving_node.systemd.active.clear()
+    assert serving_node.site() == (list(STEPS), [])
+    assert releases.current_number(serving_node.paths, "main") == 2
+
+
+@pytest.mark.parametrize("pending", [False, True], ids=["as desired", "with a pending release"])
+@pytest.mark.parametrize("name", ["unit", "env", "target"])
+@pytest.mark.parametrize("damage", ["edited", "removed"])
+def test_installed_files_of_what_serves_are_repaired(
+    serving_node: EngineNode, name: str, damage: str, pending: bool
+) -> None:
+    """Without them the engine would not come back after its end. It goes on serving, and with what it serves now."""
+    if pending:
+        serving_node.entry["dtype"] = "half"
+        serving_node.site()
+    file = serving_node.paths.target if name == "target" else getattr(serving_node.paths, name)("main")
+    sound = file.read_text()
+    if damage == "removed":
+        file.unlink()
+    else:
+        file.write_text("edited")
+        # The operator made it work at once; systemd does not miss anything.
+        serving_node.systemd.systemctl("daemon-reload")
+    assert serving_node.site() == (["started"], [])
+    assert serving_node.systemd.calls == ["daemon-reload"]
+    assert file.read_text() == sound
+    assert serving_node.systemd.loaded[MAIN] == serving_node.paths.unit("main").read_text()
+    assert serving_node.site() == ([], [])
+
+
+def test_what_was_disabled_is_enabled(serving_node: EngineNode) -> None:
+    serving_node.systemd.enabled.remove(MAIN)
+    assert serving_node.site() == (["started"], [])
+    assert serving_node.systemd.calls == ["enable"]
+
+
+def test_a_unit_that_systemd_has_not_read_is_read(serving_node: EngineNode) -> None:
+    """A run was cut off after it had written the unit."""
+    serving_node.systemd.loaded[MAIN] = "older"
+    assert serving_node.site() == (["started"], [])
+    assert serving_node.systemd.calls == ["daemon-reload"]
+
+
+def test_a_lost_mark_is_set_again(serving_node: EngineNode) -> None:
+    serving_node.paths.known_good("main").unlink()
+    assert serving_node.site() == (["ready"], [])
+
+
+def test_an_active_release_that_lost_everything(serving_node: EngineNode) -> None:
+    """Nothing tells what serves; that is said, and the rest of the run goes on."""
+    serving_node.entry["dtype"] = "half"
+    serving_node.site()
+    for file in serving_node.paths.release("main", 1).iterdir():
+        file.write_text("")
+    serving_node.paths.unit("main").unlink()
+    changed, warnings = serving_node.site()
+    assert changed == []
+    assert [warning for warning in warnings if "main runs, but may not come back after its end" in warning]
+    assert not serving_node.paths.unit("main").exists()
+    serving_node.paths.active("main").unlink()
+    _changed, warnings = serving_node.site()
+    assert [warning for warning in warnings if "does not tell which release" in warning]
+    assert serving_node.systemd.active == {MAIN}
+
+
+def test_what_an_update_is_at_is_neither_started_nor_proven(serving_node: EngineNode) -> None:
+    """site.yml beside an update, or after one that was cut off."""
+    serving_node.entry["dtype"] = "half"
+    serving_node.call("release", check=False)
+    swaps.begin(serving_node.paths, "main", swaps.Swap(1, 2, "run", "2026-11-21T03:00:00Z"))
+    releases.activate(serving_node.paths, "main", 2)
+    changed, warnings = serving_node.site()
+    assert changed == []
+    assert "run update-model.yml again" in warnings[0]
+    assert releases.current_number(serving_node.paths, "main") == 1
+    serving_node.systemd.active.clear()
+    assert serving_node.site()[0] == []
+    assert MAIN not in serving_node.systemd.active
+    swaps.end(serving_node.paths, "main")
+    assert serving_node.site()[0] == ["started", "ready"]
+    assert releases.current_number(serving_node.paths, "main") == 2
+
+
+@pytest.fixture
+def removable(two_instances: Paths, monkeypatch: pytest.MonkeyPatch) -> Paths:
+    """The node with two instances, each of which has a compile cache."""
+    monkeypatch.setattr(engine_service, "Paths", lambda: two_instances)
+    monkeypatch.setattr(engine_service, "Docker", lambda: Docker(two_instances.root / "docker.sock"))
+    monkeypatch.setattr(removal, "FORGET_SECONDS", 0)
+    for name in ("main", "other"):
+        (two_instances.root / "cache" / name).mkdir(parents=True)
+    return two_instances
+
+
+def test_an_instance_goes_with_its_cache(removable: Paths, run_module: RunModule) -> None:
+    given = {"names": ["main"], "state": "absent", "cache_path": str(removable.root / "cache")}
+    foreseen = run_module(engine_service, check=True, **given)
+    assert foreseen["removed"] == ["main"] and removable.unit("main").exists()
+    found = run_module(engine_service, **given)
+    assert found["removed"] == foreseen["removed"] and found["also"] == foreseen["also"]
+    assert found["also"] == [str(removable.root / "cache/main")]
+    assert not (removable.root / "cache/main").exists() and (removable.root / "cache/other").exists()
+    assert run_module(engine_service, **given)["changed"] is False
+
+
+def test_its_container_and_image_go_with_it(
+    removable: Paths, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (removable.root / "docker.sock").touch()
+    asked: list[set[str]] = []
+
+    def forget(_disk: docker_disk.Disk, before: set[str]) -> list[docker_disk.Item]:
+        asked.append(before)
+        return [docker_disk.Item("image", "vllm@sha256:1", 1)]
+
+    monkeypatch.setattr(docker_disk.Disk, "forget", forget)
+    monkeypatch.setattr(removal, "remove_container", lambda _docker, name: name == "main")
+    found = run_module(engine_service, names=["main"], state="absent")
+    assert found["also"] == ["container of main", "image vllm@sha256:1"]
+    assert asked == [{"vllm@sha256:1"}]
+
+
+def test_a_bridge_is_started_drained_and_removed_alone(
+    removable: Paths, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is removed by its own name; what it has in common with its instance stays."""
+    (removable.root / "docker.sock").touch()
+    monkeypatch.setattr(docker_disk.Disk, "forget", lambda *asked: pytest.fail("images were removed"))
+    monkeypatch.setattr(removal, "remove_container", lambda *asked: pytest.fail("a container was removed"))
+    given = {"names": ["main"], "bridge": {"release": 1, "port": 5105}}
+    assert run_module(engine_service, check=True, **given)["changed"] and not removable.releases("main_bridge").exists()
+    found = run_module(engine_service, **given)
+    assert (found["changed"], found["bridge"], found["release"]) == (True, "main_bridge", 1)
+    bridge = releases.load(removable, "main_bridge", 1)
+    assert (bridge.port, bridge.model) == (5105, "main-model")
+    drain = drains.read(removable, "main_bridge", datetime.now(UTC))
+    assert drain and drain.owner == drains.UPDATE
+    assert run_module(engine_service, **given)["changed"] is False
+    gone = {"names": ["main_bridge"], "state": "absent", "cache_path": str(removable.root / "cache")}
+    foreseen = run_module(engine_service, check=True, **gone)
+    assert foreseen["removed"] == ["main_bridge"] and removable.releases("main_bridge").exists()
+    found = run_module(engine_service, **gone)
+    assert (found["removed"], found["also"]) == (["main_bridge"], [])
+    assert not removable.releases("main_bridge").exists() and removable.releases("main").exists()
+    assert run_module(engine_service, **gone)["changed"] is False
+
+
+def test_a_bridge_goes_with_its_instance(removable: Paths, run_module: RunModule) -> None:
+    run_module(engine_service, names=["main"], bridge={"release": 1, "port": 5105})
+    assert run_module(engine_service, names=["main"], state="absent")["removed"] == ["main", "main_bridge"]
+
+
+@pytest.mark.parametrize("given", [{"names": ["main", "other"]}, {"names": ["main"], "state": "stopped"}])
+def test_a_bridge_is_of_one_instance(removable: Paths, run_module: RunModule, given: dict[str, Any]) -> None:
+    said = run_module(engine_service, bridge={"release": 1, "port": 5105}, **given)
+    assert said["failed"] and "give one name, and the state started" in said["msg"]
+    assert not removable.releases("main_bridge").exists()
+
+
+def test_a_bridge_of_a_release_that_is_not_there(removable: Paths, run_module: RunModule) -> None:
+    said = run_module(engine_service, names=["main"], bridge={"release": 9, "port": 5105})
+    assert said["failed"] and str(removable.release("main", 9)) in said["msg"]
+
+
+def test_what_runs_is_stopped_and_stays_installed(serving_node: EngineNode, run_module: RunModule) -> None:
+    given = {"names": ["main"], "state": "stopped"}
+    assert run_module(engine_service, check=True, **given)["changed"] and serving_node.systemd.active == {MAIN}
+    assert run_module(engine_service, **given)["changed"] and serving_node.systemd.active == set()
+    assert serving_node.paths.unit("main").exists()
+    assert run_module(engine_service, **given)["changed"] is False
