@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What an engine of this node would run, whether it fits, and what would change. Private to the collection.
 
-The module engine_estimate and `inferctl plan` both make their plans here.
+The module engine_plan and `inferctl plan` both make their plans here.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settin
 
 MODULES = (
     "engine_drain",
-    "engine_estimate",
+    "engine_plan",
     "engine_facts",
     "engine_probe",
     "engine_release",
@@ -532,8 +532,8 @@ UNFIT = {
 def judged(update: Update, on: str, **extra: Any) -> tuple[bool, str]:
     """What becomes of a run where a plan does not fit."""
     seen: list[tuple[Call, Call]] = [
-        ({"module": "engine_estimate"}, {"plans": [], "problems": []}),
-        ({"module": "engine_estimate", "on": on}, {"plans": [UNFIT]}),
+        ({"module": "engine_plan"}, {"plans": [], "problems": []}),
+        ({"module": "engine_plan", "on": on}, {"plans": [UNFIT]}),
     ]
     return update.run(tasks=["fit"], seen=seen, **extra)
 
@@ -544,7 +544,7 @@ def test_what_does_not_fit_is_refused_with_the_way_out(update: Update) -> None:
     assert "b: what this run would start here does not fit. Nothing was changed. main: does not fit" in output
     assert "PROBLEM max-model-len: 9: is too long would fit: max-model-len: 8" in output
     assert "-e vllm_check_fit=false" in output and "a: what this run" not in output
-    (call,) = update.calls("engine_estimate", "b")
+    (call,) = update.calls("engine_plan", "b")
     assert [each["model"] for each in call["instances"]] == ["tiny-c"]
     assert call["coming"] == {"tiny-c": "f00"}
 
@@ -562,7 +562,7 @@ def test_what_does_not_fit_is_refused_with_the_way_out(update: Update) -> None:
 def test_what_is_not_swapped_or_overruled_stops_nobody(update: Update, said: dict[str, Any]) -> None:
     succeeded, output = judged(update, "b", **said)
     assert succeeded, output
-    assert len(update.calls("engine_estimate")) == (0 if "vllm_check_fit" in said else 2)
+    assert len(update.calls("engine_plan")) == (0 if "vllm_check_fit" in said else 2)
 
 
 def test_what_is_set_for_once_is_written_as_json_is(update: Update) -> None:

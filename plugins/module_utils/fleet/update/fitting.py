@@ -13,7 +13,7 @@ from .plan import Choice
 
 
 def misfits(plans: Sequence[Mapping[str, Any]], choice: Choice, *, swaps: bool) -> list[Mapping[str, Any]]:
-    """Of a node's plans, as the module engine_estimate makes them, those of what a run would start in vain.
+    """Of a node's plans, as the module engine_plan makes them, those of what a run would start in vain.
 
     A run either starts what does not run, or `swaps` what has another release. A plan of which too little is known
     does not stop a run.

@@ -1,10 +1,13 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_plan: every mistake of registry, settings and GPUs at once, and what it only warns of."""
+"""The module engine_plan: plans of sound instances beside every mistake, and strict checks that refuse them all."""
 
 from __future__ import annotations
 
 import json
+import os
+import pwd
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +15,296 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import plans
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import Endpoint
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import load_instances
-from ansible_collections.baremetal.inference.plugins.module_utils.models.flags import catalogue
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
-from ansible_collections.baremetal.inference.plugins.modules import engine_plan
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
+from ansible_collections.baremetal.inference.plugins.modules import engine_plan, engine_release
+
+USER = pwd.getpwuid(os.getuid()).pw_name
+
+GPU = {
+    "reported": True,
+    "product": "L4",
+    "compute_capability": "8.9",
+    "memory_total_mib": 23034,
+}
+
+RunModule = Callable[..., dict[str, Any]]
+
+
+class Node:
+    """A node with two L4 and a store, and the calls of the two modules."""
+
+    def __init__(self, root: Path, run_module: RunModule) -> None:
+        self.paths = Paths(root)
+        self.store = root / "store"
+        self.gpus: list[dict[str, Any]] = [{**GPU, "index": index, "uuid": f"GPU-{index}"} for index in range(2)]
+        self.models: dict[str, Any] = {"llama": {"model": "controller:/srv/llama", "max-model-len": 4096}}
+        self.instances: list[Any] = [{"name": "main", "model": "llama", "port": 15005}]
+        self.environment: dict[str, str] = {}
+        self.running: set[str] = set()
+        self._run = run_module
+
+    def publish(self, revision: str, config: dict[str, Any], write: Callable[..., None]) -> Path:
+        """A model in the store, whose weights are one tensor of 4 GiB: only its header is read."""
+        directory = self.store / "llama" / revision
+        directory.mkdir(parents=True)
+        (directory / "config.json").write_text(json.dumps(config))
+        write(directory / "model.safetensors", {"model.layers.0.mlp.up_proj.weight": 1000})
+        manifest = {"schema": 1, "revision": revision, "files": {}}
+        (directory / "manifest.json").write_text(json.dumps(manifest))
+        return directory
+
+    def call(self, module: Any = engine_plan, check: bool = False, **more: Any) -> dict[str, Any]:
+        given = {
+            "instances": self.instances,
+            "models": self.models,
+            "image": "registry.example.com/vllm@sha256:00",
+            "engine_version": "0.32.0",
+            "user": USER,
+            "environment": self.environment,
+            "secret_environment": {"VLLM_API_KEY": "s3cret-value"},
+            "settings": {"store_path": str(self.store), "cache_path": str(self.paths.root / "cache")},
+            **more,
+        }
+        result = self._run(module, check, **given)
+        assert "s3cret-value" not in json.dumps(result)
+        assert not result.get("failed"), result["msg"]
+        return result
+
+    def files(self) -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in self.paths.root.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> Node:
+    node = Node(tmp_path, run_module)
+    for module in (engine_plan, engine_release):
+        monkeypatch.setattr(module, "Paths", lambda: node.paths)
+    monkeypatch.setattr(plans.gpu_facts, "gather", lambda *arguments: {"gpus": node.gpus})
+    monkeypatch.setattr(systemd, "active_state", lambda unit: "active" if unit in node.running else "inactive")
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: None)
+    return node
+
+
+@pytest.fixture
+def config(published: dict[str, Any]) -> dict[str, Any]:
+    return dict(published["llama-3-8b"]["config"])
+
+
+def test_a_model_that_is_not_there_is_unknown_and_its_flags_are_not(node: Node) -> None:
+    result = node.call()
+    assert (result["changed"], result["ok"], result["problems"]) == (False, None, [])
+    (plan,) = result["plans"]
+    assert (plan["ok"], plan["revision"], plan["gpus"]) == (None, None, ["0"])
+    assert plan["unknown"] == ["the model: its files are not on this node yet, and nothing else tells what it is"]
+    assert plan["argv"][:3] == ["vllm", "serve", f"{node.store}/llama/REVISION"]
+    assert plan["change"] == {
+        "action": "start",
+        "active": None,
+        "desired": None,
+        "served": False,
+        "differences": [],
+    }
+    assert result["text"].startswith("main: cannot be told whether it fits")
+    node.models["llama"]["tensor-parallel-size"] = "two"
+    assert node.call()["ok"] is False
+
+
+def test_what_the_controller_knows_of_a_model_that_is_not_there(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
+) -> None:
+    node.models["bot"] = {"base": "llama", "max-model-len": 999999}
+    node.instances[0]["model"] = "bot"
+    facts = {"llama": json.loads(json.dumps(from_config(config).to_dict()))}
+    (plan,) = node.call(facts=facts)["plans"]
+    assert plan["estimate"]["weights_gib"] == pytest.approx(14.96, abs=0.01)
+    assert "max_model_len" in [problem["check"] for problem in plan["problems"]]
+    assert plan["unknown"] == []
+    # What lies on the node says more than what the controller has heard.
+    node.publish("ab12cd34ef56", config, write_safetensors)
+    (plan,) = node.call(facts=facts)["plans"]
+    assert plan["estimate"]["weights_gib"] < 1
+
+
+def test_a_model_in_the_store(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
+    node.publish("ab12cd34ef56", config, write_safetensors)
+    before = node.files()
+    result = node.call()
+    (plan,) = result["plans"]
+    assert plan["revision"] == "ab12cd34ef56"
+    assert plan["estimate"]["weights_gib"] is not None
+    assert plan["estimate"]["budget_gib"] == pytest.approx(0.92 * 23034 / 1024, abs=0.01)
+    assert plan["devices"] == [{"name": "L4", "memory_mib": 23034, "compute_capability": "8.9"}]
+    assert node.call(check=True) == result
+    assert node.files() == before
+
+
+def test_what_a_serving_engine_is_reached_by_stays(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
+) -> None:
+    directory = node.publish("ab12cd34ef56", config, write_safetensors)
+    catalog = {"llama": {"path": str(directory), "revision": "ab12cd34ef56"}}
+    node.call(engine_release, catalog=catalog, secret_environment={"VLLM_API_KEY": "key-of-before"})
+    releases.activate(node.paths, "main", 1)
+    node.running.add("vllm@main.service")
+    assert node.call()["problems"] == []
+    result = node.call(gateways=True)
+    (problem,) = result["problems"]
+    assert (problem["key"], problem["value"], result["ok"]) == ("instance main: vllm_api_key", None, False)
+    assert "is not the one that it serves with" in result["text"] and "key-of-before" not in json.dumps(result)
+
+
+def test_a_source_on_the_node(node: Node, config: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/config.json").write_text(json.dumps(config))
+    node.models["llama"]["model"] = str(tmp_path / "source")
+    (plan,) = node.call()["plans"]
+    assert plan["revision"] is None
+    assert [problem["check"] for problem in plan["problems"]] == ["files"]
+
+
+def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
+    directory = node.publish("ab12cd34ef56", config, write_safetensors)
+    catalog = {"llama": {"path": str(directory), "revision": directory.name}}
+    node.call(engine_release, catalog=catalog, gpus=node.gpus)
+    releases.activate(node.paths, "main", 1)
+    assert node.call()["plans"][0]["change"]["action"] == "start"
+    node.running.add("vllm@main.service")
+    unchanged = {"action": "none", "active": 1, "desired": 1, "served": True, "differences": []}
+    assert node.call()["plans"][0]["change"] == {**unchanged, "served": False}
+    history.add(node.paths, "main", history.Served(1, "2026-11-21T03:00:00Z"))
+    assert node.call()["plans"][0]["change"] == unchanged
+    # What was fetched for others meanwhile is not what this one would get.
+    node.publish("ffffffffffff", config, write_safetensors)
+    assert node.call()["plans"][0]["change"] == unchanged
+    node.models["llama"]["max-model-len"] = 2048
+    node.environment["VLLM_LOGGING_LEVEL"] = "DEBUG"
+    result = node.call()
+    assert result["plans"][0]["change"] == {
+        "action": "update",
+        "active": 1,
+        "desired": None,
+        "served": False,
+        "differences": ["-     4096", "+     2048", "environment: VLLM_LOGGING_LEVEL"],
+    }
+    assert "release 1 runs, a new release is pending" in result["text"]
+    # It is staged, and a rollback has pinned the one before: that is what runs, and stays.
+    node.call(engine_release, catalog=catalog, gpus=node.gpus)
+    assert node.call()["plans"][0]["change"]["desired"] == 2
+    pins.settle(node.paths, "main", 1, "a rollback", "2026-11-21T03:00:00Z", back=True)
+    assert node.call()["plans"][0]["change"] == unchanged
+    node.running.clear()
+    assert node.call()["plans"][0]["change"] == {**unchanged, "action": "start"}
+
+
+def test_what_is_still_to_come_is_not_read_in_the_store(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None], tmp_path: Path
+) -> None:
+    damaged = node.publish("ab12cd34ef56", config, write_safetensors)
+    (damaged / "model.safetensors").write_bytes(b"cut")
+    assert node.call()["ok"] is False
+    # The same once more, or another revision: the controller tells what it is, if anybody does.
+    for coming, revision in (("ab12cd34ef56", "ab12cd34ef56"), ("ffffffffffff", "ffffffffffff"), ("REVISION", None)):
+        (plan,) = node.call(coming={"llama": coming})["plans"]
+        assert (plan["ok"], plan["revision"], plan["argv"][2]) == (None, revision, f"{node.store}/llama/{coming}")
+    facts = {"llama": json.loads(json.dumps(from_config(config).to_dict()))}
+    (plan,) = node.call(coming={"llama": "ffffffffffff"}, facts=facts)["plans"]
+    assert plan["estimate"]["weights_gib"] == pytest.approx(14.96, abs=0.01)
+    # A source on the node is read where it is.
+    node.models["llama"]["model"] = str(tmp_path / "source")
+    (tmp_path / "source").mkdir()
+    write_safetensors(tmp_path / "source/model.safetensors", {"model.layers.0.mlp.up_proj.weight": 1000})
+    (tmp_path / "source/config.json").write_text(json.dumps(config))
+    (plan,) = node.call(coming={"llama": "ffffffffffff"})["plans"]
+    assert plan["problems"] == [] and plan["estimate"]["weights_gib"] < 1
+
+
+def test_a_pinned_revision(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
+    for revision in ("ab12cd34ef56", "ffffffffffff"):
+        node.publish(revision, config, write_safetensors)
+    node.models["llama"]["revision"] = "ab12cd34ef56"
+    assert node.call()["plans"][0]["revision"] == "ab12cd34ef56"
+    node.models["llama"]["revision"] = "000000000000"
+    (plan,) = node.call()["plans"]
+    assert (plan["revision"], plan["ok"]) == ("000000000000", None)
+
+
+def test_mistakes_of_one_keep_no_other_from_its_plan(node: Node) -> None:
+    node.gpus.append({**GPU, "index": 2, "uuid": "GPU-2"})
+    node.models["typo"] = {"model": "/srv/typo", "dtypee": "half"}
+    node.models["child"] = {"base": "middle"}
+    node.models["middle"] = {"base": "typo"}
+    node.instances += [
+        {"name": "other", "model": "typo", "port": 15006},
+        {"name": "third", "model": "child", "port": 15007},
+        {"name": "far", "model": "llama", "port": 15008, "gpus": [7]},
+    ]
+    result = node.call()
+    assert [plan["instance"] for plan in result["plans"]] == ["main"]
+    assert result["ok"] is False
+    keys = [problem["key"] for problem in result["problems"]]
+    assert "models.typo: dtypee" in keys
+    assert len(keys) == 1
+    assert "did you mean 'dtype'" in result["text"]
+    node.models["typo"] = {"model": "/srv/typo"}
+    result = node.call()
+    assert [problem["value"] for problem in result["problems"]] == ["7"]
+    assert [plan["instance"] for plan in result["plans"]] == ["main", "other", "third"]
+
+
+def test_addresses_settings_and_environment_are_checked(node: Node) -> None:
+    result = node.call(
+        settings={"address": "192.0.2.1", "store_path": "here", "cache_path": "/cache"}, environment={"A B": "1"}
+    )
+    messages = " ".join(problem["key"] for problem in result["problems"])
+    assert [name in messages for name in ("engines: address", "vllm_store_path", "vllm_environment")] == [True] * 3
+
+
+def test_a_port_that_somebody_has(node: Node) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        node.instances[0]["port"] = server.getsockname()[1]
+        (problem,) = node.call()["problems"]
+    assert problem["key"] == "instance main: port"
+    assert "is taken by" in problem["message"]
+
+
+def test_an_environment_that_cannot_be_written(node: Node) -> None:
+    result = node.call(environment={"A": "1\n2"})
+    assert (result["ok"], result["plans"]) == (False, [])
+    assert result["text"].startswith("no instance that can be planned")
+
+
+def test_a_cpu_engine_asks_for_no_gpu(
+    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans.gpu_facts, "gather", lambda *arguments: pytest.fail("nvidia-smi was asked"))
+    (node.paths.root / "proc").mkdir()
+    (node.paths.root / "proc/meminfo").write_text("MemTotal:       67108864 kB\nMemFree: 1 kB\n")
+    node.publish("ab12cd34ef56", config, write_safetensors)
+    node.instances[0]["accelerator"] = "cpu"
+    node.environment["VLLM_CPU_KVCACHE_SPACE"] = "3"
+    (plan,) = node.call()["plans"]
+    assert plan["devices"] == [{"name": "CPU", "memory_mib": 65536, "compute_capability": None}]
+    assert plan["estimate"]["kv_cache_gib"] == 3.0
+
+
+def test_orphans_and_warnings(node: Node) -> None:
+    node.paths.releases("gone").mkdir(parents=True)
+    node.models["llama"]["disable-cascade-attn"] = True
+    result = node.call()
+    assert result["orphans"] == ["gone"]
+    assert "is deprecated in vLLM 0.32.0" in result["warned"][0]
+    assert "  orphan    gone is on the node, but not in the inventory" in result["text"]
+
+
+# --- strict checks
+
 
 Plan = Callable[..., tuple[dict[str, Any], list[str]]]
 
@@ -29,6 +316,13 @@ SETTINGS = {
     "pids_limit": 16384,
     "shm_size": "1g",
 }
+
+
+def lines(refused: dict[str, Any]) -> list[str]:
+    """The mistakes that a strict check names."""
+    first, *found = str(refused["msg"]).splitlines()
+    assert first == "Nothing was changed. To correct:" and len(found) == len(refused["problems"])
+    return [line.removeprefix("- ") for line in found]
 
 
 @pytest.fixture
@@ -46,7 +340,9 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: Callable[.
             "models": models,
             "image": "registry.example.com/vllm@sha256:00",
             "engine_version": "0.32.0",
-            "image_gib": 0,
+            "user": USER,
+            "strict": True,
+            "fit": False,
             "docker_data_root": str(tmp_path),
             "settings": SETTINGS,
             **changes,
@@ -67,13 +363,15 @@ def test_every_mistake_at_once(plan: Plan) -> None:
         {"a": {"model": "/m", "dtypee": "half", "port": 1}, "b": {"base": "c"}},
         settings={**SETTINGS, "shm_size": "big"},
     )
-    assert len(result["problems"]) == 4
+    assert len(lines(result)) == 4
     assert result["msg"].startswith("Nothing was changed. To correct:")
     assert "- models.a: dtypee: 'half': is neither" in result["msg"]
 
 
 @pytest.mark.parametrize("known_by", ["environment", "secret_environment"])
-def test_what_a_serving_engine_is_reached_by_stays(plan: Plan, monkeypatch: pytest.MonkeyPatch, known_by: str) -> None:
+def test_a_strict_check_refuses_to_move_a_serving_engine(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch, known_by: str
+) -> None:
     serving = {"main": Endpoint("127.0.0.2", 5006, "key-of-before")}
     monkeypatch.setattr(engine_plan, "running_instances", lambda paths: serving)
     given: dict[str, Any] = {
@@ -82,7 +380,7 @@ def test_what_a_serving_engine_is_reached_by_stays(plan: Plan, monkeypatch: pyte
         known_by: {"VLLM_API_KEY": "key-of-today"},
     }
     result, _warnings = plan(**given, gateways=True)
-    found = [line.partition(" is not the one ")[0] for line in result["problems"]]
+    found = [line.partition(" is not the one ")[0] for line in lines(result)]
     assert found == [
         "instance main: port: 5005:",
         "instance main: address: '127.0.0.1':",
@@ -90,9 +388,9 @@ def test_what_a_serving_engine_is_reached_by_stays(plan: Plan, monkeypatch: pyte
     ]
     assert "key-of-before" not in json.dumps(result)
     assert "key-of-today" not in json.dumps({**result, "invocation": ""})
-    assert [line for line in plan(**given)[0]["problems"] if "is not the one" in line] == result["problems"][:1]
+    assert [line for line in lines(plan(**given)[0]) if "is not the one" in line] == lines(result)[:1]
     serving["main"] = Endpoint("127.0.0.1", 5005, "key-of-today")
-    assert "problems" not in plan(**given, gateways=True)[0]
+    assert plan(**given, gateways=True)[0]["problems"] == []
 
 
 def test_another_version_than_any_catalogues_is_named(plan: Plan) -> None:
@@ -115,7 +413,7 @@ def test_what_is_deprecated_is_warned_of(plan: Plan) -> None:
     ]
 
 
-REGISTRY = entries.read({"tiny": {"model": "/models/tiny"}}, catalogue.choose("0.32.0"))
+TINY = {"tiny": {"model": "/models/tiny"}}
 INSTANCES = [
     {"name": "a", "model": "tiny", "port": 5005, "gpus": [0]},
     {"name": "b", "model": "tiny", "port": 5006, "gpus": ["GPU-1"]},
@@ -130,17 +428,32 @@ def gpus(count: int, reported: bool = True) -> list[dict[str, Any]]:
     return found
 
 
+def gpu_problems(given: list[dict[str, Any]] | None) -> tuple[Problem, ...]:
+    return Declared.read(TINY, INSTANCES, "0.32.0", given).problems
+
+
 def test_gpus_that_are_there_and_free() -> None:
-    assert engine_plan.gpu_problems(INSTANCES, REGISTRY, gpus(2)) == []
-    assert engine_plan.gpu_problems(INSTANCES, REGISTRY, gpus(2, reported=False)) == []
-    assert engine_plan.gpu_problems(INSTANCES, REGISTRY, None) == []
+    assert gpu_problems(gpus(2)) == ()
+    assert gpu_problems(gpus(2, reported=False)) == ()
+    assert gpu_problems(None) == ()
 
 
 def test_gpus_that_are_not() -> None:
-    (problem,) = engine_plan.gpu_problems(INSTANCES, REGISTRY, gpus(1))
+    (problem,) = gpu_problems(gpus(1))
     assert str(problem).startswith("instances[1] (b): gpus: 'GPU-1': is no GPU of this node")
-    (problem,) = engine_plan.gpu_problems(INSTANCES, REGISTRY, gpus(0))
+    (problem,) = gpu_problems(gpus(0))
     assert str(problem) == "instances[0] (a): gpus: '0': is no GPU of this node: the PCI bus has none"
-    # Why Docker could not hand it out is said all the same.
-    refused = engine_plan.cdi_problems(load_instances(INSTANCES, REGISTRY), "Docker is too old")
-    assert [str(one).partition(":")[0] for one in refused] == ["instance a", "instance b"]
+
+
+def test_why_docker_cannot_hand_out_gpus_is_said_of_gpus_that_are_not_there_as_well(plan: Plan) -> None:
+    result, _warnings = plan(TINY, instances=INSTANCES, gpus=gpus(1), cdi_problem="Docker is too old")
+    assert [line.partition(":")[0] for line in lines(result)] == ["instances[1] (b)", "instance a", "instance b"]
+    assert "instance a: gpus: ['0']: cannot get its GPUs: Docker is too old" in lines(result)
+
+
+def test_the_disk_is_checked_where_the_image_s_size_is_known(plan: Plan, tmp_path: Path) -> None:
+    result, _warnings = plan(TINY, image_gib=1)
+    assert (result["image_space"], result["plans"], result["text"]) == ({str(tmp_path): 1}, [], "")
+    assert plan(TINY)[0]["image_space"] == {}
+    (line,) = lines(plan(TINY, image_gib=10**9)[0])
+    assert line.startswith("disk: ") and "the image needs 1000000000 GiB" in line
