@@ -13,6 +13,7 @@ author:
 description:
   - Records the intent on the node, as C(inferctl drain) does; the node's agent tells the gateways.
   - An intent of somebody else is left as it is, and is no failure, since requests are kept away already.
+  - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:

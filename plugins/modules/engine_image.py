@@ -12,6 +12,7 @@ version_added: 0.1.0
 description:
   - Pulls an image by its digest unless the node has it. Needs nothing but the Docker engine on the node.
   - Running containers are not touched.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:

@@ -16,6 +16,7 @@ description:
     as pending.
   - A kept release that is damaged is warned of and left out; state files that are damaged are written anew.
   - Desired state is written to C(/etc/inference), and each instance gets the directory of its compile cache.
+  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module engine_image: pulled once, foreseen in check mode, and what a refusal of the image registry means."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.module_utils import basic
+
+from ansible_collections.baremetal.inference.plugins.modules import engine_image
+
+from .conftest import RunModule
+
+IMAGE = "registry.example.com/vllm@sha256:00"
+
+
+class Docker:
+    """A client of Docker whose image registry has the image, unless it refuses."""
+
+    def __init__(self) -> None:
+        self.present = False
+        self.refusal = ""
+        self.calls: list[tuple[list[str], dict[str, str]]] = []
+
+    def run(self, argv: list[str], environ_update: dict[str, str] | None = None) -> tuple[int, str, str]:
+        self.calls.append((argv[1:], environ_update or {}))
+        if argv[1] == "image":
+            return (0, "sha256:abc\n", "") if self.present else (1, "", "No such image")
+        self.present = not self.refusal
+        return (1, "", self.refusal) if self.refusal else (0, "", "")
+
+
+@pytest.fixture
+def docker(monkeypatch: pytest.MonkeyPatch) -> Docker:
+    found = Docker()
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_given: "/usr/bin/docker")
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", found.run)
+    return found
+
+
+def test_the_image_is_pulled_once(docker: Docker, run_module: RunModule) -> None:
+    assert run_module(engine_image, check=True, name=IMAGE)["changed"] and not docker.present
+    found = run_module(engine_image, name=IMAGE, client_config="/etc/docker-client/config.json")
+    assert (found["changed"], found["id"]) == (True, "sha256:abc")
+    assert docker.calls[-2] == (["pull", "--quiet", IMAGE], {"DOCKER_CONFIG": "/etc/docker-client"})
+    again = run_module(engine_image, name=IMAGE)
+    assert (again["changed"], again["id"]) == (False, "sha256:abc")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "advice"),
+    [
+        ("Error: manifest unknown", "The registry has no image of that digest: correct engine_image."),
+        ("x509: signed by unknown authority", "does not trust the registry's certificate: set docker_registry_cas."),
+        ("EOF", "Check engine_image, and whether the node reaches the registry."),
+    ],
+)
+def test_what_a_refusal_means(docker: Docker, run_module: RunModule, refusal: str, advice: str) -> None:
+    docker.refusal = refusal
+    said = run_module(engine_image, name=IMAGE)
+    assert said["failed"] and refusal in said["msg"] and said["msg"].endswith(advice)
+
+
+def test_a_node_without_docker(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_given: None)
+    assert run_module(engine_image, check=True, name=IMAGE)["changed"]
+    assert "run the role docker first" in run_module(engine_image, name=IMAGE)["msg"]
