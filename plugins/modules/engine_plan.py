@@ -36,13 +36,13 @@ options:
   facts:
     description:
       - What is known of models that are not on the node yet, by the name of the entry that has the weights, as
-        M(baremetal.inference.model_remote_facts) returns it.
+        M(baremetal.inference.model_facts) returns it.
     type: dict
     default: {}
   coming:
     description:
       - The revision of each model that is still to be published, or once more because its files are damaged, by the
-        name of the entry that has the weights, as M(baremetal.inference.model_publish) returns it. Of these, nothing
+        name of the entry that has the weights, as M(baremetal.inference.model) returns it. Of these, nothing
         is read in the store.
     type: dict
     default: {}

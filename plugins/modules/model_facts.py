@@ -55,7 +55,7 @@ options:
     type: path
 seealso:
   - module: baremetal.inference.model
-  - module: baremetal.inference.engine_estimate
+  - module: baremetal.inference.engine_plan
 """
 
 EXAMPLES = r"""
