@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,14 @@ from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import MANIFEST
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
-from ansible_collections.baremetal.inference.plugins.module_utils.store import variants
 from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
 from ansible_collections.baremetal.inference.plugins.module_utils.store.fast_copy import FastStore, Room
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
-from ansible_collections.baremetal.inference.plugins.module_utils.store.variant_files import plan
 from ansible_collections.baremetal.inference.plugins.modules import model_clean
 
 DAY = 86400
+
 
 RunModule = Callable[..., dict[str, Any]]
 
@@ -152,18 +149,6 @@ def test_what_a_registry_pins_stays(bed: Bed) -> None:
     assert bed.left() == [0, 1, 3]
 
 
-def test_the_base_of_a_variant_stays_as_long_as_the_variant(bed: Bed) -> None:
-    entry = Entry("bot", "m", "controller:/m", system_prompt="Be kind.")
-    for number, day in ((0, 1), (1, 2)):
-        wanted = plan("bot", variants.read_base(entry, bed.revisions[number]), "Be kind.", "default", {})
-        variants.publish(bed.store, wanted)
-        bed.published(bed.store / "bot" / wanted.revision, day)
-    result = bed.run()
-    assert bed.left() == [1, 3]
-    assert reasons(result)[bed.revisions[1].name].startswith("the base of bot/")
-    assert len(list((bed.store / "bot").glob("[0-9a-f]*"))) == 1
-
-
 @pytest.mark.parametrize("silent", ["docker", "release", "registry"])
 def test_nothing_goes_where_nobody_knows_what_is_needed(bed: Bed, silent: str) -> None:
     if silent == "docker":
@@ -186,67 +171,6 @@ def test_a_damaged_release_still_says_what_it_needs(bed: Bed) -> None:
     assert bed.left() == [0, 3]
 
 
-def test_what_the_store_has_not_published_is_left_alone(bed: Bed) -> None:
-    (bed.revisions[0] / MANIFEST).unlink()
-    elsewhere = bed.root / "elsewhere"
-    bed.revisions[1].rename(elsewhere)
-    bed.revisions[1].symlink_to(elsewhere)
-    (bed.store / "m" / "notes").mkdir()
-    bed.run()
-    assert bed.left() == [0, 1, 3]
-    assert (bed.store / "m" / "notes").is_dir()
-
-
-def test_fast_copies_go_with_what_they_are_copies_of(bed: Bed) -> None:
-    fast = FastStore(bed.fast, bed.store, HashCache())
-    wanted = [(path.parent.name, path.name) for path in bed.revisions]
-    fast.apply(fast.outlook(wanted, {}, Room(0, 0)))
-    bed.release(fast.place(wanted[1]))
-    predicted = bed.run(check=True, fast_path=str(bed.fast))
-    result = bed.run(fast_path=str(bed.fast))
-    assert predicted["freed"] == result["freed"]
-    assert [fast.place(revision).is_dir() for revision in wanted] == [False, True, False, True]
-    assert [os.path.lexists(fast.place(revision)) for revision in wanted] == [False, True, False, True]
-    assert sorted(path.name for path in (bed.fast / ".copies" / "m").iterdir()) == sorted([wanted[1][1], wanted[3][1]])
-    assert not bed.run(fast_path=str(bed.fast))["changed"]
-
-
-def test_a_needed_copy_of_what_the_store_has_lost_stays(bed: Bed) -> None:
-    fast = FastStore(bed.fast, bed.store, HashCache())
-    lost = ("m", bed.revisions[0].name)
-    fast.apply(fast.outlook([lost], {}, Room(0, 0)))
-    shutil.rmtree(bed.revisions[0])
-    bed.release(fast.place(lost))
-    bed.run(fast_path=str(bed.fast))
-    assert (fast.place(lost) / "config.json").is_file()
-
-
-def test_transfers_that_nobody_goes_on_with_are_rubbish_after_a_day(bed: Bed) -> None:
-    incoming = bed.store / ".incoming"
-    old = time.time() - 2 * DAY
-    for name in ("m-ab12cd34ef56", "fresh.ab12cd34ef56", "held.ab12cd34ef56"):
-        (incoming / name / "model").mkdir(parents=True)
-        (incoming / name / "model" / "half").write_text("half")
-        for path in (incoming / name / "model" / "half", incoming / name / "model", incoming / name):
-            os.utime(path, (old, old))
-    (incoming / "fresh.ab12cd34ef56" / "model" / "half").write_text("more")
-    bed.docker = (0, f'[{{"Source": "{incoming}/held.ab12cd34ef56/model"}}]', "")
-    result = bed.run(keep=4)
-    assert [item["why"] for item in result["freed"]] == ["a transfer that nobody has gone on with for 2 days"]
-    assert sorted(path.name for path in incoming.iterdir()) == ["fresh.ab12cd34ef56", "held.ab12cd34ef56"]
-
-
-def test_damaged_revisions_go_once_they_are_replaced(bed: Bed) -> None:
-    when = int(time.time())
-    done = bed.revisions[3].with_name(f"{bed.revisions[3].name}.broken-{when - 2 * DAY}")
-    open_ = bed.revisions[3].with_name(f"0123456789ab.broken-{when - 2 * DAY}")
-    fresh = bed.revisions[3].with_name(f"{bed.revisions[3].name}.broken-{when}")
-    for path in (done, open_, fresh):
-        path.mkdir()
-    bed.run(keep=4)
-    assert [path.is_dir() for path in (done, open_, fresh)] == [False, True, True]
-
-
 def test_a_store_that_other_nodes_may_have_is_left_alone(bed: Bed) -> None:
     bed.mount("nfs4")
     result = bed.run()
@@ -258,3 +182,13 @@ def test_all_of_a_model_can_never_go(bed: Bed) -> None:
     result = bed.run(keep=0)
     assert "must be 1 or more" in result["msg"]
     assert bed.left() == [0, 1, 2, 3]
+
+
+def test_the_fast_disk_is_cleaned_only_where_it_is_named(bed: Bed) -> None:
+    fast = FastStore(bed.fast, bed.store, HashCache())
+    lost = ("m", bed.revisions[0].name)
+    fast.apply(fast.outlook([lost], {}, Room(0, 0)))
+    shutil.rmtree(bed.revisions[0])
+    assert not bed.run(keep=4)["changed"]
+    assert bed.run(keep=4, fast_path=str(bed.fast))["freed"][0]["why"] == "a copy of what the store has no more"
+    assert not os.path.lexists(fast.place(lost))
