@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -32,20 +31,6 @@ def manifest_of(root: Path, cache: HashCache | None = None, verify: bool = False
     assert not problems
     assert found
     return found
-
-
-def test_describes_a_model(tmp_path: Path, write_model: Callable[..., Path]) -> None:
-    root = write_model(tmp_path / "m")
-    (root / ".gitattributes").write_text("x")
-    (root / ".cache").mkdir()
-    (root / ".cache" / "x.safetensors").write_text("x")
-    (root / "manifest.json").write_text("of the store")
-    found = manifest_of(root)
-    assert set(found.files) == {"config.json", "templates/chat [1].jinja", INDEX, *SHARDS}
-    assert found.weight_bytes == 8000
-    assert found.bytes == sum((root / name).stat().st_size for name in found.files)
-    config = (root / "config.json").read_bytes()
-    assert found.files["config.json"] == File(len(config), hashlib.sha256(config).hexdigest())
 
 
 def test_revision_follows_content_and_names_only(tmp_path: Path, write_model: Callable[..., Path]) -> None:
@@ -142,20 +127,6 @@ def test_names_what_is_wrong(
     assert len(problems) == 1
     assert message in problems[0]
     assert str(root) in problems[0]
-
-
-def test_names_all_problems_at_once(tmp_path: Path, write_model: Callable[..., Path]) -> None:
-    root = write_model(tmp_path / "m")
-    (root / "config.json").unlink()
-    (root / SHARDS[0]).unlink()
-    cut(root)
-    assert len(problems_of(root)) == 3
-
-
-@pytest.mark.parametrize(("name", "message"), [("none", "does not exist"), ("file", "is not a directory")])
-def test_names_a_source_that_is_no_directory(tmp_path: Path, name: str, message: str) -> None:
-    (tmp_path / "file").write_text("x")
-    assert message in problems_of(tmp_path / name)[0]
 
 
 def test_follows_the_links_of_a_hub_cache(tmp_path: Path, write_model: Callable[..., Path]) -> None:

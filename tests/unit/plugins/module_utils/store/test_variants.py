@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variants in the store: what is published, what damages it, and how plans find it again."""
+"""Variants in the store: what is published, and what damages it."""
 
 from __future__ import annotations
 
@@ -13,43 +13,9 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
-from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import base_of, find_files
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
-from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variants
-from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
-from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
-from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
-from ansible_collections.baremetal.inference.plugins.module_utils.store.variant_files import Variant, plan
-
-PROMPT = "Be kind – 親切."
-
-
-class Bed:
-    """A store with a published base, and the variant that is to come."""
-
-    def __init__(self, root: Path, write_model: Callable[..., Path], name: str = "bot") -> None:
-        self.root = root / "store"
-        source = write_model(root / "source")
-        (source / "chat_template.jinja").write_text("{{ messages[0].content }}")
-        self.base = self.publish_base(source)
-        self.entry = Entry(name, "base", "controller:/base", system_prompt=PROMPT)
-        self.variant = self.made(self.base)
-
-    def publish_base(self, source: Path) -> Path:
-        store = Store(self.root, HashCache())
-        manifest, problems = build(source, "base", HashCache())
-        assert manifest, problems
-        wanted = store.plan("base", manifest)
-        store.publish(wanted, source)
-        return wanted.path
-
-    def made(self, base: Path) -> Variant:
-        found = variants.read_base(self.entry, base)
-        return plan(self.entry.name, found, PROMPT, "default", {"chat_template.jinja": "wrapped"})
-
-    @property
-    def path(self) -> Path:
-        return self.root / self.entry.name / self.variant.revision
+from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import find_files
+from ansible_collections.baremetal.inference.plugins.module_utils.store import variants
+from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.store.variant_bed import Bed
 
 
 @pytest.fixture
@@ -140,33 +106,6 @@ def test_links_lead_nowhere_but_to_the_base(bed: Bed, base: object) -> None:
     (bed.path / "model_info.json").write_text(json.dumps({"base": base}))
     _files, problems = find_files(bed.path, "model")
     assert "is a link that leaves" in str(problems[0])
-
-
-def test_the_plan_finds_the_variant_of_this_prompt_and_this_policy(bed: Bed) -> None:
-    place = stored.find(bed.root, bed.entry)
-    assert (place.path, place.revision, place.files) == (bed.root / "bot/REVISION", None, bed.base)
-    variants.publish(bed.root, bed.variant)
-    place = stored.find(bed.root, bed.entry)
-    assert (place.path, place.revision, place.files) == (bed.path, bed.variant.revision, bed.base)
-    # Once more, for its base is damaged; and another base that only its source can tell of.
-    place = stored.find(bed.root, bed.entry, coming=bed.base.name)
-    assert (place.path, place.revision, place.files) == (bed.path, bed.variant.revision, None)
-    place = stored.find(bed.root, bed.entry, coming="ffffffffffff")
-    assert (place.path, place.revision, place.files) == (bed.root / "bot/REVISION", None, None)
-    for changed in ({"system_prompt": "Be rude."}, {"system_prompt_policy": "always"}):
-        other = Entry(**{**vars(bed.entry), **changed})
-        assert stored.find(bed.root, other).revision is None
-
-
-def test_a_model_with_a_prompt_of_its_own_lies_beside_its_weights(
-    tmp_path: Path, write_model: Callable[..., Path]
-) -> None:
-    bed = Bed(tmp_path, write_model, name="base")
-    variants.publish(bed.root, bed.variant)
-    assert (bed.path.parent, base_of(bed.path), base_of(bed.base)) == (bed.base.parent, bed.base, None)
-    assert stored.find(bed.root, bed.entry).path == bed.path
-    plain = Entry("plain", "base", "controller:/base")
-    assert stored.find(bed.root, plain).path == bed.base
 
 
 def test_a_model_that_cannot_carry_a_prompt_is_refused_by_its_files(bed: Bed, tmp_path: Path) -> None:
