@@ -6,14 +6,28 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from ..core import files
 
 HEADER = "Managed by Ansible, module baremetal.inference.kernel_settings: changes made here are lost."
 
 PROC_SYS = "proc/sys"
+SYSCTL_FILE = "60-inference.conf"
+GOVERNORS = "sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
+
+HUGEPAGES = "sys/kernel/mm/hugepages"
+
+PAGE_KIB = {"2M": 2048, "1G": 1048576}
+"""Sizes of hugepages on amd64, in KiB. Source: Documentation/admin-guide/mm/hugetlbpage.rst of the kernel."""
+
+HUGEPAGES_HINT = ". Memory is in pieces: have the kernel take them at its start, by common_kernel_cmdline"
 
 SYSCTL_DIRECTORIES = ("etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d")
 """Where systemd-sysctl looks; a file name of an earlier directory hides it in the later. Source: sysctl.d(5)."""
@@ -89,17 +103,17 @@ def nearest(root: Path, key: str) -> str:
 
 def overriding(root: Path, own: str, wanted: Mapping[str, str]) -> list[str]:
     """What other files would set at boot after our own file has said something else."""
-    files: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for directory in SYSCTL_DIRECTORIES:
         for path in sorted((root / directory).glob("*.conf")):
             # A link to nowhere, as 99-sysctl.conf becomes where somebody deletes sysctl.conf, says nothing.
             if path.exists():
-                files.setdefault(path.name, path)
+                by_name.setdefault(path.name, path)
     found = []
-    for name in sorted(name for name in files if name > own):
-        for key, value in parse_sysctl(files[name].read_text(encoding="utf-8", errors="replace")):
+    for name in sorted(name for name in by_name if name > own):
+        for key, value in parse_sysctl(by_name[name].read_text(encoding="utf-8", errors="replace")):
             if key in wanted and value.split() != wanted[key].split():
-                place = "/" + str(files[name].resolve().relative_to(root.resolve()))
+                place = "/" + str(by_name[name].resolve().relative_to(root.resolve()))
                 found.append(
                     f"{key}: {place} sets {value!r} at boot, after ours ({wanted[key]!r}). Remove that"
                     " line, or declare what you want in common_sysctl (null leaves the key alone)"
@@ -125,3 +139,194 @@ def tmpfiles_file(settings: Iterable[Setting]) -> str:
     # CPUs have one line: a path may be a pattern.
     lines = {f"w- /{re.sub(CPU, 'cpu*', setting.path)} - - - - {setting.value}\n": None for setting in settings}
     return "".join([f"# {HEADER}\n", *lines])
+
+
+class KernelError(Exception):
+    """A value cannot be set, or was not taken; the text is for the operator."""
+
+
+def wanted_sysctls(params: dict[str, Any], root: Path) -> dict[str, Any]:
+    """The sysctls that are asked for by name; a name may be written in two ways, and is one file."""
+    wanted = {}
+    for key, value in params["sysctl_where_present"].items():
+        if (root / sysctl_path(key)).is_file():
+            wanted[sysctl_path(key)] = (key, value)
+    wanted |= {sysctl_path(key): (key, value) for key, value in params["sysctl"].items()}
+    return {key: value for key, value in wanted.values() if value is not None}
+
+
+def mistakes(params: dict[str, Any]) -> list[str]:
+    """What no kernel would take."""
+    found = [key_problem(key, value) for key, value in params["sysctl"].items() if value is not None]
+    found += [
+        f"hugepages of {size}: {count!r} cannot be; the sizes are {' and '.join(PAGE_KIB)}, with a number from 0"
+        for size, count in params["hugepages"].items()
+        if not _are_pages(size, count)
+    ]
+    return [problem for problem in found if problem]
+
+
+def _are_pages(size: str, count: object) -> bool:
+    return size in PAGE_KIB and str(count).isdecimal()
+
+
+def settings_of(params: dict[str, Any], root: Path) -> tuple[list[Setting], list[Setting]]:
+    """The sysctls and the other values that a module's parameters ask for, without its mistakes."""
+    wanted = {key: value for key, value in wanted_sysctls(params, root).items() if not key_problem(key, value)}
+    sysctls = [Setting(key, sysctl_path(key), str(value).strip()) for key, value in wanted.items()]
+    others = []
+    for size, count in params["hugepages"].items():
+        if not _are_pages(size, count):
+            continue
+        path = f"{HUGEPAGES}/hugepages-{PAGE_KIB[size]}kB/nr_hugepages"
+        others.append(Setting(f"hugepages of {size}", path, str(count)))
+    if params["transparent_hugepage"]:
+        path = "sys/kernel/mm/transparent_hugepage/enabled"
+        others.append(Setting("transparent_hugepage", path, params["transparent_hugepage"]))
+    if params["cpu_governor"]:
+        for file in sorted(root.glob(GOVERNORS)):
+            name = f"governor of {file.parts[-3]}"
+            others.append(Setting(name, str(file.relative_to(root)), params["cpu_governor"]))
+    return sysctls, others
+
+
+class Kernel:
+    """The running kernel and its files."""
+
+    def __init__(self, root: Path, sysctls: list[Setting], others: list[Setting]) -> None:
+        self.root = root
+        self.sysctls = sysctls
+        self.settings = [*sysctls, *others]
+        wanted = {setting.name: setting.value for setting in sysctls}
+        self.files = {
+            root / "etc/sysctl.d" / SYSCTL_FILE: sysctl_file(wanted) if wanted else "",
+            root / "etc/tmpfiles.d/inference.conf": tmpfiles_file(others) if others else "",
+        }
+
+    def problems(self) -> list[str]:
+        """Everything that can be known before trying."""
+        found = []
+        unwritable = []
+        for setting in self.settings:
+            path = self.root / setting.path
+            if not path.is_file():
+                hint = absent(self.root, setting.name) if setting in self.sysctls else ""
+                found.append(f"{setting.name}: this kernel has no /{setting.path}.{hint}")
+            elif not self._matches(setting):
+                if os.statvfs(path).f_flag & os.ST_RDONLY:
+                    unwritable.append(setting.name)
+                else:
+                    found += self._refused(setting)
+        if unwritable:
+            found.append(
+                f"{', '.join(unwritable)}: cannot be written here. A container has no kernel of its own:"
+                " set common_sysctl_enabled: false"
+            )
+        found = [*dict.fromkeys(found), *self._too_large()]
+        wanted = {setting.name.replace("/", "."): setting.value for setting in self.sysctls}
+        return found + overriding(self.root, SYSCTL_FILE, wanted)
+
+    def _refused(self, setting: Setting) -> list[str]:
+        """What a kernel that may be written to says of one setting before it is tried."""
+        path = self.root / setting.path
+        if not os.access(path, os.W_OK):
+            return [f"{setting.name}: this kernel lets nobody write /{setting.path}"]
+        try:
+            path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            return [f"{setting.name}: cannot be read back, so it is no setting ({error})"]
+        choices = path.with_name("scaling_available_governors")
+        if choices.is_file() and setting.value not in (words := choices.read_text(encoding="utf-8").split()):
+            return [f"cpu_governor: there is no {setting.value!r} here; allowed are {', '.join(words)}"]
+        return []
+
+    def _too_large(self) -> list[str]:
+        """A request for more hugepages than memory is free would first drive out all else, and then fail."""
+        wanted = 0
+        for size, kib in PAGE_KIB.items():
+            path = self.root / f"{HUGEPAGES}/hugepages-{kib}kB/nr_hugepages"
+            for setting in self.settings:
+                if setting.name == f"hugepages of {size}" and path.is_file():
+                    wanted += max(int(setting.value) - int(path.read_text(encoding="utf-8")), 0) * kib
+        if not wanted:
+            return []
+        meminfo = (self.root / "proc/meminfo").read_text(encoding="utf-8").splitlines()
+        free = next(int(line.split()[1]) for line in meminfo if line.startswith("MemAvailable:"))
+        if wanted < free:
+            return []
+        return [f"hugepages: {wanted // 1024} MiB more are asked for, and {free // 1024} MiB of memory are free"]
+
+    def differing(self) -> list[Setting]:
+        """The values that the kernel does not have yet."""
+        return [setting for setting in self.settings if not self._matches(setting)]
+
+    def _matches(self, setting: Setting) -> bool:
+        with suppress(OSError):
+            return setting.matches((self.root / setting.path).read_text(encoding="utf-8"))
+        return False
+
+    def stale_files(self) -> list[Path]:
+        """The files that say something else."""
+        return [
+            path for path, text in self.files.items() if not (files.same(path, text) if text else not path.exists())
+        ]
+
+    def apply(self) -> None:
+        """Set every value and read it back; then write the files. Raises KernelError, with the old values in force."""
+        differing = self.differing()
+        before = [
+            (self.root / item.path, _current((self.root / item.path).read_text(encoding="utf-8"))) for item in differing
+        ]
+        words = {setting.name: _set(self.root / setting.path, setting.value) for setting in differing}
+        # All of them at the end: some undo others, as vm.dirty_bytes does vm.dirty_ratio.
+        refused = []
+        for setting in self.differing():
+            found = " ".join((self.root / setting.path).read_text(encoding="utf-8").split())
+            reason = f" ({words[setting.name]})" if words.get(setting.name) else ""
+            hint = HUGEPAGES_HINT if setting.path.startswith(HUGEPAGES) else ""
+            refused.append(f"{setting.name}: asked for {setting.value!r}, the kernel has {found!r}{reason}{hint}")
+        if refused:
+            for path, value in reversed(before):
+                _set(path, value)
+            # Some go one way only, as kernel.modules_disabled does.
+            stuck = [str(path) for path, value in before if _current(path.read_text(encoding="utf-8")) != value]
+            rest = f"all are as before but {', '.join(stuck)}" if stuck else "all are as before"
+            raise KernelError("\n- ".join([f"the kernel did not take these values; {rest}.", *refused]))
+        for path in self.stale_files():
+            if self.files[path]:
+                files.write(path, self.files[path])
+            else:
+                path.unlink()
+
+
+def _current(text: str) -> str:
+    choice = CHOICE.search(text)
+    return choice[1] if choice else text.strip()
+
+
+def _set(path: Path, value: str) -> str:
+    """Write a value; returns the kernel's complaint, empty where it has none."""
+    try:
+        path.write_text(value, encoding="utf-8")
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def diff_of(kernel: Kernel, differing: list[Setting], stale: list[Path]) -> list[dict[str, str]]:
+    """Before and after of the kernel's values, and of every file that changes."""
+    changes = [
+        (
+            "kernel",
+            "".join(f"{item.name} = {_current((kernel.root / item.path).read_text('utf-8'))}\n" for item in differing),
+            "".join(f"{item.name} = {item.value}\n" for item in differing),
+        )
+    ]
+    for path in stale:
+        before = files.text(path) or ""
+        changes.append((str(path), before, kernel.files[path]))
+    return [
+        {"before_header": name, "after_header": name, "before": before, "after": after}
+        for name, before, after in changes
+        if before != after
+    ]

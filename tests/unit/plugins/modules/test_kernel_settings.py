@@ -1,205 +1,172 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel settings below a root of our own."""
+"""The module kernel_settings: the running kernel and the boot parameters, each only where its options are given."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils import basic
 
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import kernel_settings as ks
-from ansible_collections.baremetal.inference.plugins.modules import kernel_settings as module
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import kernel_cmdline as kc
+from ansible_collections.baremetal.inference.plugins.modules import kernel_settings
 
-NOTHING: dict[str, Any] = {
-    "sysctl": {},
-    "sysctl_where_present": {},
-    "hugepages": {},
-    "transparent_hugepage": "",
-    "cpu_governor": "",
-}
+Call = Callable[..., dict[str, Any]]
+
+MENU = "### BEGIN /etc/grub.d/10_linux ###\nlinux /boot/vmlinuz-6.1 root=LABEL=root ro {}\n"
+
+
+class Node:
+    """A node below a temporary root, with a GRUB that writes what its drop-in file says."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.swappiness = root / "proc/sys/vm/swappiness"
+        self.sysctl_file = root / "etc/sysctl.d/60-inference.conf"
+        self.drop_in = root / "etc/default/grub.d/50-inference.cfg"
+        self.menu = root / "boot/grub/grub.cfg"
+        self.cmdline = root / "proc/cmdline"
+        self.site = ""
+        for path, text in (
+            (self.swappiness, "60\n"),
+            (self.menu, MENU.format("")),
+            (self.cmdline, "root=LABEL=root ro\n"),
+        ):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def run_command(self, argv: list[str], **_options: Any) -> tuple[int, str, str]:
+        if argv[0] == "grub-mkconfig":
+            drop_in = self.drop_in.read_text() if self.drop_in.exists() else ""
+            Path(argv[2]).write_text(MENU.format(" ".join([*kc.parameters_of(drop_in), self.site])))
+        return 0, "", ""
+
+    def files(self) -> dict[str, str]:
+        return {str(path): path.read_text() for path in self.root.rglob("*") if path.is_file()}
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    files = {
-        "proc/sys/vm/swappiness": "60\n",
-        "proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
-        "proc/sys/net/ipv4/conf/eth0.7/rp_filter": "1\n",
-        "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
-        "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "0\n",
-        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "powersave\n",
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
+    node = Node(tmp_path)
+    monkeypatch.setattr(kernel_settings, "ROOT", tmp_path)
+    for name, path in (("DROP_IN", node.drop_in), ("MENU", node.menu), ("CMDLINE", node.cmdline)):
+        monkeypatch.setattr(kc, name, path)
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda _module, name: name)
+    monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda _module, argv: node.run_command(argv))
+    return node
+
+
+@pytest.fixture
+def call(node: Node, run_module: Call) -> Call:
+    return partial(run_module, kernel_settings)
+
+
+def test_without_options_nothing_is_read_or_changed(call: Call, node: Node) -> None:
+    node.sysctl_file.parent.mkdir(parents=True)
+    node.drop_in.parent.mkdir(parents=True)
+    node.sysctl_file.write_text("ours\n")
+    node.drop_in.write_text("ours\n")
+    node.cmdline.unlink()
+    before = node.files()
+    result = call()
+    assert {**result, "invocation": 0} == {
+        "changed": False,
+        "set": [],
+        "missing": [],
+        "surplus": [],
+        "diff": [],
+        "invocation": 0,
     }
-    for name, text in files.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-    return tmp_path
+    assert node.files() == before
 
 
-def kernel(root: Path, **params: Any) -> module.Kernel:
-    return module.Kernel(root, *module.settings_of({**NOTHING, **params}, root))
+def test_values_are_set_once_and_predicted(call: Call, node: Node) -> None:
+    before = node.files()
+    predicted = call(check=True, sysctl={"vm.swappiness": 10})
+    assert node.files() == before
+    made = call(sysctl={"vm.swappiness": 10})
+    assert (predicted["changed"], predicted["set"], predicted["diff"]) == (True, made["set"], made["diff"])
+    assert made["set"] == [{"name": "vm.swappiness", "value": "10"}]
+    kernel, file = made["diff"]
+    assert (kernel["before"], kernel["after"]) == ("vm.swappiness = 60\n", "vm.swappiness = 10\n")
+    assert file["after_header"] == str(node.sysctl_file)
+    assert node.swappiness.read_text() == "10"
+    again = call(sysctl={"vm.swappiness": 10})
+    assert (again["changed"], again["set"], again["diff"]) == (False, [], [])
 
 
-def names(settings: list[ks.Setting]) -> list[str]:
-    return [setting.name for setting in settings]
+def test_an_empty_value_takes_the_file_along_but_no_boot_parameter(call: Call, node: Node) -> None:
+    call(sysctl={"vm.swappiness": 10}, cmdline=["iommu=pt"])
+    assert call(sysctl={})["changed"] is True
+    assert not node.sysctl_file.exists() and node.drop_in.exists()
 
 
-@pytest.mark.parametrize(
-    ("key", "path"),
-    [
-        ("vm.swappiness", "proc/sys/vm/swappiness"),
-        ("net/ipv4/conf/eth0.7/rp_filter", "proc/sys/net/ipv4/conf/eth0.7/rp_filter"),
-        ("net.ipv4.conf.eth0/7.rp_filter", "proc/sys/net/ipv4/conf/eth0.7/rp_filter"),
-    ],
-)
-def test_the_file_of_a_sysctl(key: str, path: str) -> None:
-    assert ks.sysctl_path(key) == path
+def test_boot_parameters_are_set_once_and_wait_for_a_reboot(call: Call, node: Node) -> None:
+    before = node.files()
+    predicted = call(check=True, cmdline=["iommu=pt"])
+    assert node.files() == before
+    made = call(cmdline=["iommu=pt"])
+    assert predicted["diff"] == made["diff"]
+    assert [item["after"] for item in made["diff"]] == [kc.render(["iommu=pt"])]
+    for result in (predicted, made):
+        assert (result["changed"], result["missing"], result["surplus"]) == (True, ["iommu=pt"], [])
+    assert "iommu=pt" in node.menu.read_text()
+    node.cmdline.write_text("root=LABEL=root ro iommu=pt\n")
+    again = call(cmdline=["iommu=pt"])
+    assert (again["changed"], again["missing"], again["diff"]) == (False, [], [])
 
 
-def test_values_are_compared_by_what_they_mean(root: Path) -> None:
-    wanted = {"net.ipv4.tcp_rmem": "4096 131072 6291456", "net/ipv4/conf/eth0.7/rp_filter": 1}
-    assert kernel(root, sysctl=wanted, transparent_hugepage="madvise").differing() == []
-    assert names(kernel(root, sysctl={"vm.swappiness": 10}, transparent_hugepage="never").differing()) == [
-        "vm.swappiness",
-        "transparent_hugepage",
-    ]
+def test_parameters_that_left_the_list_are_surplus(call: Call, node: Node) -> None:
+    call(cmdline=["iommu=pt", "quiet"])
+    node.cmdline.write_text("root=LABEL=root ro iommu=pt quiet\n")
+    node.site = "quiet"
+    assert call(check=True, cmdline=[])["surplus"] == ["iommu=pt", "quiet"]
+    made = call(cmdline=[])
+    assert (made["changed"], made["surplus"]) == (True, ["iommu=pt"]), "another file still asks for quiet"
+    assert not node.drop_in.exists()
 
 
-def test_every_value_is_set_now_and_at_boot(root: Path) -> None:
-    params = {"sysctl": {"vm.swappiness": 10}, "hugepages": {"2M": 16}, "cpu_governor": "performance"}
-    kernel(root, **params).apply()
-    assert (root / "proc/sys/vm/swappiness").read_text() == "10"
-    assert (root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text() == "performance"
-    assert "vm.swappiness = 10\n" in (root / "etc/sysctl.d/60-inference.conf").read_text()
-    tmpfiles = (root / "etc/tmpfiles.d/inference.conf").read_text()
-    assert "w- /sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages - - - - 16\n" in tmpfiles
-    again = kernel(root, **params)
-    assert (again.differing(), again.stale_files()) == ([], [])
-    kernel(root).apply()
-    assert not (root / "etc/sysctl.d/60-inference.conf").exists()
+def test_a_file_without_a_menu_is_removed(call: Call, node: Node) -> None:
+    call(cmdline=["iommu=pt"])
+    node.menu.unlink()
+    assert call(cmdline=[])["changed"] is True
+    assert not node.drop_in.exists()
 
 
-def test_what_a_kernel_lacks_is_left_out_where_that_is_allowed(root: Path) -> None:
-    found = kernel(root, sysctl={"vm.swappiness": 1}, sysctl_where_present={"net.ipv6.x": 1, "vm.swappiness": 10})
-    assert [(setting.name, setting.value) for setting in found.sysctls] == [("vm.swappiness", "1")]
-    assert found.problems() == []
+def test_a_parameter_that_another_file_overrules_is_a_warning(
+    call: Call, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings: list[str] = []
+    monkeypatch.setattr(basic.AnsibleModule, "warn", lambda _module, text: warnings.append(text))
+    node.site = "iommu=off"
+    call(cmdline=["iommu=pt"])
+    (warning,) = warnings
+    assert "also says iommu=off, behind common_kernel_cmdline" in warning
 
 
-def test_every_mistake_is_named(root: Path) -> None:
-    (root / "etc/sysctl.d").mkdir(parents=True)
-    (root / "etc/sysctl.d/99-site.conf").write_text("# vm.swappiness=1\n-vm/swappiness = 30\n")
-    problems = kernel(root, sysctl={"vm.swapiness": 10, "vm.swappiness": 10}, hugepages={"1G": 2}).problems()
-    assert problems[0].endswith("Did you mean vm.swappiness?")
-    assert problems[1].startswith("hugepages of 1G: this kernel has no /sys/kernel/mm/hugepages")
-    assert "/etc/sysctl.d/99-site.conf sets '30' at boot" in problems[2]
-    assert len(problems) == 3
+def test_all_mistakes_are_named_and_nothing_changes(call: Call, node: Node) -> None:
+    before = node.files()
+    result = call(sysctl={"vm.swapiness": 1, "vm.swappiness": 10}, cmdline=["a b"])
+    assert result["failed"] is True
+    first, sysctl, parameter = result["msg"].split("\n- ")
+    assert first == "kernel_settings: nothing was changed."
+    assert "Did you mean vm.swappiness?" in sysctl
+    assert parameter == "'a b': one parameter an item, without blanks or quotes"
+    assert node.files() == before
 
 
-def test_a_file_that_comes_before_ours_does_not_matter(root: Path) -> None:
-    (root / "usr/lib/sysctl.d").mkdir(parents=True)
-    (root / "usr/lib/sysctl.d/50-default.conf").write_text("vm.swappiness=30\n")
-    assert kernel(root, sysctl={"vm.swappiness": 10}).problems() == []
+def test_a_node_without_grub_is_refused(call: Call, node: Node) -> None:
+    node.menu.unlink()
+    before = node.files()
+    assert "this machine does not boot by GRUB" in call(cmdline=["iommu=pt"])["msg"]
+    assert node.files() == before
 
 
-def test_a_refused_value_puts_all_back(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refusing(path: Path, value: str) -> str:
-        if value == "9":
-            return "Invalid argument"
-        path.write_text(value)
-        return ""
-
-    monkeypatch.setattr(module, "_set", refusing)
-    wanted = {"vm.swappiness": 10, "net.ipv4.tcp_rmem": 9}
-    with pytest.raises(module.KernelError) as caught:
-        kernel(root, sysctl=wanted).apply()
-    assert "net.ipv4.tcp_rmem: asked for '9', the kernel has '4096 131072 6291456' (Invalid argument)" in str(
-        caught.value
-    )
-    assert (root / "proc/sys/vm/swappiness").read_text() == "60"
-    assert not (root / "etc/sysctl.d").exists()
-
-
-def test_values_that_undo_each_other_are_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def undoing(path: Path, value: str) -> str:
-        path.write_text(value)
-        if path.name == "tcp_rmem":
-            (root / "proc/sys/vm/swappiness").write_text("0")
-        return ""
-
-    monkeypatch.setattr(module, "_set", undoing)
-    with pytest.raises(module.KernelError, match=r"vm.swappiness: asked for '10', the kernel has '0'"):
-        kernel(root, sysctl={"vm.swappiness": 10, "net.ipv4.tcp_rmem": "1 2 3"}).apply()
-
-
-def test_what_cannot_be_put_back_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_set", lambda path, value: path.write_text("1") and "")
-    with pytest.raises(module.KernelError, match=r"all are as before but .*/proc/sys/vm/swappiness"):
-        kernel(root, sysctl={"vm.swappiness": 10}).apply()
-
-
-def test_what_no_kernel_takes() -> None:
-    wrong = {"sysctl": {"vm.a b": 1, "../etc/x": 1, "net.*.x": 1, "vm.b": True, "vm.c": "", "vm.d": "1\nvm.e=1"}}
-    pages = {"hugepages": {"4K": 1, "2M": -1, "1G": "2"}}
-    found = module.mistakes({**NOTHING, **wrong, **pages})
-    assert [problem.split(":")[0] for problem in found] == [
-        "'vm.a b'",
-        "'../etc/x'",
-        "'net.*.x'",
-        "vm.b",
-        "vm.c",
-        "vm.d",
-        "hugepages of 4K",
-        "hugepages of 2M",
-    ]
-    assert module.mistakes({**NOTHING, "sysctl": {"vm.swappiness": None, "net/ipv4/conf/eth0.7/rp_filter": 2}}) == []
-
-
-def test_a_default_can_be_left_alone(root: Path) -> None:
-    assert kernel(root, sysctl={"vm.swappiness": None}, sysctl_where_present={"vm.swappiness": 10}).sysctls == []
-
-
-def test_two_ways_to_write_a_name_are_one_file(root: Path) -> None:
-    found = kernel(root, sysctl={"vm/swappiness": 1}, sysctl_where_present={"vm.swappiness": 10})
-    assert [(setting.name, setting.value) for setting in found.sysctls] == [("vm/swappiness", "1")]
-
-
-def test_a_module_that_is_not_loaded_is_named(root: Path) -> None:
-    (problem,) = kernel(root, sysctl={"net.netfilter.nf_conntrack_max": 1}).problems()
-    assert "the module nf_conntrack" in problem
-
-
-def test_a_governor_that_the_machine_lacks(root: Path) -> None:
-    cpu = root / "sys/devices/system/cpu"
-    for number in (0, 1):
-        (cpu / f"cpu{number}/cpufreq").mkdir(parents=True, exist_ok=True)
-        (cpu / f"cpu{number}/cpufreq/scaling_governor").write_text("powersave\n")
-        (cpu / f"cpu{number}/cpufreq/scaling_available_governors").write_text("performance powersave\n")
-    problems = kernel(root, cpu_governor="ondemand").problems()
-    assert problems == ["cpu_governor: there is no 'ondemand' here; allowed are performance, powersave"]
-    kernel(root, cpu_governor="performance").apply()
-    tmpfiles = (root / "etc/tmpfiles.d/inference.conf").read_text()
-    assert tmpfiles.count("\nw-") == 1
-    assert "w- /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor - - - - performance\n" in tmpfiles
-
-
-def test_more_hugepages_than_there_is_memory(root: Path) -> None:
-    (root / "proc/meminfo").write_text("MemTotal: 2097152 kB\nMemAvailable:  1048576 kB\n")
-    problems = kernel(root, hugepages={"2M": 512}).problems()
-    assert problems == ["hugepages: 1024 MiB more are asked for, and 1024 MiB of memory are free"]
-    assert kernel(root, hugepages={"2M": 511}).problems() == []
-
-
-def test_fewer_hugepages_than_asked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = root / "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
-    monkeypatch.setattr(module, "_set", lambda path, value: path.write_text(str(min(int(value), 7))) and "")
-    with pytest.raises(module.KernelError, match=r"asked for '16', the kernel has '7'.*by common_kernel_cmdline"):
-        kernel(root, hugepages={"2M": 16}).apply()
-    assert pages.read_text() == "0"
-
-
-def test_a_link_to_nowhere_says_nothing(root: Path) -> None:
-    (root / "etc/sysctl.d").mkdir(parents=True)
-    (root / "etc/sysctl.d/99-sysctl.conf").symlink_to("../sysctl.conf")
-    assert kernel(root, sysctl={"vm.swappiness": 10}).problems() == []
+def test_a_menu_without_grubs_programs_is_refused(call: Call, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda _module, name: None)
+    assert "no grub-mkconfig and no grub-script-check" in call(check=True, cmdline=["iommu=pt"])["msg"]
+    assert call(cmdline=[])["changed"] is False

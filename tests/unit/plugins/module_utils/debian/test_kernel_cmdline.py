@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.modules import kernel_cmdline as module
-from ansible_collections.baremetal.inference.plugins.modules.kernel_cmdline import (
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import kernel_cmdline as module
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.kernel_cmdline import (
     PARAMETER,
     Boot,
     BootError,
@@ -89,6 +88,10 @@ class Grub:
         return self.check, "", "syntax error"
 
 
+def boot(grub: Grub) -> Boot:
+    return Boot(grub.get_bin_path, grub.run_command)
+
+
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     menu, drop_in = tmp_path / "grub.cfg", tmp_path / "50-inference.cfg"
@@ -100,7 +103,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 
 def test_a_new_menu_takes_the_place_of_the_old(files: tuple[Path, Path]) -> None:
     menu, drop_in = files
-    Boot(Grub(MENU)).renew(["iommu=pt"], "")
+    boot(Grub(MENU)).renew(["iommu=pt"], "")
     assert (menu.read_text(), drop_in.read_text()) == (MENU, render(["iommu=pt"]))
 
 
@@ -112,10 +115,10 @@ def test_a_new_menu_takes_the_place_of_the_old(files: tuple[Path, Path]) -> None
         (Grub(MENU, installed=False), "no grub-mkconfig and no grub-script-check"),
     ],
 )
-def test_what_fails_leaves_the_old_files(files: tuple[Path, Path], grub: Any, words: str) -> None:
+def test_what_fails_leaves_the_old_files(files: tuple[Path, Path], grub: Grub, words: str) -> None:
     menu, drop_in = files
     with pytest.raises(BootError, match=words):
-        Boot(grub).renew(["iommu=pt"], "")
+        boot(grub).renew(["iommu=pt"], "")
     assert menu.read_text() == OLD
     assert not drop_in.exists()
     assert sorted(path.name for path in menu.parent.iterdir()) == ["grub.cfg"]

@@ -1,70 +1,29 @@
-#!/usr/bin/python
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+"""The parameters that GRUB starts the kernel with. Private to the collection."""
+
 from __future__ import annotations
-
-DOCUMENTATION = r"""
-module: kernel_cmdline
-short_description: Add parameters to the kernel's command line, and say whether they are in force
-version_added: 0.1.0
-author:
-  - The baremetal.inference contributors (@baremetal-inference)
-description:
-  - Writes C(/etc/default/grub.d/50-inference.cfg), which adds to what other files say, and renews GRUB's menu.
-  - The new menu is made beside the old one, checked by GRUB itself, and must hold every parameter before it takes the
-    old one's place. When anything fails, the old files are put back.
-  - Never reboots. RV(missing) names what the running kernel was not started with, RV(surplus) what has just left the
-    list and the running kernel still has.
-extends_documentation_fragment:
-  - baremetal.inference.attributes
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-options:
-  parameters:
-    description:
-      - The parameters, in their order; some may be there twice, as in C(hugepagesz=1G hugepages=4 hugepagesz=2M
-        hugepages=64). An empty list removes the file.
-    type: list
-    elements: str
-    required: true
-"""
-
-EXAMPLES = r"""
-- name: Let devices of the host bypass the IOMMU's translation
-  baremetal.inference.kernel_cmdline:
-    parameters: [iommu=pt]
-"""
-
-RETURN = r"""
-missing:
-  description: Parameters that the running kernel was not started with.
-  returned: success
-  type: list
-  elements: str
-surplus:
-  description: Parameters that left the list in this call, and that the running kernel was started with.
-  returned: success
-  type: list
-  elements: str
-"""
 
 import os
 import re
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from ansible.module_utils.basic import AnsibleModule
+from ..core import files
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.files import write
+Find = Callable[[str], str | None]
+"""Where a program is; None where it is not installed."""
+
+Run = Callable[[list[str]], tuple[int, str, str]]
+"""Runs a command; returns its exit status, output and errors."""
 
 DROP_IN = Path("/etc/default/grub.d/50-inference.cfg")
 MENU = Path("/boot/grub/grub.cfg")
 CMDLINE = Path("/proc/cmdline")
+# A node that an earlier version set up has this line, so it names a module of that time.
 HEADER = "# Managed by Ansible, module baremetal.inference.kernel_cmdline: changes made here are lost."
 
 KERNELS = "/etc/grub.d/10_linux"
@@ -130,16 +89,16 @@ def in_menu(parameters: list[str], menu: str) -> bool:
 class Boot:
     """GRUB on this node."""
 
-    def __init__(self, module: AnsibleModule) -> None:
-        self.module = module
+    def __init__(self, find: Find, run: Run) -> None:
+        self.find, self.run = find, run
 
     def tools(self) -> dict[str, str]:
         """Where GRUB's programs are. Raises BootError where one is not installed."""
-        found = {name: self.module.get_bin_path(name) for name in ("grub-mkconfig", "grub-script-check")}
+        found = {name: self.find(name) for name in ("grub-mkconfig", "grub-script-check")}
         absent = [name for name, path in found.items() if not path]
         if absent:
             raise BootError(f"there is a {MENU}, but no {' and no '.join(absent)}: install grub-common")
-        return found
+        return {name: path for name, path in found.items() if path}
 
     def renew(self, parameters: list[str], before: str) -> None:
         """Write the file and the menu. Raises BootError or OSError, with the old files in place."""
@@ -163,7 +122,7 @@ class Boot:
             raise
 
     def _run(self, *command: str) -> None:
-        code, output, words = self.module.run_command(list(command))
+        code, output, words = self.run(list(command))
         if code:
             raise BootError(f"{' '.join(command)} failed ({code}), the old menu stays: {(words or output).strip()}")
 
@@ -176,67 +135,75 @@ def _to_disk(path: Path) -> None:
 
 def _replace(text: str) -> None:
     if text:
-        write(DROP_IN, text)
+        files.write(DROP_IN, text)
     else:
         DROP_IN.unlink(missing_ok=True)
 
 
-def main() -> None:
-    module = AnsibleModule(
-        argument_spec={"parameters": {"type": "list", "elements": "str", "required": True}}, supports_check_mode=True
-    )
-    parameters = module.params["parameters"]
-    wrong = [item for item in parameters if not PARAMETER.fullmatch(item)]
-    if wrong:
-        module.fail_json(
-            msg=f"kernel_cmdline: {', '.join(map(repr, wrong))}: one parameter an item, without blanks or quotes"
-        )
-    boot = Boot(module)
-    before = menu = ""
-    try:
-        with suppress(FileNotFoundError):
-            before = DROP_IN.read_text(encoding="utf-8")
-        with suppress(FileNotFoundError):
-            menu = MENU.read_text(encoding="utf-8")
-        if parameters and not menu:
-            raise BootError(
+class CommandLine:
+    """The command line as declared, as GRUB's menu has it, and as the running kernel was started."""
+
+    def __init__(self, parameters: list[str], boot: Boot) -> None:
+        self.parameters, self.boot = parameters, boot
+        self.before = _text(DROP_IN)
+        self.after = render(parameters)
+        self.menu = _text(MENU)
+        self.changed = self.after != self.before or bool(parameters and not in_menu(parameters, self.menu))
+
+    def problems(self) -> list[str]:
+        """Why the command line cannot be set, as far as that is known before anything changes."""
+        wrong = [item for item in self.parameters if not PARAMETER.fullmatch(item)]
+        if wrong:
+            return [f"{', '.join(map(repr, wrong))}: one parameter an item, without blanks or quotes"]
+        if self.parameters and not self.menu:
+            return [
                 f"there is no {MENU}: this machine does not boot by GRUB. Set common_kernel_cmdline: [] here, and"
                 " give the parameters to its own boot loader"
-            )
-        changed = render(parameters) != before or bool(parameters and not in_menu(parameters, menu))
-        if changed and menu:
-            boot.tools()
-        if changed and not module.check_mode:
-            if menu:
-                boot.renew(parameters, before)
-                menu = MENU.read_text(encoding="utf-8")
-            else:
-                _replace("")
-    except (BootError, OSError, UnicodeDecodeError) as error:
-        module.fail_json(msg=f"kernel_cmdline: {error}")
-    lines = kernel_lines(menu)
-    against = {word for line in lines for word in overruled(parameters, line)}
-    if against:
-        module.warn(
-            f"the command line also says {' '.join(sorted(against))}, behind common_kernel_cmdline, and of one name the"
-            " kernel takes the last: look into /etc/default/grub and /etc/default/grub.d"
-        )
-    running = CMDLINE.read_text(encoding="utf-8").split()
-    gone = [item for item in lacking(parameters_of(before), parameters) if item in running]
-    # Others may say it, too. Before the new menu is there, nobody knows.
-    kept = set() if module.check_mode else {word for line in lines for word in line}
-    module.exit_json(
-        changed=changed,
-        missing=lacking(parameters, running),
-        surplus=[item for item in gone if item not in kept],
-        diff={
-            "before_header": str(DROP_IN),
-            "after_header": str(DROP_IN),
-            "before": before,
-            "after": render(parameters),
-        },
-    )
+            ]
+        try:
+            if self.changed and self.menu:
+                self.boot.tools()
+        except BootError as error:
+            return [str(error)]
+        return []
+
+    def apply(self) -> None:
+        """Write the file and the menu where one differs. Raises BootError or OSError, with the old files in place."""
+        if self.changed and self.menu:
+            self.boot.renew(self.parameters, self.before)
+            self.menu = _text(MENU)
+        elif self.changed:
+            _replace("")
+
+    def against(self) -> list[str]:
+        """What the menu says against the parameters."""
+        return sorted({word for line in kernel_lines(self.menu) for word in overruled(self.parameters, line)})
+
+    def missing(self) -> list[str]:
+        """The parameters that the running kernel was not started with."""
+        return lacking(self.parameters, _running())
+
+    def surplus(self, applied: bool) -> list[str]:
+        """The parameters that left the list, and that the running kernel was started with."""
+        running = _running()
+        gone = [item for item in lacking(parameters_of(self.before), self.parameters) if item in running]
+        # Another file may set a parameter too. Only the new menu can show that.
+        kept = {word for line in kernel_lines(self.menu) for word in line} if applied else set()
+        return [item for item in gone if item not in kept]
+
+    def diff(self) -> list[dict[str, str]]:
+        """Before and after of the file, where they differ."""
+        if self.before == self.after:
+            return []
+        name = str(DROP_IN)
+        return [{"before_header": name, "after_header": name, "before": self.before, "after": self.after}]
 
 
-if __name__ == "__main__":
-    main()
+def _text(path: Path) -> str:
+    with suppress(FileNotFoundError):
+        return path.read_text(encoding="utf-8")
+    return ""
+
+
+def _running() -> list[str]:
+    return CMDLINE.read_text(encoding="utf-8").split()
