@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module model_fetch: one turn of a transfer, from the network or another node, and what it says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Hub
+from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.transfer import Progress, TransferError
+from ansible_collections.baremetal.inference.plugins.modules import model_fetch
+
+RunModule = Callable[..., dict[str, Any]]
+
+ENTRY = {"model": "acme/tiny", "revision": "0123456789" * 4}
+REVISION = "ab12cd34ef56"
+PEER = {"host": "node2", "url": "http://192.0.2.7:5003", "token": "the-token", "manifest": {"revision": REVISION}}
+HALF = Progress(1 << 20, 2 << 20, 0, 0, done=False)
+WHOLE = Progress(2 << 20, 2 << 20, 1 << 20, 1, done=True)
+
+
+class Transfer:
+    """Stands for Fetcher: remembers what it was asked for, and has an answer or an error."""
+
+    def __init__(self) -> None:
+        self.made: tuple[Any, ...] = ()
+        self.calls: list[tuple[Any, ...]] = []
+        self.progress = WHOLE
+        self.error: Exception | None = None
+
+    def __call__(self, *given: Any) -> Transfer:
+        self.made = given
+        return self
+
+    def end_download(self) -> None:
+        self.calls.append(("end",))
+
+    def from_peer(self, *given: Any) -> Progress:
+        return self._turn("peer", *given)
+
+    def from_network(self, hub: Hub, image: str) -> tuple[Progress, str | None]:
+        progress = self._turn("network", hub.endpoint, hub.token, image)
+        return progress, REVISION if progress.done else None
+
+    def _turn(self, *call: Any) -> Progress:
+        self.calls.append(call)
+        if self.error:
+            raise self.error
+        return self.progress
+
+
+@pytest.fixture
+def transfer(monkeypatch: pytest.MonkeyPatch) -> Transfer:
+    transfer = Transfer()
+    monkeypatch.setattr(model_fetch, "Fetcher", transfer)
+    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda module, name: f"/usr/bin/{name}")
+    return transfer
+
+
+@pytest.fixture
+def fetch(run_module: RunModule, tmp_path: Path) -> RunModule:
+    def run(check: bool = False, **arguments: Any) -> dict[str, Any]:
+        given = {"store": str(tmp_path / "store"), "name": "m", "entry": ENTRY, **arguments}
+        return run_module(model_fetch, check, **given)
+
+    return run
+
+
+def test_a_turn_from_the_network(transfer: Transfer, fetch: RunModule, tmp_path: Path) -> None:
+    given = {"seconds": 7, "image": "vllm@sha256:1", "hub_endpoint": "https://hub.example.org", "hub_token": "hf_x"}
+    result = fetch(**given)
+    assert transfer.calls == [("network", "https://hub.example.org", "hf_x", "vllm@sha256:1")]
+    store, name, remote, seconds, _paths, _run, docker = transfer.made
+    assert (store.root, name, remote.location, seconds) == (tmp_path / "store", "m", "acme/tiny", 7)
+    assert docker == "/usr/bin/docker"
+    assert (result["changed"], result["done"], result["revision"], result["problem"]) == (True, True, REVISION, "")
+    assert (result["have"], result["total"]) == (2 << 20, 2 << 20)
+    assert result["text"].startswith("m: 2.0 MiB of 2.0 MiB, ")
+
+
+def test_a_turn_that_was_too_short_goes_on_later(transfer: Transfer, fetch: RunModule) -> None:
+    transfer.progress = HALF
+    result = fetch()
+    assert (result["done"], result["revision"], result["text"]) == (False, None, "m: 1.0 MiB of 2.0 MiB")
+    assert transfer.calls == [("network", "https://huggingface.co", "", "")]
+
+
+def test_a_turn_from_another_node_ends_the_download_first(transfer: Transfer, fetch: RunModule) -> None:
+    result = fetch(peer=PEER)
+    assert transfer.calls == [("end",), ("peer", "node2", PEER["url"], "the-token", PEER["manifest"])]
+    assert (result["done"], result["revision"]) == (True, REVISION)
+    assert result["text"].startswith("m from node2: 2.0 MiB of 2.0 MiB")
+    transfer.progress = HALF
+    assert fetch(peer=PEER)["revision"] is None
+
+
+@pytest.mark.parametrize(
+    "error", [TransferError("it breaks off"), InputError([Problem("x", "it breaks off")]), ValueError("it breaks off")]
+)
+def test_a_node_that_gives_nothing_is_no_failure(transfer: Transfer, fetch: RunModule, error: Exception) -> None:
+    transfer.error = error
+    result = fetch(peer=PEER)
+    assert not result.get("failed") and (result["done"], result["revision"]) == (False, None)
+    assert result["problem"].endswith("it breaks off")
+    assert result["text"] == f"m from node2: {result['problem']}"
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (TransferError("the hub says 404"), "models.m: the hub says 404"),
+        (OSError("disk full"), "models.m: disk full"),
+        (InputError([Problem("models.m", "is not complete")]), "models.m: is not complete"),
+    ],
+)
+def test_what_the_network_does_not_give_is_a_failure(
+    transfer: Transfer, fetch: RunModule, error: Exception, message: str
+) -> None:
+    transfer.error = error
+    result = fetch()
+    assert result["failed"] and result["name"] == "m" and message in result["msg"]
+
+
+def test_a_disk_that_fails_is_a_failure_also_beside_another_node(transfer: Transfer, fetch: RunModule) -> None:
+    transfer.error = OSError("disk full")
+    assert fetch(peer=PEER)["msg"] == "models.m: disk full"
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"model": "/srv/m"}, "models.m: comes from no network"),
+        ({"model": "https://example.org/m.tar"}, "models.m: "),
+    ],
+)
+def test_an_entry_without_a_source_in_the_network_is_refused(
+    transfer: Transfer, fetch: RunModule, entry: dict[str, str], message: str
+) -> None:
+    result = fetch(entry=entry)
+    assert result["failed"] and result["msg"].startswith(message) and transfer.calls == []
+
+
+def test_check_mode_fetches_nothing(transfer: Transfer, fetch: RunModule, tmp_path: Path) -> None:
+    result = fetch(check=True)
+    assert (result["changed"], result["done"], result["text"]) == (True, True, "m: would be fetched")
+    assert transfer.made == () and not (tmp_path / "store").exists()
