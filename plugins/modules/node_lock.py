@@ -64,7 +64,7 @@ EXAMPLES = r"""
 - name: Take the node's lock
   baremetal.inference.node_lock:
     run_id: 20261121T101500-4f2a
-    playbook: update-model.yml
+    playbook: update_model.yml
     user: mira
     host: admin1
 

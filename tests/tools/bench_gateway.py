@@ -78,10 +78,10 @@ def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
     stop, load = restart(site, node)
     add("the engine's bare load", load, None)
     add("the engine's bare stop", stop, None)
-    said = play("playbooks/update-model.yml", allow_downtime=True, set={"main": "tiny-b"}, **settings)
+    said = play("playbooks/update_model.yml", allow_downtime=True, set={"main": "tiny-b"}, **settings)
     found = SWAPPED.search(" ".join(said.split()))
     if not found:
-        raise NodeError(f"update-model.yml did not say how long it took:\n{said[-2000:]}")
+        raise NodeError(f"update_model.yml did not say how long it took:\n{said[-2000:]}")
     add("swap: drained, stopped, loaded, probed, let back", float(found[1]), float(found[1]) / load)
     add("  of it, the load", float(found[2]), float(found[2]) / load)
 

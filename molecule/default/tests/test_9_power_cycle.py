@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""power-cycle.yml, with a Redfish service that kills and starts the node's container. Last: a node loses its power."""
+"""power_cycle.yml, with a Redfish service that kills and starts the node's container. Last: a node loses its power."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ..core.records import known, plain
 from .state import history, pins, releases
 
 NOTHING, START, UPDATE = "none", "start", "update"
-"""Nothing; site.yml starts it, for it does not run; another release serves, which update-model.yml replaces."""
+"""Nothing; site.yml starts it, for it does not run; another release serves, which update_model.yml replaces."""
 
 _NUMBER = re.compile(r"release[ =]\d+")
 """A release's own number, which always differs."""

@@ -104,4 +104,4 @@ def _change(change: Change) -> str:
     if change.action == START:
         before = "" if active in (None, desired) else f", in place of release {active}"
         return f"does not run: site.yml starts {wanted}{before}"
-    return f"release {active} runs, {wanted} is pending: update-model.yml rolls it out"
+    return f"release {active} runs, {wanted} is pending: update_model.yml rolls it out"

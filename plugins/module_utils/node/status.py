@@ -215,12 +215,12 @@ def _notes(status: Status) -> list[str]:
     if status.desired and status.state not in ("serving", "loading"):
         notes.append(f"does not serve: journalctl -t vllm@{status.name} -u {unit_name(status.name)}")
     if instance := bridged_instance(status.name):
-        notes.append(f"stands in for {instance} during an update: update-model.yml removes it, also the next time")
+        notes.append(f"stands in for {instance} during an update: update_model.yml removes it, also the next time")
     elif not status.desired:
         notes.append("is not in the inventory")
     numbers = status.release
     if status.pending and numbers["active"] is not None:
-        notes.append(f"release {numbers['wanted']} is pending: update-model.yml rolls it out")
+        notes.append(f"release {numbers['wanted']} is pending: update_model.yml rolls it out")
     if numbers["active"] is not None and numbers["current"] != numbers["active"] and status.serving:
         notes.append(f"release {numbers['active']} serves, but is not yet marked as proven")
     return notes

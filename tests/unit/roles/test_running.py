@@ -70,8 +70,8 @@ def test_for_nobody_only_the_nodes_of_the_play_are_asked(stage: Any) -> None:
 
 @pytest.fixture
 def update(stage: Any, tmp_path: Path) -> Callable[..., tuple[bool, str]]:
-    """The end of update-model.yml, from the swaps on, which are left out."""
-    plays = yaml.safe_load((ROOT / "playbooks/update-model.yml").read_text(encoding="utf-8"))
+    """The end of update_model.yml, from the swaps on, which are left out."""
+    plays = yaml.safe_load((ROOT / "playbooks/update_model.yml").read_text(encoding="utf-8"))
     names = [play["name"] for play in plays]
     plays = plays[names.index("Swap the instances, batch by batch") : names.index("Say how it went") + 1]
     swapped = [
@@ -109,7 +109,7 @@ def test_what_a_gateway_would_refuse_at_the_end_is_refused_before(
     stage: Any, model: str, back: bool, refused: bool
 ) -> None:
     """A way back is not held up by it."""
-    plays = yaml.safe_load((ROOT / "playbooks/update-model.yml").read_text(encoding="utf-8"))
+    plays = yaml.safe_load((ROOT / "playbooks/update_model.yml").read_text(encoding="utf-8"))
     (play,) = [play for play in plays if play["name"] == "Check what the gateways would be told"]
     given = {
         "instances": [{"name": "main", "model": "new", "port": 5005}],
@@ -142,7 +142,7 @@ def test_gateways_and_targets_name_what_is_served_after_an_update(stage: Any, up
 
 def test_they_hear_of_an_update_that_failed_and_the_run_fails_at_last(stage: Any, update: Any) -> None:
     succeeded, output = update(HOSTS, seen=[tells("a", "old"), tells("b", "old")], extra={"failing": ["a"]})
-    assert not succeeded and "update-model.yml stopped: it failed on a. a, main: Try it: it is bad" in output, output
+    assert not succeeded and "update_model.yml stopped: it failed on a. a, main: Try it: it is bad" in output, output
     assert "b: main: release 2 (old) serves" in output
     (call,) = stage.calls(module="gateway")
     # The key's right is to what the inventory asks for, whatever serves in its place.

@@ -406,7 +406,7 @@ def test_all_that_go_back_go_in_batches_and_not_the_last_one(update: Update) -> 
             "module": "engine_drain",
             "on": "b",
             "name": "main",
-            "reason": f"update-model.yml puts back release {ITEM['origin']}",
+            "reason": f"update_model.yml puts back release {ITEM['origin']}",
         },
         vllm_update_on_failure="all",
         __vllm_facts={"updates": [ITEM, {**ITEM, "name": "side", "origin": 5, "target": 6}]},

@@ -198,7 +198,7 @@ def _passed_over(item: UpdateFacts) -> str:
         return "a swap was cut off, and this run leaves it out: finish it first, without choosing others"
     if item.bridge.left:
         return (
-            "an update has left its bridge, and this run leaves it out: run update-model.yml first, without choosing"
+            "an update has left its bridge, and this run leaves it out: run update_model.yml first, without choosing"
             " others, which removes it"
         )
     return ""

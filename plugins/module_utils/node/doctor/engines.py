@@ -125,9 +125,9 @@ def leftover_bridges(host: Host) -> Finding:
     """No engine of an update that was cut off stands in for an instance."""
     found = bridges.unattended(host.paths, datetime.now(UTC))
     if found:
-        # What the inventory declares is not known here for certain, and update-model.yml goes by that.
+        # What the inventory declares is not known here for certain, and update_model.yml goes by that.
         action = (
-            "update-model.yml removes those of instances that the inventory declares; others: declare them again, or"
+            "update_model.yml removes those of instances that the inventory declares; others: declare them again, or"
             " ansible NODE -b -m baremetal.inference.engine_service -a 'names=INSTANCE_bridge state=absent'"
         )
         return Finding(WARN, f"left by an update that was cut off: {', '.join(found)}", action)

@@ -53,7 +53,7 @@ def test_a_swap_that_was_cut_off_goes_back_to_what_really_ran(swap: Swap, two_in
 
 def test_what_proved_itself_is_kept_and_ends_the_swap(swap: Swap, two_instances: Paths) -> None:
     swap(release=2)
-    found = swap(release=2, state="proven", tokens_per_second=33.0, reason="update-model.yml by mira")
+    found = swap(release=2, state="proven", tokens_per_second=33.0, reason="update_model.yml by mira")
     assert (found["changed"], found["load_seconds"], found["pinned"]) == (True, 40.0, False)
     assert swaps.read(two_instances, "main") is None and releases.current_number(two_instances, "main") == 2
     served = history.last(two_instances, "main", 2)

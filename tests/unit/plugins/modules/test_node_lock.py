@@ -17,7 +17,7 @@ from ansible_collections.baremetal.inference.plugins.modules import node_lock
 
 Call = Callable[..., dict[str, Any]]
 
-MINE = {"run_id": "run1", "playbook": "update-model.yml", "user": "mira", "host": "admin1", "process": "4711"}
+MINE = {"run_id": "run1", "playbook": "update_model.yml", "user": "mira", "host": "admin1", "process": "4711"}
 OTHER = {**MINE, "run_id": "run2", "user": "tom"}
 
 

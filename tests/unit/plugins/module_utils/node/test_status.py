@@ -97,7 +97,7 @@ def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units
     stage(paths, "main", 5005, "half")
     files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
     assert inferctl.main(["status", "main"], paths) == 0
-    assert "main: release 2 is pending: update-model.yml" in output()[0]
+    assert "main: release 2 is pending: update_model.yml" in output()[0]
 
 
 def test_a_unit_that_systemd_gave_up(paths: Paths, units: Units, output: Output) -> None:
@@ -243,5 +243,5 @@ def test_a_bridge_is_told_from_an_instance(paths: Paths, units: Units, output: O
     units["vllm@main_bridge.service"] = dict(ABSENT)
     inferctl.main(["status", "main_bridge"], paths)
     said = output()[0]
-    assert "main_bridge: stands in for main during an update: update-model.yml removes it" in said
+    assert "main_bridge: stands in for main during an update: update_model.yml removes it" in said
     assert "is not in the inventory" not in said

@@ -22,7 +22,7 @@ def paths(tmp_path: Path) -> Paths:
     return Paths(tmp_path)
 
 
-def holder(run_id: str, playbook: str = "update-model.yml") -> lock.Lock:
+def holder(run_id: str, playbook: str = "update_model.yml") -> lock.Lock:
     return lock.Lock(run_id, "mira", "admin1", playbook, format_time(NOW), lock.until(NOW, 300))
 
 
@@ -30,7 +30,7 @@ def test_one_run_has_the_lock(paths: Paths) -> None:
     assert lock.read(paths) is None
     assert lock.take(paths, holder("a"), NOW) == (True, None)
     assert lock.take(paths, holder("a"), NOW) == (False, None)
-    with pytest.raises(lock.Locked, match=r"run a of update-model.yml by mira on admin1.* -e take_lock=a") as refused:
+    with pytest.raises(lock.Locked, match=r"run a of update_model.yml by mira on admin1.* -e take_lock=a") as refused:
         lock.take(paths, holder("b"), NOW)
     assert refused.value.holder == holder("a")
     assert lock.release(paths, "b") is False
@@ -57,7 +57,7 @@ def test_a_stale_lock_is_for_the_same_playbook(paths: Paths) -> None:
 def test_who_takes_no_lock_waits_for_one_in_force(paths: Paths) -> None:
     lock.refuse_while_held(paths, NOW)
     lock.take(paths, holder("a"), NOW)
-    with pytest.raises(lock.Locked, match=r"run a of update-model.yml .*run update-model.yml again"):
+    with pytest.raises(lock.Locked, match=r"run a of update_model.yml .*run update_model.yml again"):
         lock.refuse_while_held(paths, NOW)
     lock.refuse_while_held(paths, NOW + timedelta(seconds=301))
 

@@ -274,7 +274,7 @@ def test_a_bridge_that_was_left_is_not_passed_over() -> None:
     hosts = {"a": host(left, instance(name="side"), up=["a", "b"])}
     (problem,) = made(hosts, Choice(("side",))).problems
     assert problem.startswith("main on a: an update has left its bridge, and this run leaves it out")
-    assert problem.endswith("run update-model.yml first, without choosing others, which removes it")
+    assert problem.endswith("run update_model.yml first, without choosing others, which removes it")
     # Where its swap was cut off as well, that is the cause.
     left["interrupted"] = True
     (problem,) = made(hosts, Choice(("side",))).problems

@@ -110,4 +110,4 @@ def test_a_set_that_nobody_serves_may_go() -> None:
 
 def test_an_update_that_was_cut_off_comes_first() -> None:
     (problem,) = leaving({"n1": host("main", swapping=True)}, Selection(instance="main"), allow_downtime=True).problems
-    assert "run update-model.yml first" in problem
+    assert "run update_model.yml first" in problem

@@ -169,7 +169,7 @@ def test_what_would_change(node: Node, call: Call) -> None:
         "differences": ["-     1024", "+     2048", "environment: VLLM_API_KEY"],
     }
     text = call("plan", "main")[1]
-    assert "release 1 runs, release 2 is pending: update-model.yml rolls it out" in text
+    assert "release 1 runs, release 2 is pending: update_model.yml rolls it out" in text
     assert "s3cret" not in text
     node.running.clear()
     assert "does not run: site.yml starts release 2, in place of release 1" in call("plan", "main")[1]

@@ -123,7 +123,7 @@ def test_what_an_update_has_left_in_place_of_an_instance(tmp_path: Path) -> None
     found = engines.leftover_bridges(host(tmp_path))
     assert found.status == WARN and "main_bridge" in found.message
     # An update walks only what the inventory declares.
-    assert "update-model.yml removes those" in found.action
+    assert "update_model.yml removes those" in found.action
     assert "engine_service -a 'names=INSTANCE_bridge state=absent'" in found.action
 
 

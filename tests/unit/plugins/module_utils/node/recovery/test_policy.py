@@ -78,7 +78,7 @@ def test_a_first_load_is_left_alone_and_so_is_systemds_own_restart() -> None:
 @pytest.mark.parametrize(
     "held",
     [
-        {"lock": "update-model of jane@control"},
+        {"lock": "update_model of jane@control"},
         {"drain": Drain("update", "rolls", "2026-05-04T02:00:00Z")},
         {"drain": Drain("jane@control", "new disk", "2026-05-04T02:00:00Z")},
         {"state": State("main", armed=False)},
