@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gpu_facts
-short_description: Tell what NVIDIA GPUs a node has, and how they are, before and after the driver is there
+short_description: Report the NVIDIA GPUs of a node and their health, before and after the driver is installed
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -16,6 +16,8 @@ description:
   - Never fails for a driver, a tool or a GPU that is broken or hangs. Then RV(ansible_facts.gpu_driver.ok) is false,
     RV(ansible_facts.gpu_driver.error) says why, and everything that could be found out is there all the same.
   - What is not known is null. Every key of a GPU is always there.
+  - On request, the module also reports which devices containers can ask for by the names of the Container Device
+    Interface (CDI), and which running containers can no longer open their GPUs.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -29,19 +31,43 @@ options:
       - What to ask, besides the PCI bus and the driver's files, which are always read.
       - V(nvidia_smi) is C(nvidia-smi -q -x), and C(nvidia-smi -L) where a GPU has MIG devices; V(nvlink) is
         C(nvidia-smi nvlink -s); V(topology) is C(nvidia-smi topo -m); V(xids) is the kernel's log.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves one out, of V(all) where nothing else is given.
+      - V(all) is these four, V(min) nothing. An exclamation mark leaves one out, of V(all) where nothing else is given.
+      - V(cdi) and V(containers) are not part of V(all); name them to gather them. Without any of the other names, the
+        module returns no facts about the GPUs themselves.
+      - V(cdi) reads the CDI specifications in C(/etc/cdi) and C(/var/run/cdi), and compares those of the kind
+        C(nvidia.com/gpu) with the loaded driver and with the files and devices of the node. A specification for an
+        earlier driver makes containers fail at their start, or gives them libraries that do not fit the kernel module.
+        Together with V(nvidia_smi), RV(ansible_facts.cdi.refresh_reason) also reports GPUs and MIG slices that came or
+        went. Specifications in YAML need C(python3-yaml) on the node; without it, RV(ansible_facts.cdi.specs[].error)
+        says so.
+      - V(containers) finds the running containers that asked for NVIDIA GPUs, in whatever way, and opens their device
+        nodes from inside, without asking the driver. A container that was started with C(--gpus) loses its GPUs at the
+        next C(systemctl daemon-reload), often that of an C(apt) run. The container goes on running, and its processes
+        report only C(Failed to initialize NVML) or a CUDA error.
       - A fact that is left out is not returned, so that an earlier one stays.
     type: list
     elements: str
     default: [all]
-    choices: [all, min, nvidia_smi, '!nvidia_smi', nvlink, '!nvlink', topology, '!topology', xids, '!xids']
+    choices:
+      - all
+      - min
+      - nvidia_smi
+      - '!nvidia_smi'
+      - nvlink
+      - '!nvlink'
+      - topology
+      - '!topology'
+      - xids
+      - '!xids'
+      - cdi
+      - containers
   nvidia_smi:
     description: The program to run, a name to find in the search path or a path.
     type: str
     default: nvidia-smi
   root:
     description:
-      - Directory to read C(/sys), C(/proc), C(/var/lib/dpkg) and the kernel's log below.
+      - Directory to read C(/sys), C(/proc), C(/var/lib/dpkg), the CDI specifications and the kernel's log below.
       - The kernel's log is C(dev/kmsg) below it where that is a plain file, else C(var/log/kern.log). With V(/) it is
         the live C(/dev/kmsg).
     type: path
@@ -72,6 +98,25 @@ EXAMPLES = r"""
   baremetal.inference.gpu_facts:
     gather_subset: ['!topology', '!nvlink']
     timeout: 10
+
+- name: Read the CDI specifications, and compare them with the driver and the GPUs
+  baremetal.inference.gpu_facts:
+    gather_subset: [nvidia_smi, cdi]
+
+- name: Write the specification again if it no longer describes the node
+  ansible.builtin.systemd_service:
+    name: nvidia-cdi-refresh.service
+    state: restarted
+  when: ansible_facts['cdi'].refresh_reason is not none
+
+- name: Try the GPUs of all running containers
+  baremetal.inference.gpu_facts:
+    gather_subset: [containers]
+
+- name: Fail if a container has lost its GPUs
+  ansible.builtin.assert:
+    that: ansible_facts['container_gpus'].lost | length == 0
+    fail_msg: "Restart {{ ansible_facts['container_gpus'].lost | join(', ') }}"
 """
 
 RETURN = r"""
@@ -83,7 +128,7 @@ ansible_facts:
     gpus:
       description:
         - The GPUs, by index; those without an index after the others, by PCI address.
-      returned: always
+      returned: unless V(cdi) and V(containers) alone are asked for
       type: list
       elements: dict
       contains:
@@ -435,7 +480,7 @@ ansible_facts:
               sample: ERR!
     nvswitches:
       description: PCI addresses of the NVSwitches. From NVLink 5 on (HGX B200), they are not on the host's bus.
-      returned: always
+      returned: unless V(cdi) and V(containers) alone are asked for
       type: list
       elements: str
       sample: ["0000:05:00.0"]
@@ -443,13 +488,13 @@ ansible_facts:
       description:
         - PCI addresses of the InfiniBand functions by which the host manages NVSwitches that are not on its bus. They
           are no NICs for traffic.
-      returned: always
+      returned: unless V(cdi) and V(containers) alone are asked for
       type: list
       elements: str
       sample: []
     gpu_driver:
       description: The driver and its tool.
-      returned: always
+      returned: unless V(cdi) and V(containers) alone are asked for
       type: dict
       contains:
         ok:
@@ -601,6 +646,116 @@ ansible_facts:
         text:
           description: The line that tells it.
           type: str
+    cdi:
+      description: The specifications of the Container Device Interface.
+      returned: when V(cdi) is asked for
+      type: dict
+      contains:
+        devices:
+          description: The qualified names that a container can ask for.
+          type: list
+          elements: str
+          sample: [nvidia.com/gpu=0, nvidia.com/gpu=all]
+        conflicts:
+          description: Devices that no container can ask for, because two files of one directory claim them.
+          type: list
+          elements: dict
+          contains:
+            device:
+              description: Its qualified name.
+              type: str
+            paths:
+              description: The files.
+              type: list
+              elements: str
+        driver_version:
+          description: The version of the loaded driver, V(null) where none is loaded.
+          type: str
+        refresh_reason:
+          description:
+            - Why C(nvidia-cdi-refresh.service) has to write C(/var/run/cdi/nvidia.yaml) anew.
+            - V(null) where it need not.
+          type: str
+        specs:
+          description: The files, in the order in which they are looked up. Of a device in both directories, the later
+            counts.
+          type: list
+          elements: dict
+          contains:
+            path:
+              description: The file.
+              type: str
+            kind:
+              description: What it offers, such as V(nvidia.com/gpu). V(null) where it cannot be read.
+              type: str
+            cdi_version:
+              description: The version of the specification's form, V(null) where it does not tell.
+              type: str
+            devices:
+              description: The devices' names, without the kind.
+              type: list
+              elements: str
+            driver_versions:
+              description: The versions of the NVIDIA driver whose libraries it names.
+              type: list
+              elements: str
+            missing_paths:
+              description: Files and device nodes of the host that it names, and that do not exist.
+              type: list
+              elements: str
+            renumbered:
+              description: Device nodes that it names by numbers that they do not have.
+              type: list
+              elements: str
+            stale:
+              description:
+                - Why it must go. V(null) where it may stay, as all of other kinds, and that of C(nvidia-cdi-refresh).
+                - Stale are specifications of the kind C(nvidia.com/gpu) for another driver than the loaded one, that
+                  name files or devices that do not exist, that conflict with another file, and those called
+                  C(nvidia*) beside C(/var/run/cdi/nvidia.yaml), which nothing keeps up to date.
+              type: str
+            error:
+              description: Why it cannot be read, V(null) where it can.
+              type: str
+    container_gpus:
+      description: The containers that asked for GPUs.
+      returned: when V(containers) is asked for
+      type: dict
+      contains:
+        error:
+          description: Why the containers are unknown, such as that Docker does not answer. V(null) where Docker did.
+          type: str
+        lost:
+          description: The names of the containers that cannot open a device of their GPUs.
+          type: list
+          elements: str
+        containers:
+          description: The running containers that asked for GPUs.
+          type: list
+          elements: dict
+          contains:
+            id:
+              description: Its whole id.
+              type: str
+            name:
+              description: Its name.
+              type: str
+            request:
+              description:
+                - How it asked. V(cdi) by CDI name, V(runtime) of NVIDIA's runtime, V(gpus) with C(--gpus), V(devices)
+                  by naming device nodes.
+              type: str
+            devices:
+              description: The device nodes that it has.
+              type: list
+              elements: str
+            lost:
+              description: Those that it cannot open, with the reason.
+              type: dict
+              sample: {/dev/nvidia0: Operation not permitted}
+            error:
+              description: Why it could not be tried, V(null) where it could.
+              type: str
 """
 
 from pathlib import Path
@@ -609,14 +764,18 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
 from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import ALL, choices, chosen
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import cdi, container_gpus
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import driver, facts
+
+CDI, CONTAINERS = ON_REQUEST = ("cdi", "containers")
+"""What is gathered only where it is named."""
 
 ARGUMENTS = {
     "gather_subset": {
         "type": "list",
         "elements": "str",
         "default": [ALL],
-        "choices": choices(facts.PARTS),
+        "choices": [*choices(facts.PARTS), *ON_REQUEST],
     },
     "nvidia_smi": {"type": "str", "default": "nvidia-smi"},
     "root": {"type": "path", "default": "/"},
@@ -626,15 +785,23 @@ ARGUMENTS = {
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    timeout = module.params["timeout"]
+    root, timeout = Path(module.params["root"]), module.params["timeout"]
     if not timeout > 0:
         module.fail_json(msg=f"timeout: {timeout:g}: must be more than 0 seconds")
 
     def run(command: list[str]) -> commands.Outcome:
         return commands.run(command, timeout)
 
-    parts = chosen(module.params["gather_subset"], facts.PARTS)
-    found = facts.gather(Path(module.params["root"]), run, module.params["nvidia_smi"], parts, timeout)
+    requested = module.params["gather_subset"]
+    subset = [name for name in requested if name not in ON_REQUEST]
+    found = {}
+    if subset or not requested:
+        parts = chosen(subset, facts.PARTS)
+        found = facts.gather(root, run, module.params["nvidia_smi"], parts, timeout)
+    if CDI in requested:
+        found["cdi"] = cdi.facts(root, driver.read(root).module_version, found.get("gpus", []))
+    if CONTAINERS in requested:
+        found["container_gpus"] = container_gpus.facts(container_gpus.look(run, root))
     module.exit_json(changed=False, ansible_facts=found)
 
 

@@ -262,6 +262,33 @@ def reality(driver_version: str | None, gpus: Iterable[Mapping[str, Any]]) -> Re
     return Reality(driver_version, frozenset(offered - {None}), frozenset(present - {None}))
 
 
+def facts(root: Path, driver_version: str | None, gpus: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The fact `cdi` of the module gpu_facts, below a root."""
+    now = reality(driver_version, gpus)
+    specs = read(root)
+    findings = judge(root, specs, now)
+    return {
+        "devices": devices(specs),
+        "conflicts": [{"device": device, "paths": paths} for device, paths in conflicts(specs).items()],
+        "driver_version": now.driver_version,
+        "refresh_reason": refresh_reason(findings, now) or None,
+        "specs": [
+            {
+                "path": finding.spec.path,
+                "kind": finding.spec.kind or None,
+                "cdi_version": finding.spec.version or None,
+                "devices": list(finding.spec.devices),
+                "driver_versions": list(finding.spec.driver_versions),
+                "missing_paths": list(finding.missing),
+                "renumbered": list(finding.renumbered),
+                "stale": finding.stale or None,
+                "error": finding.spec.error or None,
+            }
+            for finding in findings
+        ],
+    }
+
+
 def _paths(spec: Spec) -> Iterator[str]:
     yield from spec.files
     yield from (node.path for node in spec.nodes)

@@ -93,6 +93,25 @@ def parse(inspected: Any) -> list[Container]:
     return found
 
 
+def facts(found: Found) -> dict[str, Any]:
+    """The fact `container_gpus` of the module gpu_facts."""
+    return {
+        "error": found.error or None,
+        "lost": [container.name for container in found.containers if container.lost],
+        "containers": [
+            {
+                "id": container.id,
+                "name": container.name,
+                "request": container.request,
+                "devices": container.nodes,
+                "lost": container.lost,
+                "error": container.error or None,
+            }
+            for container in found.containers
+        ],
+    }
+
+
 def _request(container: Mapping[str, Any]) -> str:
     """How a container asked for GPUs, empty where it did not."""
     host = _mapping(container.get("HostConfig"))

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import cdi, container_gpus
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.container_gpus import Container, Found
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import (
     driver,
     errors,
@@ -20,6 +22,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu i
     xid,
 )
 from ansible_collections.baremetal.inference.plugins.modules import gpu_facts as module
+
+DRIVER = "571.20.03"
+
+GPU_FACTS = {"gpus", "nvswitches", "nvswitch_managers", "gpu_driver"}
+ALL_FACTS = GPU_FACTS | {"gpu_topology", "gpu_xids", "gpu_kernel_errors"}
+
+LOST = Container("1" * 64, "main", "gpus", 7, ["/dev/nvidia0"], {"/dev/nvidia0": "Operation not permitted"})
+KEPT = Container("2" * 64, "other", "cdi", 8, ["/dev/nvidia1"])
 
 
 class Done(Exception):
@@ -81,6 +91,80 @@ def test_no_tool_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_a_time_limit_that_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, timeout: float) -> None:
     result = run(monkeypatch, root=str(tmp_path), timeout=timeout)
     assert result["failed"] and "timeout" in result["msg"]
+
+
+@pytest.fixture
+def docker(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The roots for which Docker was asked; two containers have GPUs, and one has lost them."""
+    asked: list[Path] = []
+
+    def look(_run: Any, root: Path) -> Found:
+        asked.append(root)
+        return Found([LOST, KEPT])
+
+    monkeypatch.setattr(container_gpus, "look", look)
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("subset", "expected"),
+    [
+        (["all"], ALL_FACTS),
+        ([], ALL_FACTS),
+        (["min"], GPU_FACTS),
+        (["cdi"], {"cdi"}),
+        (["containers"], {"container_gpus"}),
+        (["cdi", "containers"], {"cdi", "container_gpus"}),
+        (["min", "cdi"], GPU_FACTS | {"cdi"}),
+        (["nvidia_smi", "cdi"], GPU_FACTS | {"cdi"}),
+        (["!xids", "containers"], GPU_FACTS | {"gpu_topology", "container_gpus"}),
+    ],
+)
+def test_only_what_was_asked_for_is_gathered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, docker: list[Path], subset: list[str], expected: set[str]
+) -> None:
+    result = run(monkeypatch, root=str(tmp_path), nvidia_smi=str(tmp_path / "none"), gather_subset=subset)
+    assert (set(result["ansible_facts"]), result["changed"]) == (expected, False)
+    assert docker == ([tmp_path] if "containers" in subset else [])
+
+
+def test_containers_and_their_gpus(monkeypatch: pytest.MonkeyPatch, docker: list[Path]) -> None:
+    gpus = run(monkeypatch, gather_subset=["containers"])["ansible_facts"]["container_gpus"]
+    assert (gpus["error"], gpus["lost"], len(docker)) == (None, ["main"], 1)
+    assert gpus["containers"][0] == {
+        "id": "1" * 64,
+        "name": "main",
+        "request": "gpus",
+        "devices": ["/dev/nvidia0"],
+        "lost": {"/dev/nvidia0": "Operation not permitted"},
+        "error": None,
+    }
+
+
+def test_no_time_at_all_asks_no_docker(monkeypatch: pytest.MonkeyPatch, docker: list[Path]) -> None:
+    found = run(monkeypatch, gather_subset=["containers"], timeout=0)
+    assert (found["failed"], docker) == (True, [])
+
+
+def test_specifications_of_a_node_without_any(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = run(monkeypatch, root=str(tmp_path), gather_subset=["cdi"])["ansible_facts"]["cdi"]
+    assert (found["specs"], found["driver_version"]) == ([], None)
+    assert "is not there" in found["refresh_reason"]
+
+
+def test_specifications_are_compared_with_the_driver_and_the_gpus(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    version = tmp_path / "proc/driver/nvidia/version"
+    version.parent.mkdir(parents=True)
+    version.write_text(f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER}  x\n")
+    compared: list[Any] = []
+    monkeypatch.setattr(cdi, "facts", lambda *arguments: compared.append(arguments))
+    gpus = [{"uuid": "GPU-1"}]
+    monkeypatch.setattr(module.facts, "gather", lambda *arguments: {"gpus": gpus})
+    for subset in (["nvidia_smi", "cdi"], ["cdi"]):
+        run(monkeypatch, root=str(tmp_path), gather_subset=subset)
+    assert compared == [(tmp_path, DRIVER, gpus), (tmp_path, DRIVER, [])]
 
 
 GPU_PARTS = {

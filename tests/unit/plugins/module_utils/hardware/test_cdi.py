@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import cdi
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu.models import Gpu, MigDevice
-from ansible_collections.baremetal.inference.plugins.modules import cdi_facts
+from ansible_collections.baremetal.inference.plugins.modules import gpu_facts
 
 DRIVER = "571.20.03"
 OLD = "535.7.01"
@@ -53,7 +53,6 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.file("proc/driver/nvidia/version", f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER}  x\n")
         for path in ("dev/nvidia0", "dev/nvidiactl", HOOK, f"{LIBRARIES}/libcuda.so.{DRIVER}"):
             self.file(path)
         self.file(f"{LIBRARIES}/libnvidia-ml.so.{DRIVER}")
@@ -68,7 +67,7 @@ class Machine:
         self.file(path, json.dumps(content) if path.endswith("json") else yaml.safe_dump(content))
 
     def facts(self, *gpus: Gpu) -> dict[str, Any]:
-        return cdi_facts.facts(self.root, [asdict(gpu) for gpu in gpus])
+        return cdi.facts(self.root, DRIVER, [asdict(gpu) for gpu in gpus])
 
     def stale(self) -> dict[str, str]:
         return {entry["path"]: entry["stale"] for entry in self.facts()["specs"] if entry["stale"]}
@@ -241,7 +240,7 @@ def test_a_conflict_takes_the_device_from_everybody(machine: Machine) -> None:
 
 
 def test_a_node_without_any(tmp_path: Path) -> None:
-    facts = cdi_facts.facts(tmp_path, [])
+    facts = cdi.facts(tmp_path, None, [])
     assert facts == {
         "devices": [],
         "conflicts": [],
@@ -253,7 +252,7 @@ def test_a_node_without_any(tmp_path: Path) -> None:
 
 def test_the_facts_are_documented(machine: Machine) -> None:
     machine.spec(cdi.OWN, spec())
-    returned = yaml.safe_load(cdi_facts.RETURN)["ansible_facts"]["contains"]["cdi"]["contains"]
+    returned = yaml.safe_load(gpu_facts.RETURN)["ansible_facts"]["contains"]["cdi"]["contains"]
     facts = machine.facts()
     assert set(facts) == set(returned)
     assert set(facts["specs"][0]) == set(returned["specs"]["contains"])

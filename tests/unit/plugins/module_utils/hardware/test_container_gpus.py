@@ -14,7 +14,7 @@ import yaml
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import container_gpus
-from ansible_collections.baremetal.inference.plugins.modules import cdi_facts
+from ansible_collections.baremetal.inference.plugins.modules import gpu_facts
 
 NODES = ["/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidiactl"]
 
@@ -75,7 +75,7 @@ class Docker:
         return Outcome(0, "".join(f"+ {node}\n" for node in nodes))
 
     def facts(self) -> dict[str, Any]:
-        return cdi_facts.container_facts(container_gpus.look(self.run, self.root))
+        return container_gpus.facts(container_gpus.look(self.run, self.root))
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_what_is_run_in_a_container_tells_what_can_be_opened(tmp_path: Path) -> 
 
 
 def test_the_facts_are_documented(docker: Docker) -> None:
-    returned = yaml.safe_load(cdi_facts.RETURN)["ansible_facts"]["contains"]["container_gpus"]["contains"]
+    returned = yaml.safe_load(gpu_facts.RETURN)["ansible_facts"]["contains"]["container_gpus"]["contains"]
     facts = docker.facts()
     assert set(facts) == set(returned)
     assert set(facts["containers"][0]) == set(returned["containers"]["contains"])
