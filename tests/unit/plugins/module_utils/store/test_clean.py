@@ -200,3 +200,14 @@ def test_a_store_on_a_disk_of_the_node_is_not(mounts: list[Mount]) -> None:
     check(Path("/mnt/models"), 1, mounts)
     with pytest.raises(InputError, match="must be 1 or more"):
         check(Path("/mnt/models"), 0, mounts)
+
+
+def test_a_link_into_a_store_that_has_lost_the_revision_goes(bed: Bed) -> None:
+    """There is no copy: what goes is the link, and it frees nothing."""
+    fast = FastStore(bed.fast, bed.store, HashCache())
+    lost = ("m", bed.revisions[0].name)
+    fast.apply(fast.outlook([lost], {}, Room(0, 0, copies=False)))
+    shutil.rmtree(bed.revisions[0])
+    (item,) = bed.run(keep=4, fast_path=str(bed.fast))["freed"]
+    assert (item["path"], item["bytes"]) == (fast.place(lost), 0)
+    assert not os.path.lexists(fast.place(lost))

@@ -236,3 +236,12 @@ def test_what_the_fast_disk_holds(bed: Bed) -> None:
     measured = sum(path.lstat().st_size for path in bed.copy("a").rglob("*"))
     assert held[bed.revision("a")] == measured
     assert bed.fast_store().revisions() == {bed.revision(name) for name in "abc"}
+
+
+def test_a_full_disk_drops_only_as_many_as_needed(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there is no limit."""
+    bed.run("a", "b")
+    bed.age("b", "a")
+    monkeypatch.setattr(fast_copy, "free_bytes", lambda path: 10)
+    assert bed.run("c")["dropped"] == [str(bed.link("b"))]
+    assert [bed.copied(name) for name in "abc"] == [True, False, True]
