@@ -17,9 +17,11 @@ description:
     C(/etc/sudoers.d/inference-NAME), judged by C(visudo) before it is written.
   - An admin that is absent loses keys, rule, sessions and account; the home directory stays.
   - With O(phase=trial) a change of the user of the very connection that the module came by comes undone after
-    O(seconds), by a timer of systemd, unless M(baremetal.inference.trial) confirms it.
+    O(seconds), by a timer of systemd, unless O(phase=confirm) makes the change permanent before. O(phase=rollback)
+    brings the user's old state back at once. Changes of other users are permanent at once.
 extends_documentation_fragment:
   - baremetal.inference.attributes
+  - baremetal.inference.trial
 attributes:
   check_mode:
     support: full
@@ -31,10 +33,11 @@ attributes:
       - Keys are shown by their fingerprints.
 options:
   admins:
-    description: The admins. Users that are not listed are left alone.
+    description:
+      - The admins. Users that are not listed are left alone.
+      - Required with O(phase=apply) and O(phase=trial).
     type: list
     elements: dict
-    required: true
     suboptions:
       name:
         description: The user's name.
@@ -70,15 +73,6 @@ options:
     description: A user that is no admin.
     type: str
     default: ""
-  phase:
-    description: V(trial) lets a change of the connection's own user come undone, V(apply) does not.
-    type: str
-    choices: [apply, trial]
-    default: apply
-  seconds:
-    description: How long a trial lasts.
-    type: int
-    default: 60
 """
 
 EXAMPLES = r"""
@@ -100,20 +94,20 @@ EXAMPLES = r"""
 RETURN = r"""
 actions:
   description: What was done, or would be in check mode, for people.
-  returned: success
+  returned: with O(phase=apply) and O(phase=trial)
   type: list
   elements: str
 sudo_installed:
   description: Whether sudo is installed.
-  returned: success
+  returned: with O(phase=apply) and O(phase=trial)
   type: bool
 trial:
   description: Whether a change of the connection's own user waits for its confirmation.
-  returned: success
+  returned: with O(phase=apply) and O(phase=trial)
   type: bool
 user:
   description: Who has logged in for this run; empty where it was not by SSH.
-  returned: success
+  returned: with O(phase=apply) and O(phase=trial)
   type: str
 """
 
@@ -136,12 +130,21 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.problems 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import accounts as declared_admins
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import ssh_session
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.accounts import Admin
-from ansible_collections.baremetal.inference.plugins.module_utils.debian.trial import Trial, TrialError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.trial import (
+    APPLY,
+    ENDINGS,
+    PHASES,
+    TRIAL,
+    Trial,
+    TrialError,
+)
 
 SUDOERS = Path("/etc/sudoers.d")
 VISUDO = Path("/usr/sbin/visudo")
 PROC = Path("/proc")
 SHADOW = Path("/etc/shadow")
+
+TRIAL_NAME = "admins"
 
 SHELL = "/bin/bash"
 
@@ -227,7 +230,7 @@ class Manager:
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
-        self.trial = Trial("admins")
+        self.trial = Trial(TRIAL_NAME)
         self.login = ssh_session.login() or ssh_session.Login("", "")
         self.actions: list[str] = []
         self.diff: list[dict[str, str]] = []
@@ -300,7 +303,7 @@ class Manager:
     def have(self, admin: Admin) -> None:
         """One admin that is there. The rule comes last: it is worth nothing without the account."""
         account = self.accounts.get(admin.name)
-        if account and admin.name == self.login.user and self.acts and self.module.params["phase"] == "trial":
+        if account and admin.name == self.login.user and self.acts and self.module.params["phase"] == TRIAL:
             self.begin(admin, account)
         self.have_groups(admin)
         if account is None:
@@ -522,7 +525,6 @@ def main() -> None:
     admins = {
         "type": "list",
         "elements": "dict",
-        "required": True,
         "options": {
             "name": {"type": "str", "required": True},
             # What is pasted here by mistake may be a private key.
@@ -537,11 +539,18 @@ def main() -> None:
         argument_spec={
             "admins": admins,
             "service_user": {"type": "str", "default": ""},
-            "phase": {"type": "str", "choices": ["apply", "trial"], "default": "apply"},
+            "phase": {"type": "str", "choices": PHASES, "default": APPLY},
             "seconds": {"type": "int", "default": 60},
         },
+        required_if=[("phase", APPLY, ["admins"]), ("phase", TRIAL, ["admins"])],
         supports_check_mode=True,
     )
+    phase = module.params["phase"]
+    if phase in ENDINGS:
+        try:
+            module.exit_json(changed=Trial(TRIAL_NAME).end(phase, module.check_mode))
+        except (TrialError, OSError) as error:
+            module.fail_json(msg=str(error))
     manager = Manager(module)
     try:
         manager.look()

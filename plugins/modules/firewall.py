@@ -24,6 +24,7 @@ description:
     stops the timer, O(phase=rollback) brings the old ones back at once.
 extends_documentation_fragment:
   - baremetal.inference.attributes
+  - baremetal.inference.trial
 attributes:
   check_mode:
     support: full
@@ -32,13 +33,6 @@ attributes:
   diff_mode:
     support: full
 options:
-  phase:
-    description:
-      - V(trial) loads the rules until O(seconds) are over, V(confirm) makes permanent what was tried, V(rollback)
-        undoes it, V(apply) does everything at once and proves nothing.
-    type: str
-    choices: [apply, trial, confirm, rollback]
-    default: apply
   name:
     description: The part that O(allow) belongs to, and the name of its file.
     type: str
@@ -76,7 +70,7 @@ options:
     type: bool
     default: false
   seconds:
-    description: How long a trial lasts, 15 to 600.
+    description: Seconds that a trial lasts, 15 to 600.
     type: int
     default: 60
 """

@@ -18,9 +18,10 @@ description:
   - Refuses what would shut out the user of the very connection that the module came by, or an admin.
   - The server is reloaded, never restarted, so that sessions stay. When it does not reload, the old file is put back.
   - With O(phase=trial) a timer of systemd brings the old file back after O(seconds), whatever becomes of Ansible,
-    unless M(baremetal.inference.trial) confirms the change.
+    unless O(phase=confirm) makes the change permanent before. O(phase=rollback) brings the old file back at once.
 extends_documentation_fragment:
   - baremetal.inference.attributes
+  - baremetal.inference.trial
 attributes:
   check_mode:
     support: full
@@ -28,9 +29,10 @@ attributes:
     support: full
 options:
   base:
-    description: The values to set, by keyword. A list makes several lines.
+    description:
+      - The values to set, by keyword. A list makes several lines.
+      - Required with O(phase=apply) and O(phase=trial).
     type: dict
-    required: true
   config:
     description: Values in place of those of O(base), and more of them.
     type: dict
@@ -50,15 +52,6 @@ options:
         type: list
         elements: str
         default: []
-  phase:
-    description: V(trial) changes until O(seconds) are over, V(apply) for good.
-    type: str
-    choices: [apply, trial]
-    default: apply
-  seconds:
-    description: How long a trial lasts.
-    type: int
-    default: 60
 """
 
 EXAMPLES = r"""
@@ -76,9 +69,8 @@ EXAMPLES = r"""
   vars:
     ansible_control_path: none
 
-- name: Keep it
-  baremetal.inference.trial:
-    name: ssh
+- name: Keep the change
+  baremetal.inference.ssh_server:
     phase: confirm
   when: result.trial
 """
@@ -86,15 +78,15 @@ EXAMPLES = r"""
 RETURN = r"""
 closes:
   description: Whether passwords let somebody in, and will not do so any more.
-  returned: success
+  returned: with O(phase=apply) and O(phase=trial)
   type: bool
 trial:
   description: Whether a change is on trial and waits for its confirmation.
-  returned: success
+  returned: with O(phase=apply) and O(phase=trial)
   type: bool
 user:
   description: Who has logged in for this run; empty where it was not by SSH.
-  returned: success
+  returned: with O(phase=apply) and O(phase=trial)
   type: str
 """
 
@@ -117,7 +109,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import fi
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import ssh_session, sshd
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.sshd import SshdError
-from ansible_collections.baremetal.inference.plugins.module_utils.debian.trial import Trial, TrialError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.trial import (
+    APPLY,
+    ENDINGS,
+    PHASES,
+    TRIAL,
+    Trial,
+    TrialError,
+)
 
 MAIN = Path("/etc/ssh/sshd_config")
 OURS = Path("/etc/ssh/sshd_config.d/10-inference.conf")
@@ -132,6 +131,8 @@ RUN_SSHD = Path("/run/sshd")
 
 KEY_FILES = frozenset({".ssh/authorized_keys", "%h/.ssh/authorized_keys"})
 """Where admins' keys are written, as AuthorizedKeysFile may call it."""
+
+TRIAL_NAME = "ssh"
 
 RELOAD = """\
 if systemctl is-active --quiet ssh.socket; then systemctl stop ssh.service
@@ -230,7 +231,7 @@ class Manager:
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
-        self.trial = Trial("ssh")
+        self.trial = Trial(TRIAL_NAME)
         self.login = ssh_session.login() or ssh_session.Login("", "")
         self.admins: dict[str, list[str]] = {item["name"]: item["groups"] for item in module.params["admins"]}
 
@@ -348,7 +349,7 @@ class Manager:
     def apply(self) -> dict[str, Any]:
         """The module's result. Raises SshdError, TrialError and OSError, with the old file back in place."""
         changed = self.new != self.old
-        on_trial = changed and self.module.params["phase"] == "trial" and not self.module.check_mode
+        on_trial = changed and self.module.params["phase"] == TRIAL and not self.module.check_mode
         if changed and not self.module.check_mode:
             if on_trial:
                 self.begin()
@@ -394,14 +395,21 @@ def main() -> None:
     }
     module = AnsibleModule(
         argument_spec={
-            "base": {"type": "dict", "required": True},
+            "base": {"type": "dict"},
             "config": {"type": "dict", "default": {}},
             "admins": admins,
-            "phase": {"type": "str", "choices": ["apply", "trial"], "default": "apply"},
+            "phase": {"type": "str", "choices": PHASES, "default": APPLY},
             "seconds": {"type": "int", "default": 60},
         },
+        required_if=[("phase", APPLY, ["base"]), ("phase", TRIAL, ["base"])],
         supports_check_mode=True,
     )
+    phase = module.params["phase"]
+    if phase in ENDINGS:
+        try:
+            module.exit_json(changed=Trial(TRIAL_NAME).end(phase, module.check_mode))
+        except (TrialError, OSError) as error:
+            module.fail_json(msg=str(error))
     manager = Manager(module)
     try:
         manager.look()

@@ -17,6 +17,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+APPLY, TRIAL, CONFIRM, ROLLBACK = PHASES = ("apply", "trial", "confirm", "rollback")
+"""The option `phase` of modules that can put a change on trial."""
+
+ENDINGS = (CONFIRM, ROLLBACK)
+"""Phases that end a trial."""
+
 RUN = Path("/run/inference/trials")
 
 SCRIPT = """\
@@ -94,6 +100,19 @@ class Trial:
         _must("/bin/sh", str(self.directory / "rollback"))
         _run("systemctl", "stop", f"{self.unit}.timer")
         return True
+
+    def end(self, phase: str, check_mode: bool) -> bool:
+        """Confirm the change, or bring the old state back. Returns whether a trial ends. Raises TrialError."""
+        changed = self.pending
+        if check_mode:
+            return changed
+        try:
+            if phase == ROLLBACK:
+                return self.rollback()
+            self.confirm()
+        except subprocess.TimeoutExpired as error:
+            raise TrialError(str(error)) from error
+        return changed
 
     def _make(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -19,6 +19,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian import 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.ssh_session import Login
 from ansible_collections.baremetal.inference.plugins.modules import admin_accounts
 
+from .conftest import RunModule
+
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2VGWBPgbVPMyfzZKaTCM1gbqz2ETAGlrMjCkaxVOEt alice@laptop"
 OTHER = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzY0dEPcFMW4q5mGhTAnBbVKnzYBRO0pDWcm0PdJ/Hk alice@desk"
 ALICE = {"name": "alice", "keys": [KEY], "sudo": None, "groups": None, "shell": None, "state": "present"}
@@ -260,3 +262,39 @@ def test_the_users_rights_are_given_back(monkeypatch: pytest.MonkeyPatch) -> Non
         assert calls == [("setgroups", []), ("setegid", 1001), ("seteuid", 1000)]
         raise OSError
     assert calls[3:] == [("seteuid", 0), ("setegid", 0), ("setgroups", [0, 4])]
+
+
+@pytest.mark.parametrize("phase", ["confirm", "rollback"])
+def test_a_trial_ends_without_a_look_at_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule, phase: str
+) -> None:
+    monkeypatch.setattr(trial, "RUN", tmp_path)
+    commands: list[tuple[str, ...]] = []
+
+    def run(*command: str) -> tuple[int, str]:
+        commands.append(command)
+        return 0, ""
+
+    monkeypatch.setattr(trial, "_run", run)
+    pending = tmp_path / "admins/pending"
+    pending.parent.mkdir()
+    pending.touch()
+    assert run_module(admin_accounts, check=True, phase=phase)["changed"]
+    assert pending.exists() and commands == []
+    assert run_module(admin_accounts, phase=phase)["changed"]
+    rollback = [("/bin/sh", str(tmp_path / "admins/rollback"))] if phase == "rollback" else []
+    assert commands == [*rollback, ("systemctl", "stop", "inference-trial-admins.timer")]
+    assert pending.exists() == (phase == "rollback"), "the script removes it"
+
+
+def test_a_trial_that_was_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+    monkeypatch.setattr(trial, "RUN", tmp_path)
+    found = run_module(admin_accounts, phase="confirm")
+    assert (found["failed"], "the old state is back" in found["msg"]) == (True, True)
+    assert run_module(admin_accounts, phase="rollback")["changed"] is False
+
+
+@pytest.mark.parametrize("phase", ["apply", "trial"])
+def test_a_change_needs_its_values(run_module: RunModule, phase: str) -> None:
+    found = run_module(admin_accounts, phase=phase)
+    assert found["failed"] and "missing: admins" in found["msg"]

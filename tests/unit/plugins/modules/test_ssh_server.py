@@ -16,6 +16,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.ssh_ses
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.sshd import SshdError
 from ansible_collections.baremetal.inference.plugins.modules import ssh_server
 
+from .conftest import RunModule
+
 BASE = {"PasswordAuthentication": False, "PermitRootLogin": "prohibit-password"}
 
 
@@ -187,3 +189,39 @@ def test_no_server_is_said(node: Node) -> None:
     ssh_server.SSHD.unlink()
     with pytest.raises(SshdError, match="install openssh-server"):
         node.apply(check=True)
+
+
+@pytest.mark.parametrize("phase", ["confirm", "rollback"])
+def test_a_trial_ends_without_a_look_at_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule, phase: str
+) -> None:
+    monkeypatch.setattr(trial, "RUN", tmp_path)
+    commands: list[tuple[str, ...]] = []
+
+    def run(*command: str) -> tuple[int, str]:
+        commands.append(command)
+        return 0, ""
+
+    monkeypatch.setattr(trial, "_run", run)
+    pending = tmp_path / "ssh/pending"
+    pending.parent.mkdir()
+    pending.touch()
+    assert run_module(ssh_server, check=True, phase=phase)["changed"]
+    assert pending.exists() and commands == []
+    assert run_module(ssh_server, phase=phase)["changed"]
+    rollback = [("/bin/sh", str(tmp_path / "ssh/rollback"))] if phase == "rollback" else []
+    assert commands == [*rollback, ("systemctl", "stop", "inference-trial-ssh.timer")]
+    assert pending.exists() == (phase == "rollback"), "the script removes it"
+
+
+def test_a_trial_that_was_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+    monkeypatch.setattr(trial, "RUN", tmp_path)
+    found = run_module(ssh_server, phase="confirm")
+    assert (found["failed"], "the old state is back" in found["msg"]) == (True, True)
+    assert run_module(ssh_server, phase="rollback")["changed"] is False
+
+
+@pytest.mark.parametrize("phase", ["apply", "trial"])
+def test_a_change_needs_its_values(run_module: RunModule, phase: str) -> None:
+    found = run_module(ssh_server, phase=phase)
+    assert found["failed"] and "missing: base" in found["msg"]

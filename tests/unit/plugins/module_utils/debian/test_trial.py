@@ -69,6 +69,41 @@ def test_a_rollback_is_at_once_and_only_once(tmp_path: Path, commands: list[tupl
     assert file.read_text() == "newer"
 
 
+@pytest.mark.parametrize(("phase", "text"), [("confirm", "new"), ("rollback", "old")])
+def test_check_mode_predicts_and_ends_nothing(
+    tmp_path: Path, commands: list[tuple[str, ...]], phase: str, text: str
+) -> None:
+    one, file = begun(tmp_path)
+    asked = list(commands)
+    assert one.end(phase, check_mode=True)
+    assert (one.pending, file.read_text(), commands) == (True, "new", asked)
+    assert one.end(phase, check_mode=False)
+    assert (one.pending, file.read_text()) == (False, text)
+    assert commands[-1] == ("systemctl", "stop", "inference-trial-x.timer")
+
+
+def test_a_trial_that_was_over_is_not_confirmed(tmp_path: Path, commands: list[tuple[str, ...]]) -> None:
+    one, _file = begun(tmp_path)
+    one.rollback()
+    assert not one.end("rollback", check_mode=False)
+    assert not one.end("confirm", check_mode=True)
+    with pytest.raises(trial.TrialError, match="the old state is back"):
+        one.end("confirm", check_mode=False)
+
+
+def test_a_command_that_hangs_is_an_error_of_the_trial(
+    tmp_path: Path, commands: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _file = begun(tmp_path)
+
+    def hang(*command: str) -> tuple[int, str]:
+        raise subprocess.TimeoutExpired(command, trial.QUICK)
+
+    monkeypatch.setattr(trial, "_run", hang)
+    with pytest.raises(trial.TrialError, match="timed out after 60 seconds"):
+        one.end("confirm", check_mode=False)
+
+
 def test_old_texts_are_for_root_alone(tmp_path: Path, commands: list[tuple[str, ...]]) -> None:
     one, _file = begun(tmp_path)
     assert one.directory.stat().st_mode & 0o077 == 0
