@@ -240,21 +240,11 @@ ARGUMENTS = {
 }
 
 
-def lines(results: list[check.Result]) -> list[str]:
-    """A line for each check that is not ok, the worst first."""
-    wrong = [result for result in results if result.status != check.OK]
-    wrong.sort(key=lambda result: -check.STATUSES.index(result.status))
-    return [
-        f"{result.status}: {result.name}: {result.message}" + (f" -> {result.action}" if result.action else "")
-        for result in wrong
-    ]
-
-
 def doctor(paths: Paths, names: list[str]) -> dict[str, Any]:
     """The subset `doctor`. Raises OSError, ValueError."""
     settings = catalogue.read(paths)
     results = check.run(catalogue.chosen(names, settings.off), Host(paths, thresholds=settings.thresholds))
-    found = {**check.as_json(results), "problems": lines(results)}
+    found = {**check.as_json(results), "problems": check.problems(results, actions=True)}
     del found["schema"]
     return found
 

@@ -80,10 +80,7 @@ def _gpus(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _doctor(host: Host) -> dict[str, Any]:
     settings = catalogue.read(host.paths)
     results = check.run(catalogue.chosen((), settings.off), host)
-    wrong = [result for result in results if result.status != check.OK]
-    wrong.sort(key=lambda result: -check.STATUSES.index(result.status))
-    problems = [f"{result.status}: {result.name}: {result.message}" for result in wrong]
-    return {"verdict": check.verdict(results), "problems": problems}
+    return {"verdict": check.verdict(results), "problems": check.problems(results, actions=False)}
 
 
 def _lock(host: Host, now: datetime) -> dict[str, Any] | None:

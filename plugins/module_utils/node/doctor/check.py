@@ -125,6 +125,17 @@ def as_json(results: Sequence[Result]) -> dict[str, Any]:
     return {"schema": SCHEMA, "verdict": verdict(results), "checks": [asdict(result) for result in results]}
 
 
+def problems(results: Iterable[Result], *, actions: bool) -> list[str]:
+    """A line for each check that is not ok, the worst first; with `actions`, each says what to do."""
+    wrong = [result for result in results if result.status != OK]
+    wrong.sort(key=lambda result: -STATUSES.index(result.status))
+    return [
+        f"{result.status}: {result.name}: {result.message}"
+        + (f" -> {result.action}" if actions and result.action else "")
+        for result in wrong
+    ]
+
+
 def as_text(results: Sequence[Result]) -> str:
     """A table for people, the worst first, and what to do about each."""
     count = Counter(result.status for result in results)

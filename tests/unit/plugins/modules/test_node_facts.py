@@ -89,15 +89,6 @@ def test_the_doctor_fails_from_the_verdict_that_is_given(gather: Call) -> None:
     assert "gpu-xids" in gather("doctor", checks=["gpu-xid"])["msg"]
 
 
-def test_the_worst_check_comes_first_and_says_what_to_do() -> None:
-    results = [
-        check.Result("gpu-a", check.WARN, "warm", ""),
-        check.Result("gpu-b", check.OK, "fine", ""),
-        check.Result("gpu-c", check.FAIL, "gone", "reboot"),
-    ]
-    assert node_facts.lines(results) == ["fail: gpu-c: gone -> reboot", "warn: gpu-a: warm"]
-
-
 def test_damaged_settings_of_the_doctor_are_named(gather: Call, root: Path) -> None:
     Paths(root).doctor_settings.parent.mkdir(parents=True)
     Paths(root).doctor_settings.write_text("{")

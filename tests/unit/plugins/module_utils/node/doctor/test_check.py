@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import doctor, inferctl
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import doctor
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import check
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import (
     FAIL,
@@ -95,18 +92,11 @@ def test_the_table_begins_with_the_worst_and_says_what_to_do() -> None:
     assert lines[2].startswith("FAIL") and lines[3].strip() == "-> do it"
 
 
-def test_the_command_prints_json_and_names_what_does_not_exist(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    paths = Paths(tmp_path)
-    code = inferctl.main(["doctor", "gpu-count", "system-reboot", "--json"], paths)
-    document = json.loads(capsys.readouterr().out)
-    assert code == 0
-    assert [(one["name"], one["status"]) for one in document["checks"]] == [("gpu-count", OK), ("system-reboot", OK)]
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run/reboot-required").write_text("")
-    (tmp_path / "run/reboot-required.pkgs").write_text("linux-image-amd64\n")
-    assert inferctl.main(["doctor", "system-reboot"], paths) == 1
-    assert "linux-image-amd64" in capsys.readouterr().out
-    assert inferctl.main(["doctor", "gpu-xid"], paths) == 2
-    assert "gpu-xids" in capsys.readouterr().err
+def test_the_worst_check_comes_first_and_says_what_to_do() -> None:
+    results = [
+        Result("gpu-a", WARN, "warm", ""),
+        Result("gpu-b", OK, "fine", ""),
+        Result("gpu-c", FAIL, "gone", "reboot"),
+    ]
+    assert check.problems(results, actions=True) == ["fail: gpu-c: gone -> reboot", "warn: gpu-a: warm"]
+    assert check.problems(results, actions=False) == ["fail: gpu-c: gone", "warn: gpu-a: warm"]
