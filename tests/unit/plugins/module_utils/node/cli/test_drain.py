@@ -1,0 +1,89 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`inferctl drain`, `undrain`, `drains`: text, JSON, exit codes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
+
+from .conftest import Run, RunJson
+
+
+def test_drain_and_undrain(run_json: RunJson, paths: Paths) -> None:
+    began = datetime.now(UTC)
+    code, document = run_json("drain", "main", "--reason", "new  disk", "--for", "30m")
+    assert (code, document["changed"]) == (0, True)
+    (item,) = document["instances"]
+    assert (item["instance"], item["changed"]) == ("main", True)
+    drain = item["drain"]
+    assert (drain["owner"], drain["reason"]) == ("alice@node1", "new disk")
+    seconds = (drains.parse_time(drain["until"]) - began).total_seconds()
+    assert 1798 <= seconds <= 1810
+
+    again = ["drain", "main", "--reason", "new disk", "--until", drain["until"]]
+    assert run_json(*again)[1]["changed"] is False
+    assert run_json("drains")[1]["drains"] == [{"instance": "main", **drain}]
+
+    assert run_json("undrain", "main", "--owner", "update")[1]["instances"][0]["drain"] == drain
+    assert run_json("undrain", "main", "side")[1] == {
+        "schema": 1,
+        "changed": True,
+        "instances": [
+            {"instance": "main", "changed": True, "drain": None},
+            {"instance": "side", "changed": False, "drain": None},
+        ],
+    }
+    assert run_json("undrain", "main")[1]["changed"] is False
+    assert not paths.drain("main").exists()
+
+
+def test_what_people_read(run: Run) -> None:
+    assert run("drains")[1] == "nothing is drained\n"
+    code, output, errors = run("drain", "main", "--reason", "new disk")
+    assert (code, output) == (0, "main: drained by alice@node1 until undrained: new disk\n")
+    assert errors == output, "the journal, for want of one"
+    assert run("drain", "main", "--reason", "new disk")[1:] == (output.replace("\n", " (unchanged)\n"), "")
+    assert run("drains")[1] == output
+    assert run("undrain", "main")[1] == "main: not drained\n"
+    assert run("undrain", "main")[1:] == ("main: not drained (unchanged)\n", "")
+
+
+def test_somebody_elses_intent(run: Run) -> None:
+    run("drain", "main", "--reason", "new disk", "--owner", "bob")
+    code, _output, errors = run("drain", "side", "main", "--reason", "update")
+    assert code == 1
+    assert "main is already drained by bob until undrained: new disk. Nothing was changed" in errors
+    assert run("drains")[1].count("\n") == 1
+    assert run("drain", "main", "--reason", "update", "--force")[0] == 0
+    assert "alice@node1" in run("drains")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["mian", "--reason", "x"], "did you mean 'main'? known: main, side"),
+        (["main", "--reason", " "], "--reason is empty"),
+        (["main", "--reason", "x", "--for", "30"], "--for: '30' is no duration"),
+        (["main", "--reason", "x", "--for", "9999999d"], "--for: "),
+        (["main", "--reason", "x", "--until", "2027-01-01T00:00:00"], "has no time zone"),
+        (["main", "--reason", "x", "--until", "2020-01-01T00:00:00Z"], "is past: it is "),
+    ],
+)
+def test_wrong_usage(run: Run, paths: Paths, arguments: list[str], words: str) -> None:
+    code, _output, errors = run("drain", *arguments)
+    assert code == 2
+    assert words in errors
+    assert drains.names(paths) == []
+
+
+def test_undrain_of_what_has_left_the_node(run: Run, paths: Paths) -> None:
+    files.write_json(paths.drain("gone"), {"schema": 1})
+    assert run("undrain", "gone")[0] == 0
+    assert run("undrain", "gone")[0] == 2
+    assert drains.names(paths) == []
