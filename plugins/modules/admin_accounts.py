@@ -235,13 +235,13 @@ class Manager:
         self.actions: list[str] = []
         self.diff: list[dict[str, str]] = []
         self.on_trial = False
-        self.acts = not module.check_mode
+        self.applies = not module.check_mode
 
     # --- looking
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         """Read everything, and refuse what cannot be right. Raises InputError and AccountError."""
-        if self.acts:
+        if self.applies:
             self.trial.rollback()
         self.accounts = {account.pw_name: account for account in pwd.getpwall()}
         self.groups = {group.gr_name: group.gr_gid for group in grp.getgrall()}
@@ -303,7 +303,7 @@ class Manager:
     def have(self, admin: Admin) -> None:
         """One admin that is there. The rule comes last: it is worth nothing without the account."""
         account = self.accounts.get(admin.name)
-        if account and admin.name == self.login.user and self.acts and self.module.params["phase"] == TRIAL:
+        if account and admin.name == self.login.user and self.applies and self.module.params["phase"] == TRIAL:
             self.begin(admin, account)
         self.have_groups(admin)
         if account is None:
@@ -402,7 +402,7 @@ class Manager:
                 **declared_admins.changed_lines(old, admin.keys_text),
             }
         )
-        if not self.acts or account is None:
+        if not self.applies or account is None:
             return
         directory = Path(account.pw_dir, ".ssh")
         try:
@@ -442,7 +442,7 @@ class Manager:
                 "after": admin.sudo_text,
             }
         )
-        if not self.acts:
+        if not self.applies:
             return
         if not admin.sudo_text:
             path.unlink()
@@ -457,12 +457,12 @@ class Manager:
         rule = rule_file(admin.name)
         if rule.exists():
             self.note(f"remove the sudo rule of {admin.name}")
-            if self.acts:
+            if self.applies:
                 rule.unlink()
         if account is None:
             return
         self.note(f"end the sessions of {admin.name}, and remove its keys and its account")
-        if not self.acts:
+        if not self.applies:
             return
         must("usermod", "--lock", "--expiredate", REMOVED, admin.name)
         with suppress(OSError), acting_as(account):
@@ -493,7 +493,7 @@ class Manager:
     def do(self, action: str, *command: str) -> None:
         """One change by a command. Raises AccountError."""
         self.note(action)
-        if self.acts:
+        if self.applies:
             must(*command)
 
 
@@ -553,12 +553,12 @@ def main() -> None:
             module.fail_json(msg=str(error))
     manager = Manager(module)
     try:
-        manager.look()
+        manager.inspect()
         result = manager.apply()
     except InputError as error:
         module.fail_json(msg="\n- ".join(["The admins were not changed.", *map(str, error.problems)]))
     except (AccountError, TrialError, OSError) as error:
-        done = f" Done before: {'; '.join(manager.actions)}." if manager.actions and manager.acts else ""
+        done = f" Done before: {'; '.join(manager.actions)}." if manager.actions and manager.applies else ""
         module.fail_json(msg=f"{error}{done}")
     module.exit_json(**result)
 

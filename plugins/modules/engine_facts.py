@@ -261,7 +261,7 @@ def gather(module: AnsibleModule, paths: Paths) -> dict[str, Any]:
         facts = Facts(paths, Docker(), given, now, module.check_mode)
         found["updates"] = [facts.of(name).to_dict() for name in names]
     if COUNTERS in subset:
-        counted = {name: throughput.look(paths, name) for name in names}
+        counted = {name: throughput.read(paths, name) for name in names}
         found["counters"] = {name: asdict(look) if look else {} for name, look in counted.items()}
     return found
 

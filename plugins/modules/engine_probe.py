@@ -225,7 +225,7 @@ def judge(given: dict[str, Any], now: throughput.Pace | None) -> tuple[bool, str
     """Whether it is too slow for its bound, and what is known of that, in words."""
     if not given["speed_bound"]:
         return False, ""
-    looks = [throughput.Look(**one) if one else None for one in given["before"]]
+    looks = [throughput.Counters(**one) if one else None for one in given["before"]]
     return throughput.judge(throughput.between(*looks) if looks else None, now, given["speed_bound"])
 
 
@@ -237,7 +237,7 @@ def watch(module: AnsibleModule) -> None:
     verdict = health.UNKNOWN
     try:
         first = systemd.show([unit], ["InvocationID"])[unit]["InvocationID"]
-        looked = throughput.look(paths, name)
+        looked = throughput.read(paths, name)
         while True:
             shown = systemd.show([unit], ["ActiveState", "InvocationID"])[unit]
             verdict, detail = verdict_since(paths, name, began)
@@ -253,7 +253,7 @@ def watch(module: AnsibleModule) -> None:
             time.sleep(POLL_SECONDS)
     except (systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
-    slow, speed = judge(module.params, throughput.between(looked, throughput.look(paths, name)))
+    slow, speed = judge(module.params, throughput.between(looked, throughput.read(paths, name)))
     if slow:
         bound = f"vllm_update_watch_speed_bound allows no less than {module.params['speed_bound']} of before"
         module.fail_json(msg=f"{name} got too slow: {speed}; {bound}")

@@ -26,7 +26,7 @@ options:
         are chosen among them. Before the driver works, only their number counts.
     type: list
     elements: dict
-  catalog:
+  places:
     description:
       - Where the store keeps each model, by the registry's name, with the keys C(path) and C(revision). An entry with a
         system prompt is looked up by its own name, as M(baremetal.inference.model_variants) returns it.
@@ -55,7 +55,7 @@ EXAMPLES = r"""
   baremetal.inference.engine_release:
     instances: "{{ instances }}"
     models: "{{ models }}"
-    catalog: "{{ model_store_catalog }}"
+    places: "{{ model_store_places }}"
     image: registry.example.com/vllm@sha256:0f4e5c…
     user: inference
     settings:
@@ -157,15 +157,15 @@ def settings_for(module: AnsibleModule) -> Settings:
     return read_settings(values["settings"], *ids, values["environment"], values["secret_environment"])
 
 
-def stored_models(catalog: dict[str, Any], wanted: set[str]) -> dict[str, StoredModel]:
+def stored_models(places: dict[str, Any], wanted: set[str]) -> dict[str, StoredModel]:
     """Where the wanted models lie. Raises InputError with every one that the store does not have."""
     problems = [
-        Problem("engine_release", f"is not in the store's catalog: {nearest(name, catalog)}", "model", name)
-        for name in sorted(wanted - set(catalog))
+        Problem("engine_release", f"is not among the store's models: {nearest(name, places)}", "model", name)
+        for name in sorted(wanted - set(places))
     ]
     if problems:
         raise InputError(problems)
-    return {name: StoredModel(catalog[name]["path"], catalog[name]["revision"]) for name in wanted}
+    return {name: StoredModel(places[name]["path"], places[name]["revision"]) for name in wanted}
 
 
 class Stage:
@@ -270,7 +270,7 @@ def main() -> None:
         argument_spec={
             **ARGUMENTS,
             "gpus": {"type": "list", "elements": "dict"},
-            "catalog": {"type": "dict", "required": True},
+            "places": {"type": "dict", "required": True},
             "desired": {"type": "bool", "default": True},
         },
         supports_check_mode=True,
@@ -283,7 +283,7 @@ def main() -> None:
     result = []
     try:
         declared.require()
-        stored = stored_models(given["catalog"], {entry.served_as for entry in declared.served})
+        stored = stored_models(given["places"], {entry.served_as for entry in declared.served})
         settings = settings_for(module)
         for instance in declared.instances:
             entry = declared.entries[instance.model]

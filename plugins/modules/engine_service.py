@@ -209,7 +209,7 @@ class Service:
 
         An engine that runs keeps its release: systemd needs the files of that one when the engine dies.
         """
-        states = {outcome.instance: outcome.state for outcome in wait.look(self.paths, names)}
+        states = {outcome.instance: outcome.state for outcome in wait.outcomes(self.paths, names)}
         idle = [name for name, state in states.items() if state == "failed"]
         # One that systemd starts again and again, in vain, gets the release that is wanted now.
         self.stop(idle)
@@ -269,20 +269,20 @@ class Service:
 
     def enable(self, units: list[str], reload: bool) -> None:
         """Let systemd read units that changed, and enable those that are not."""
-        shown = self.look(units)
+        shown = self.shown(units)
         # A file that was edited and put right again, or an earlier run that was cut off.
         reload |= any(unit["NeedDaemonReload"] == "yes" for unit in shown.values())
         self.changed |= reload
         if reload and not self.check_mode:
             systemd.systemctl("daemon-reload")
-            shown = self.look(units)
+            shown = self.shown(units)
         missing = [name for name, unit in shown.items() if unit["UnitFileState"] != "enabled"]
         self.changed |= bool(missing)
         if missing and not self.check_mode:
             systemd.systemctl("enable", *missing)
 
     @staticmethod
-    def look(units: list[str]) -> dict[str, dict[str, str]]:
+    def shown(units: list[str]) -> dict[str, dict[str, str]]:
         """What systemd knows of the units' files."""
         return systemd.show(units, ["NeedDaemonReload", "UnitFileState"])
 
@@ -427,7 +427,7 @@ def await_ready(module: AnsibleModule, service: Service, names: list[str]) -> No
         # What does not run would be started before, with a release that may be staged only then.
         changed = [
             outcome.instance
-            for outcome in wait.look(service.paths, names)
+            for outcome in wait.outcomes(service.paths, names)
             if outcome.state == "failed" or service.unmarked(outcome.instance)
         ]
         module.exit_json(changed=bool(changed), ready=[], loading=[], progress=[])

@@ -291,7 +291,7 @@ class Manager:
 
     # --- looking
 
-    def look(self) -> dict[str, Any]:
+    def inspect(self) -> dict[str, Any]:
         """Read everything, refuse what cannot be right, and say what differs. Raises FirewallError and InputError."""
         rules, base = nftables.parse(self.module.params)
         units = self.node.units()
@@ -387,7 +387,7 @@ class Manager:
 
     def apply(self) -> dict[str, Any]:
         """Everything at once."""
-        result = self.look()
+        result = self.inspect()
         if self.module.check_mode or not result["changed"]:
             return result
         self.demand(result)
@@ -410,7 +410,7 @@ class Manager:
 
     def trial(self) -> dict[str, Any]:
         """Load without writing, and arm the way back."""
-        result = self.look()
+        result = self.inspect()
         if self.module.check_mode or not result["changed"]:
             return result
         self.demand(result)

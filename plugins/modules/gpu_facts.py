@@ -801,7 +801,7 @@ def main() -> None:
     if CDI in requested:
         found["cdi"] = cdi.facts(root, driver.read(root).module_version, found.get("gpus", []))
     if CONTAINERS in requested:
-        found["container_gpus"] = container_gpus.facts(container_gpus.look(run, root))
+        found["container_gpus"] = container_gpus.facts(container_gpus.find(run, root))
     module.exit_json(changed=False, ansible_facts=found)
 
 

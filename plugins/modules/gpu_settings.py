@@ -190,7 +190,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_s
     Result,
     Setter,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.changes import told
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.changes import shown
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.clocks import Clocks, loading
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.settings import (
     COMPUTE_MODES,
@@ -239,7 +239,7 @@ def set_cards(setter: Setter, clocks: Clocks, check: bool) -> tuple[Result, str]
 
 def diff_of(result: Result, file: Path, before: str, after: str) -> list[dict[str, str]]:
     """Before and after of the cards, and of the file for the next boot."""
-    cards = [(f"{one.card.name}: {one.setting}", told(one.before), told(one.after)) for one in result.changes]
+    cards = [(f"{one.card.name}: {one.setting}", shown(one.before), shown(one.after)) for one in result.changes]
     sides = [
         ("GPUs", *("".join(f"{line[0]} = {line[side]}\n" for line in cards) for side in (1, 2))),
         (str(file), before, after),

@@ -171,7 +171,7 @@ rsync:
   returned: O(state=described), O(state=planned) or O(state=present)
   type: str
   sample: /usr/bin/rsync
-catalog:
+places:
   description: Where each model lies, or will lie, by name; as revision C(REVISION) where one has to be fetched.
   returned: O(state=planned) or O(state=present)
   type: dict
@@ -352,10 +352,10 @@ def publish(module: AnsibleModule) -> None:
     for plan in coming if publishes else []:
         for damage in plan.damage:
             module.warn(f"{damage}; the whole revision is replaced by an intact one")
-    places = publisher.catalog(plans)
+    places = publisher.places(plans)
     module.exit_json(
         changed=publishes and bool(coming),
-        catalog=places,
+        places=places,
         coming={item["name"]: places[item["name"]]["revision"] for item in [*transfers, *publisher.fetches]},
         transfers=transfers,
         fetches=publisher.fetches,

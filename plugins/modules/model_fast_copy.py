@@ -29,7 +29,7 @@ options:
     description: The root of the copies.
     type: path
     required: true
-  catalog:
+  places:
     description:
       - Where the store keeps each model, as M(baremetal.inference.model) returns it. These get a copy, in this
         order.
@@ -75,7 +75,7 @@ EXAMPLES = r"""
   baremetal.inference.model_fast_copy:
     store: /mnt/models
     fast_path: /mnt/nvme/workspace/models
-    catalog: "{{ model_store_catalog }}"
+    places: "{{ model_store_places }}"
     limit_gib: 500
 """
 
@@ -139,7 +139,7 @@ class Copier:
 
         Raises InputError and OSError.
         """
-        paths = [Path(stored["path"]) for stored in self._module.params["catalog"].values()]
+        paths = [Path(stored["path"]) for stored in self._module.params["places"].values()]
         wanted = [(path.parent.name, path.name) for path in paths if path.parent.parent == self._store]
         notes: list[str] = []
         outlook = self._fast.outlook(wanted, self._needed(wanted, notes), self._room)
@@ -174,7 +174,7 @@ def main() -> None:
         argument_spec={
             "store": {"type": "path", "required": True},
             "fast_path": {"type": "path", "required": True},
-            "catalog": {"type": "dict", "required": True},
+            "places": {"type": "dict", "required": True},
             "state": {"type": "str", "choices": [PLANNED, "present"], "default": "present"},
             "limit_gib": {"type": "float", "default": 0},
             "reserve_gib": {"type": "float", "default": 0},

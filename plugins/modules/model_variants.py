@@ -26,7 +26,7 @@ options:
     description:
       - V(checked) only reads. It fails with every model whose chats the engine writes without a chat template, or that
         has none, and names the way out. It skips a model whose files are not on this machine.
-      - V(published) tries the template with the prompt, and publishes. It needs O(store), O(catalog) and O(image).
+      - V(published) tries the template with the prompt, and publishes. It needs O(store), O(places) and O(image).
     type: str
     choices: [checked, published]
     default: published
@@ -40,7 +40,7 @@ options:
   store:
     description: The root of the store. V(checked) reads models that are published there already.
     type: path
-  catalog:
+  places:
     description: Where the store keeps each model, as M(baremetal.inference.model) returns it.
     type: dict
   fast_path:
@@ -84,7 +84,7 @@ EXAMPLES = r"""
     store: /mnt/models
     instances: "{{ instances }}"
     models: "{{ models }}"
-    catalog: "{{ model_store_catalog }}"
+    places: "{{ model_store_places }}"
     image: "{{ engine_image }}"
   register: variants
 """
@@ -95,7 +95,7 @@ checked:
   returned: O(state=checked), success
   type: list
   elements: str
-catalog:
+places:
   description: Where each model with a system prompt lies, or will lie, by the registry's name.
   returned: O(state=published), success
   type: dict
@@ -158,14 +158,14 @@ class Publisher:
 
     def variant(self, entry: Entry) -> StoredModel:
         """Publish one, unless it is. Raises InputError and OSError."""
-        catalog, where = self._module.params["catalog"], f"models.{entry.name}"
+        places, where = self._module.params["places"], f"models.{entry.name}"
         if not NAME.match(entry.name):
             message = "cannot name a directory: use letters, digits, dot, dash and underscore"
             raise InputError([Problem(where, message)])
-        if entry.store_name not in catalog:
-            message = f"is not in the store's catalog: {nearest(entry.store_name, catalog)}"
+        if entry.store_name not in places:
+            message = f"is not among the store's models: {nearest(entry.store_name, places)}"
             raise InputError([Problem(where, message, "base", entry.store_name)])
-        root = Path(catalog[entry.store_name]["path"])
+        root = Path(places[entry.store_name]["path"])
         if self._module.check_mode and not self._can_render(root):
             path = self._store / entry.name / NOT_KNOWN
             self.published.append(str(path))
@@ -295,7 +295,7 @@ def publish(module: AnsibleModule, with_prompt: list[Entry]) -> None:
         module.fail_json(msg=str(InputError(problems)), published=publisher.published)
     module.exit_json(
         changed=bool(publisher.published),
-        catalog={name: {"path": each.path, "revision": each.revision} for name, each in made.items()},
+        places={name: {"path": each.path, "revision": each.revision} for name, each in made.items()},
         published=publisher.published,
         diff={"before": "", "after": "".join(f"{path}\n" for path in publisher.published)},
     )
@@ -309,11 +309,11 @@ def main() -> None:
             "store": {"type": "path"},
             "instances": {"type": "list", "elements": "dict", "required": True},
             "models": {"type": "dict", "required": True},
-            "catalog": {"type": "dict"},
+            "places": {"type": "dict"},
             "fast_path": {"type": "str", "default": ""},
             "image": {"type": "str"},
         },
-        required_if=[("state", PUBLISHED, ("store", "catalog", "image"))],
+        required_if=[("state", PUBLISHED, ("store", "places", "image"))],
         supports_check_mode=True,
     )
     # Mistakes in the registry itself are reported by engine_plan, which knows the engine's version.

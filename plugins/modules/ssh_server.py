@@ -235,7 +235,7 @@ class Manager:
         self.login = ssh_session.login() or ssh_session.Login("", "")
         self.admins: dict[str, list[str]] = {item["name"]: item["groups"] for item in module.params["admins"]}
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         """Read everything, and refuse what cannot be right. Raises SshdError, TrialError and InputError."""
         if not SSHD.exists():
             raise SshdError(
@@ -412,7 +412,7 @@ def main() -> None:
             module.fail_json(msg=str(error))
     manager = Manager(module)
     try:
-        manager.look()
+        manager.inspect()
         result = manager.apply()
     except InputError as error:
         module.fail_json(msg="\n- ".join(["The SSH server was not changed.", *map(str, error.problems)]))

@@ -246,7 +246,7 @@ class Change:
 
 @dataclass
 class Part:
-    """A part of the settings: look() fills the lists, act() is called where there are changes or orders."""
+    """A part of the settings: inspect() fills the lists, apply() is called where there are changes or orders."""
 
     node: Node
     options: Any
@@ -278,11 +278,11 @@ class Part:
             else:
                 files.write(change.path, change.before)
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         """Read, judge and plan; changes nothing."""
         raise NotImplementedError
 
-    def act(self) -> None:
+    def apply(self) -> None:
         """Do it. Raises SettingsError."""
         self.write()
 
@@ -333,7 +333,7 @@ class Clock(Part):
     SOURCES = "/etc/chrony/sources.d/inference.sources"
     MORE = "/etc/chrony/conf.d/inference.conf"
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         servers, pools, config = (self.options[key] for key in ("servers", "pools", "config"))
         self.problems += chrony.mistakes(servers, pools, config)
         if self.options["sync_seconds"] < 0 or self.options["max_offset"] <= 0:
@@ -391,7 +391,7 @@ class Clock(Part):
             fatal = [line for line in words if "rror" in line] or words[-1:]
             self.problems.append(Problem("clock", f"chronyd refuses it: {'; '.join(fatal)}"))
 
-    def act(self) -> None:
+    def apply(self) -> None:
         self.write()
         touched = {change.path for change in self.changes}
         if touched == {self.node.path(self.SOURCES)} and self.node.started("chrony.service"):
@@ -449,7 +449,7 @@ class Clock(Part):
 class Zone(Part):
     """The time zone."""
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         name = self.options
         known = ZONE.fullmatch(name) and self.node.path(f"/usr/share/zoneinfo/{name}").is_file()
         if not known:
@@ -464,7 +464,7 @@ class Zone(Part):
         if self.node.read("/etc/timezone") is not None:
             self.want("/etc/timezone", f"{name}\n")
 
-    def act(self) -> None:
+    def apply(self) -> None:
         self.write()
         if self.orders:
             files.link(self.node.path("/etc/localtime"), f"/usr/share/zoneinfo/{self.options}")
@@ -476,7 +476,7 @@ class Names(Part):
     HOSTS = "/etc/hosts"
     CLOUD = "/etc/cloud/cloud.cfg.d/99-inference.cfg"
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         wanted, address = self.options["hostname"], self.options["address"]
         if wanted and not hosts.valid_name(wanted, hosts.HOSTNAME_MAX):
             message = "letters, digits, - and ., at most 64 characters"
@@ -551,7 +551,7 @@ class Names(Part):
         said = [match.lower() for text in texts for match in CLOUD_HOSTS.findall(text)]
         return bool(said) and said[-1] not in CLOUD_FALSE
 
-    def act(self) -> None:
+    def apply(self) -> None:
         if self.orders:
             self.node.do("hostnamectl", "set-hostname", self.options["hostname"])
         for change in self.changes:
@@ -571,7 +571,7 @@ class Journal(Part):
     UNIT = "systemd-journald.service"
     PLACES = ("/etc", "/run", "/usr/local/lib", "/usr/lib")
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         self.problems += journald.mistakes(self.options)
         if self.problems:
             return
@@ -592,7 +592,7 @@ class Journal(Part):
         names = sorted(name for name in found if name > journald.DROP_IN)
         return [(str(found[name]), found[name].read_text(errors="replace")) for name in names]
 
-    def act(self) -> None:
+    def apply(self) -> None:
         self.write()
         # Services keep their streams: systemd holds them for journald meanwhile.
         self.node.do("systemctl", "restart", self.UNIT)
@@ -622,7 +622,7 @@ class Journal(Part):
 class Services(Part):
     """What systemd gives to every service and login."""
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         self.problems += [Problem("services", text) for text in systemd_defaults.problems(self.options, ROOT)]
         if self.problems:
             return
@@ -648,7 +648,7 @@ class Services(Part):
         shown = self.node.do("systemctl", "show", *(f"--property={name}" for name in self.asked))
         return systemd_defaults.differing(self.asked, shown)
 
-    def act(self) -> None:
+    def apply(self) -> None:
         self.write()
         self.node.do("systemctl", "daemon-reload")
         wrong = [f"{name}: asked for {self.asked[name]}, systemd has {has}" for name, has in self.differing().items()]
@@ -669,7 +669,7 @@ class Logrotate(Part):
 
     TIMER = "/etc/systemd/system/logrotate.timer.d/60-inference.conf"
 
-    def look(self) -> None:
+    def inspect(self) -> None:
         limit = self.options["max_size"]
         if not re.fullmatch(r"[1-9][0-9]*[kMG]?", limit):
             message = "must be a size such as 200M (k, M or G)"
@@ -680,7 +680,7 @@ class Logrotate(Part):
         # Once a day, a log that grows fast fills the disk before anybody looks at its size.
         self.want(self.TIMER, f"# {HEADER}\n[Timer]\nOnCalendar=\nOnCalendar=hourly\n")
 
-    def act(self) -> None:
+    def apply(self) -> None:
         self.write()
         if self.node.run("logrotate", "--version")[0] == 127:
             self.undo()
@@ -708,7 +708,7 @@ def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any
     """The module's result. Raises InputError, SettingsError and OSError."""
     parts = {key: kind(node, params[key]) for key, kind in PARTS.items() if params[key]}
     for part in parts.values():
-        part.look()
+        part.inspect()
     problems = [problem for part in parts.values() for problem in part.problems]
     if problems:
         raise InputError(problems)
@@ -720,7 +720,7 @@ def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any
     }
     if not check_mode:
         for part in todo:
-            part.act()
+            part.apply()
         clock = parts.get("clock")
         if isinstance(clock, Clock) and clock.options["sync_seconds"]:
             try:

@@ -95,15 +95,15 @@ def test_a_full_disk_costs_no_service(node: Node, small: str) -> None:
 
 def test_the_least_recently_used_copy_goes_and_none_that_a_release_needs(node: Node) -> None:
     node.run("mkdir -p /srv/spare && cp -L /mnt/models/tiny-a/*/* /srv/spare/ && rm /srv/spare/manifest.json")
-    catalog = node.module(PUBLISH, store="/mnt/models", models={"spare": {"model": "/srv/spare"}})["catalog"]
+    places = node.module(PUBLISH, store="/mnt/models", models={"spare": {"model": "/srv/spare"}})["places"]
     given = {"store": "/mnt/models", "fast_path": FAST}
-    assert node.module(COPY, catalog=catalog, **given)["copied"] == [f"{FAST}/spare/{catalog['spare']['revision']}"]
+    assert node.module(COPY, places=places, **given)["copied"] == [f"{FAST}/spare/{places['spare']['revision']}"]
     tiny = {"tiny-a": {"path": f"/mnt/models/tiny-a/{revision(node, 'tiny-a')}"}}
     # Room for one: tiny-a is the older one, but engines have it.
-    dropped = node.module(COPY, catalog=tiny, limit_gib=0.002, **given)["dropped"]
-    assert dropped == [f"{FAST}/spare/{catalog['spare']['revision']}"]
-    assert node.run(f"readlink -f {dropped[0]}") == catalog["spare"]["path"]
-    result = node.module(COPY, catalog=catalog, limit_gib=0.002, **given)
+    dropped = node.module(COPY, places=tiny, limit_gib=0.002, **given)["dropped"]
+    assert dropped == [f"{FAST}/spare/{places['spare']['revision']}"]
+    assert node.run(f"readlink -f {dropped[0]}") == places["spare"]["path"]
+    result = node.module(COPY, places=places, limit_gib=0.002, **given)
     assert (result["dropped"], result["copied"]) == ([], [])
     assert "raise the limit" in result["notes"][0]
 

@@ -33,7 +33,7 @@ def identity(name: str, database: str) -> int:
         ) from None
 
 
-def look(root: str, path: str) -> Identity | None:
+def identify(root: str, path: str) -> Identity | None:
     """Owner, group and mode of a directory, None where it is not there. Raises DirectoryError."""
     try:
         handle = open_below(root, path, create=False)

@@ -75,7 +75,7 @@ class Pass:
                     raise dk.DiskError(f"{where}: {error}") from error
                 self.problems.append(Problem(where, str(error)))
 
-    def act(self, sentence: str, action: Callable[[], None]) -> None:
+    def perform(self, sentence: str, action: Callable[[], None]) -> None:
         """Do something, unless this is a rehearsal."""
         if not self.rehearsal:
             action()
@@ -94,7 +94,7 @@ class Pass:
             self.actions.append(f"format the new {disk.join} {making}")
         elif dk.volume_is_blank(disk, volume):
             blank = volume
-            self.act(f"format {blank} {making}", lambda: self.format(disk, blank))
+            self.perform(f"format {blank} {making}", lambda: self.format(disk, blank))
             volume = None if self.rehearsal else self.formatted(disk, blank.path)
         self.mount(disk, volume)
         self.directories(disk, volume)
@@ -123,12 +123,12 @@ class Pass:
         """The disk's md array, made or assembled where needed; None in a rehearsal of that. Raises DiskError."""
         if not dk.is_own_array(disk, devices):
             dk.members_are_blank(disk, devices)
-            self.act(f"join {listed(devices)} as the raid0 {disk.label}", lambda: self.create_array(disk, devices))
+            self.perform(f"join {listed(devices)} as the raid0 {disk.label}", lambda: self.create_array(disk, devices))
             if self.rehearsal:
                 return None
             devices = self.devices(disk)
         if not any(device.holders for device in devices):
-            self.act(f"assemble the raid0 {disk.label} of {listed(devices)}", lambda: self.assemble_array(disk))
+            self.perform(f"assemble the raid0 {disk.label} of {listed(devices)}", lambda: self.assemble_array(disk))
             self.unseen(disk)
             devices = self.devices(disk)
         holders = sorted({holder for device in devices for holder in device.holders})
@@ -142,7 +142,7 @@ class Pass:
             )
         file, text = MDADM_D / f"{disk.label}.conf", dk.array_line(disk, devices[0].signatures[0].uuid)
         if not files.same(file, text):
-            self.act(f"name the array in {file}", lambda: keep(file, text))
+            self.perform(f"name the array in {file}", lambda: keep(file, text))
         return self.host.blocks.device(f"/dev/{holders[0]}")
 
     def create_array(self, disk: dk.Disk, devices: list[dk.Device]) -> None:
@@ -164,22 +164,24 @@ class Pass:
         """The disk's logical volume, made where needed; None in the rehearsal of the making. Raises DiskError."""
         members = any(signature.kind == "LVM2_member" for device in devices for signature in device.signatures)
         if members and not self.host.has("pvs"):
-            self.act(f"look at the volumes of {listed(devices)}", lambda: None)
+            self.perform(f"look at the volumes of {listed(devices)}", lambda: None)
             self.unseen(disk)
         if not (members and dk.is_own_group(disk, devices, self.host.groups())):
             dk.members_are_blank(disk, devices)
-            self.act(f"join {listed(devices)} as the LVM group {disk.label}", lambda: self.create_group(disk, devices))
+            self.perform(
+                f"join {listed(devices)} as the LVM group {disk.label}", lambda: self.create_group(disk, devices)
+            )
             if self.rehearsal:
                 return None
         volumes = self.host.volumes(disk.label)
         name = f"{disk.label}/{VOLUME}"
         if VOLUME not in volumes:
             words = ("lvcreate", "--type", "striped", "--stripes", str(len(devices)), "--extents", "100%FREE")
-            self.act(f"make the LVM volume {name}", lambda: self.host.do(*words, "--name", VOLUME, disk.label))
+            self.perform(f"make the LVM volume {name}", lambda: self.host.do(*words, "--name", VOLUME, disk.label))
             if self.rehearsal:
                 return None
         elif not volumes[VOLUME]:
-            self.act(f"activate the LVM volume {name}", lambda: self.host.do("lvchange", "--activate", "y", name))
+            self.perform(f"activate the LVM volume {name}", lambda: self.host.do("lvchange", "--activate", "y", name))
             self.unseen(disk)
         return self.host.blocks.device(f"/dev/{name}")
 
@@ -191,7 +193,7 @@ class Pass:
     def unseen(self, disk: dk.Disk) -> None:
         """End a rehearsal whose volume is not to be seen. Raises Unseen."""
         if self.rehearsal:
-            self.act(f"mount {disk.label} at {disk.path}", lambda: None)
+            self.perform(f"mount {disk.label} at {disk.path}", lambda: None)
             raise Unseen
 
     @contextmanager
@@ -234,12 +236,12 @@ class Pass:
             self.look_below(disk.path)
             source, path = (str(volume), volume.path) if volume else (disk.label, "")
             words = ["mount", "-t", disk.filesystem, "-o", ",".join(line.options), path, disk.path]
-            self.act(f"mount {source} at {disk.path}", lambda: self.attach(disk.path, text, *words))
+            self.perform(f"mount {source} at {disk.path}", lambda: self.attach(disk.path, text, *words))
         elif volume is None or (top.number, top.root) != (volume.number, "/"):
             raise dk.DiskError(taken(disk.path, top))
         elif text != self.fstab:
             words = ["mount", "-o", ",".join(["remount", *line.options]), disk.path]
-            self.act(f"mount {disk.path} by this line of /etc/fstab: {line}", lambda: self.attach("", text, *words))
+            self.perform(f"mount {disk.path} by this line of /etc/fstab: {line}", lambda: self.attach("", text, *words))
         self.fstab = text
 
     # --- a share
@@ -269,9 +271,9 @@ class Pass:
             limit = ("timeout", "--kill-after=5", str(SHARE_SECONDS))
             options = ",".join([*line.options, "retry=0"])
             words = (*limit, "mount", "-t", "nfs", "-o", options, share.source, share.path)
-            self.act(f"mount {share.source} at {share.path}", lambda: self.attach(share.path, text, *words))
+            self.perform(f"mount {share.source} at {share.path}", lambda: self.attach(share.path, text, *words))
         elif text != self.fstab:
-            self.act(f"write this line to /etc/fstab: {line}", lambda: self.host.write_fstab(text))
+            self.perform(f"write this line to /etc/fstab: {line}", lambda: self.host.write_fstab(text))
         self.fstab = text
 
     # --- mount points
@@ -334,12 +336,14 @@ class Pass:
                 # This run makes the user before it comes here.
                 changes.append((item, (-1, -1, 0)))
                 continue
-            if not mounted or directories.look(disk.path, item.path) != wanted:
+            if not mounted or directories.identify(disk.path, item.path) != wanted:
                 changes.append((item, wanted))
         if changes:
             names = ", ".join(f"{item.path} ({item.owner}:{item.group} {item.mode})" for item, _wanted in changes)
             places = [(item.path, wanted) for item, wanted in changes]
-            self.act(f"make the directories on {disk.path}: {names}", lambda: directories.make_all(disk.path, places))
+            self.perform(
+                f"make the directories on {disk.path}: {names}", lambda: directories.make_all(disk.path, places)
+            )
 
 
 def listed(devices: Sequence[dk.Device]) -> str:

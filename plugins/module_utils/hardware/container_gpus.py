@@ -62,7 +62,7 @@ class Found:
     error: str = ""
 
 
-def look(run: Run, root: Path = Path("/"), docker: str = "docker") -> Found:
+def find(run: Run, root: Path = Path("/"), docker: str = "docker") -> Found:
     """Try the GPUs of all running containers. Raises nothing: what did not work is part of the result."""
     listed = run([docker, "ps", "--quiet", "--no-trunc"])
     if listed.code != 0:

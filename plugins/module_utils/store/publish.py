@@ -127,7 +127,7 @@ class Publisher:
             "damage": list(plan.damage),
         }
 
-    def catalog(self, plans: Sequence[Plan]) -> dict[str, dict[str, Any]]:
+    def places(self, plans: Sequence[Plan]) -> dict[str, dict[str, Any]]:
         """Where each model lies or will lie; with NOT_KNOWN for the revision of a model that has to be fetched."""
         unknown = {"revision": NOT_KNOWN, "weight_bytes": 0, "bytes": 0}
         names = [item["name"] for item in self.fetches]

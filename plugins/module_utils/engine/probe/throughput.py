@@ -34,7 +34,7 @@ _NEEDED = frozenset({_MADE, _ANSWERS, _WAITED, _READ})
 
 
 @dataclass(frozen=True)
-class Look:
+class Counters:
     """What an engine had counted at a time, in seconds since the node's boot."""
 
     model: str
@@ -63,7 +63,7 @@ class Pace:
     """Tokens per second that it has read or made for all requests."""
 
 
-def look(paths: Paths, name: str) -> Look | None:
+def read(paths: Paths, name: str) -> Counters | None:
     """A look at the engine's counters; None where it does not tell."""
     number = releases.active_number(paths, name)
     if number is None:
@@ -76,12 +76,12 @@ def look(paths: Paths, name: str) -> Look | None:
     return parse(text, release.model, time.monotonic())
 
 
-def parse(text: str, model: str, at: float) -> Look | None:
+def parse(text: str, model: str, at: float) -> Counters | None:
     """The counters in an engine's /metrics; None where one that is needed is not there."""
     found = metrics.samples(text, {*_NEEDED, _CACHED, metrics.START})
     if not found.keys() >= _NEEDED:
         return None
-    return Look(
+    return Counters(
         model=model,
         at=at,
         started=found.get(metrics.START),
@@ -91,7 +91,7 @@ def parse(text: str, model: str, at: float) -> Look | None:
     )
 
 
-def between(first: Look | None, last: Look | None) -> Pace | None:
+def between(first: Counters | None, last: Counters | None) -> Pace | None:
     """What came from one look to another; None where they are of two processes, or nothing is known."""
     if first is None or last is None or (first.model, first.started) != (last.model, last.started):
         return None

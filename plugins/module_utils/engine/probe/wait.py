@@ -79,7 +79,7 @@ def wait_ready(paths: Paths, names: Iterable[str], timeout: float) -> list[Outco
         time.sleep(min(POLL_INTERVAL, max(0.0, deadline - time.monotonic())))
 
 
-def look(paths: Paths, names: list[str]) -> list[Outcome]:
+def outcomes(paths: Paths, names: list[str]) -> list[Outcome]:
     """How the instances stand now. Raises SystemdError."""
     return _with_words(paths, _judged(paths, names))
 

@@ -71,7 +71,7 @@ class Setter:
         self._clocks = clocks
         self._wanted = wanted
 
-    def look(self) -> tuple[list[Card], list[Problem]]:
+    def inspect(self) -> tuple[list[Card], list[Problem]]:
         """The cards that have settings, and the settings that have no card. Raises NoAnswer."""
         outcome = self._run(["-q", "-x"])
         told = report.parse(outcome.stdout)
@@ -103,7 +103,7 @@ class Setter:
 
     def foresee(self) -> Result:
         """What `apply` would do. Raises NoAnswer, and InputError with everything that stands against it."""
-        cards, problems = self.look()
+        cards, problems = self.inspect()
         _refuse(problems, cards)
         result = Result(changes=[change for card in cards for change in STAGES[0](card)])
         # As if every card took its modes at once, which those before Hopper may not.
@@ -118,7 +118,7 @@ class Setter:
         Raises NoAnswer, and InputError with everything that stands against it before anything is changed; unless
         `all_or_nothing`, cards that something stands against are left out, and that is a failure of theirs.
         """
-        cards, problems = self.look()
+        cards, problems = self.inspect()
         if all_or_nothing:
             _refuse(problems, cards)
         for card in cards:
@@ -145,7 +145,7 @@ class Setter:
                 else:
                     result.changes.append(change)
             if changes:
-                cards = [card for card in self.look()[0] if card.name in names]
+                cards = [card for card in self.inspect()[0] if card.name in names]
         # What cannot be read back was believed above; everything else is believed only now.
         for card in cards:
             for change in (change for stage in STAGES for change in stage(card)):

@@ -47,7 +47,7 @@ class Change:
         }
 
     def __str__(self) -> str:
-        return f"{self.card.name}: {self.setting}: {told(self.before)} -> {told(self.after)}"
+        return f"{self.card.name}: {self.setting}: {shown(self.before)} -> {shown(self.after)}"
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Pending:
         }
 
     def __str__(self) -> str:
-        return f"{self.card.name}: {self.setting} is {told(self.now)}, and {told(not self.now)} after the next reset"
+        return f"{self.card.name}: {self.setting} is {shown(self.now)}, and {shown(not self.now)} after the next reset"
 
 
 def modes(card: Card) -> Iterator[Change]:
@@ -121,7 +121,7 @@ def pending(card: Card) -> Iterator[Pending]:
             yield Pending(card, key, not wanted)
 
 
-def told(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value as a person would say it."""
     if isinstance(value, bool):
         return "on" if value else "off"

@@ -50,7 +50,7 @@ def gpus(host: Host) -> Finding:
     """Containers can still open the GPUs that they were given: a daemon-reload may have cut them off."""
     if not applies(host):
         return NO_GPU
-    found = container_gpus.look(lambda command: host.run(command, TOOL_TIMEOUT), host.root)
+    found = container_gpus.find(lambda command: host.run(command, TOOL_TIMEOUT), host.root)
     if found.error:
         raise CannotTell(found.error)
     lost = [

@@ -207,7 +207,7 @@ class EngineNode:
         given = {
             "instances": [{"name": "main", "model": self.model, "port": 5005, "accelerator": "cpu"}],
             "models": self.models,
-            "catalog": {"tiny-a": {"path": "/mnt/models/tiny-a/abc", "revision": "abc"}},
+            "places": {"tiny-a": {"path": "/mnt/models/tiny-a/abc", "revision": "abc"}},
             "image": "registry.example.com/vllm@sha256:00",
             "engine_version": "0.32.0",
             "user": pwd.getpwuid(os.getuid()).pw_name,

@@ -71,7 +71,7 @@ class Node:
             params={**params, "seconds": 60}, check_mode=check, _diff=True, warn=self.warnings.append
         )
         manager = admin_accounts.Manager(module)
-        manager.look()
+        manager.inspect()
         return manager.apply()
 
 

@@ -18,7 +18,7 @@ from ansible_collections.baremetal.inference.plugins.modules import engine_facts
 
 Facts = Callable[..., dict[str, Any]]
 
-LOOK = throughput.Look("tiny-a", at=10.0, started=1.0, tokens=400.0, seconds=10.0, work=600.0)
+LOOK = throughput.Counters("tiny-a", at=10.0, started=1.0, tokens=400.0, seconds=10.0, work=600.0)
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def facts(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Cal
     monkeypatch.setattr(engine_facts, "Paths", lambda: two_instances)
     monkeypatch.setattr(load_time, "seconds", lambda name: None)
     monkeypatch.setattr(update_facts.prepare, "missing", lambda release, docker: [])
-    monkeypatch.setattr(throughput, "look", lambda paths, name: LOOK if name == "main" else None)
+    monkeypatch.setattr(throughput, "read", lambda paths, name: LOOK if name == "main" else None)
     return lambda **given: run_module(engine_facts, **given)
 
 

@@ -149,8 +149,8 @@ def test_what_a_serving_engine_is_reached_by_stays(
     node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
 ) -> None:
     directory = node.publish("ab12cd34ef56", config, write_safetensors)
-    catalog = {"llama": {"path": str(directory), "revision": "ab12cd34ef56"}}
-    node.call(engine_release, catalog=catalog, secret_environment={"VLLM_API_KEY": "key-of-before"})
+    places = {"llama": {"path": str(directory), "revision": "ab12cd34ef56"}}
+    node.call(engine_release, places=places, secret_environment={"VLLM_API_KEY": "key-of-before"})
     releases.activate(node.paths, "main", 1)
     node.running.add("vllm@main.service")
     assert node.call()["problems"] == []
@@ -171,8 +171,8 @@ def test_a_source_on_the_node(node: Node, config: dict[str, Any], tmp_path: Path
 
 def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]) -> None:
     directory = node.publish("ab12cd34ef56", config, write_safetensors)
-    catalog = {"llama": {"path": str(directory), "revision": directory.name}}
-    node.call(engine_release, catalog=catalog, gpus=node.gpus)
+    places = {"llama": {"path": str(directory), "revision": directory.name}}
+    node.call(engine_release, places=places, gpus=node.gpus)
     releases.activate(node.paths, "main", 1)
     assert node.call()["plans"][0]["change"]["action"] == "start"
     node.running.add("vllm@main.service")
@@ -195,7 +195,7 @@ def test_what_would_change(node: Node, config: dict[str, Any], write_safetensors
     }
     assert "release 1 runs, a new release is pending" in result["text"]
     # It is staged, and a rollback has pinned the one before: that is what runs, and stays.
-    node.call(engine_release, catalog=catalog, gpus=node.gpus)
+    node.call(engine_release, places=places, gpus=node.gpus)
     assert node.call()["plans"][0]["change"]["desired"] == 2
     pins.settle(node.paths, "main", 1, "a rollback", "2026-11-21T03:00:00Z", back=True)
     assert node.call()["plans"][0]["change"] == unchanged

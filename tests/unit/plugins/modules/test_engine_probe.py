@@ -171,7 +171,9 @@ def test_an_engine_that_is_not_fit_has_the_last_word(monkeypatch: pytest.MonkeyP
 
 
 LOOKS = {
-    seconds: throughput.Look("tiny-a", at=seconds, started=1.0, tokens=40 * seconds, seconds=seconds, work=60 * seconds)
+    seconds: throughput.Counters(
+        "tiny-a", at=seconds, started=1.0, tokens=40 * seconds, seconds=seconds, work=60 * seconds
+    )
     for seconds in (10.0, 20.0)
 }
 
@@ -196,8 +198,10 @@ def test_an_engine_that_is_slow_for_its_clients_fails_the_watch(
     shown = {"vllm@main.service": {"ActiveState": "active", "InvocationID": "1"}}
     monkeypatch.setattr(engine_probe.systemd, "show", lambda units, properties: shown)
     # It is another process, and takes ten times as long for its tokens.
-    looks = [throughput.Look("tiny-a", at, 2.0, tokens=40 * at, seconds=10 * at, work=60 * at) for at in (70.0, 80.0)]
-    monkeypatch.setattr(throughput, "look", lambda paths, name: looks.pop(0))
+    looks = [
+        throughput.Counters("tiny-a", at, 2.0, tokens=40 * at, seconds=10 * at, work=60 * at) for at in (70.0, 80.0)
+    ]
+    monkeypatch.setattr(throughput, "read", lambda paths, name: looks.pop(0))
     counted = [asdict(look) for look in LOOKS.values()] if before else [{}, asdict(LOOKS[20.0])]
     said = run_module(engine_probe, name="main", state="watched", seconds=0, before=counted, speed_bound=bound)
     assert said.get("failed", False) == failed

@@ -102,7 +102,7 @@ def docker(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         asked.append(root)
         return Found([LOST, KEPT])
 
-    monkeypatch.setattr(container_gpus, "look", look)
+    monkeypatch.setattr(container_gpus, "find", look)
     return asked
 
 

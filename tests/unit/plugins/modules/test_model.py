@@ -64,8 +64,8 @@ def test_plans_without_touching_anything(bed: Bed) -> None:
         ("near", "node", 5),
     ]
     assert [item["name"] for item in result["copies"]] == ["far"]
-    assert result["coming"] == {name: result["catalog"][name]["revision"] for name in ("far", "near")}
-    assert result["catalog"]["far"] == {
+    assert result["coming"] == {name: result["places"][name]["revision"] for name in ("far", "near")}
+    assert result["places"]["far"] == {
         "path": str(bed.store / "far" / bed.manifests["far"]["revision"]),
         "revision": bed.manifests["far"]["revision"],
         "weight_bytes": 8000,
@@ -80,13 +80,13 @@ def test_publishes_and_then_changes_nothing(bed: Bed) -> None:
     result = bed.run()
     assert predicted["changed"]
     assert result["changed"]
-    assert predicted["catalog"] == result["catalog"]
-    for entry in result["catalog"].values():
+    assert predicted["places"] == result["places"]
+    for entry in result["places"].values():
         assert Path(entry["path"], "manifest.json").is_file()
         assert entry["path"] in result["diff"]["after"]
     again = bed.run()
     assert not again["changed"]
-    assert again["catalog"] == result["catalog"]
+    assert again["places"] == result["places"]
     assert bed.run(state="planned")["transfers"] == []
 
 
@@ -99,7 +99,7 @@ def test_publishes_nothing_that_has_not_arrived(bed: Bed) -> None:
 
 def test_names_damage_and_repairs_it(bed: Bed) -> None:
     bed.bring()
-    path = Path(bed.run()["catalog"]["near"]["path"])
+    path = Path(bed.run()["places"]["near"]["path"])
     (path / SHARDS[0]).write_bytes(b"")
     plan = bed.run(state="planned")
     assert "found 0" in plan["transfers"][0]["damage"][0]

@@ -36,7 +36,7 @@ class Bed:
         self._run = run_module
         self.paths = Paths(root / "node")
         self.store, self.fast = root / "store", root / "fast"
-        self.catalog: dict[str, dict[str, str]] = {}
+        self.places: dict[str, dict[str, str]] = {}
         self.docker: tuple[int, str, str] = (0, "", "")
         for fill, name in enumerate("abc"):
             source = write_model(root / "source" / name, fill=fill + 1)
@@ -44,20 +44,20 @@ class Bed:
             assert manifest
             plan = Store(self.store, HashCache()).plan(name, manifest)
             Store(self.store, HashCache()).publish(plan, source)
-            self.catalog[name] = {"path": str(plan.path), "revision": manifest.revision}
+            self.places[name] = {"path": str(plan.path), "revision": manifest.revision}
             self.size = manifest.bytes
 
     def link(self, name: str) -> Path:
-        return self.fast / name / self.catalog[name]["revision"]
+        return self.fast / name / self.places[name]["revision"]
 
     def copy(self, name: str) -> Path:
-        return self.fast / ".copies" / name / self.catalog[name]["revision"]
+        return self.fast / ".copies" / name / self.places[name]["revision"]
 
     def copied(self, name: str) -> bool:
         """Whether an engine gets the copy; otherwise it gets the store's files."""
         real = self.link(name).resolve()
         if real != self.copy(name).resolve():
-            assert real == Path(self.catalog[name]["path"])
+            assert real == Path(self.places[name]["path"])
             return False
         assert gather(self.link(name)).problems == ()
         return True
@@ -77,7 +77,7 @@ class Bed:
         given = {
             "store": str(self.store),
             "fast_path": str(self.fast),
-            "catalog": {name: self.catalog[name] for name in names},
+            "places": {name: self.places[name] for name in names},
             "cache": str(self.paths.state / "manifests.json"),
             **arguments,
         }
@@ -120,7 +120,7 @@ def test_copies_once_what_check_mode_predicts(bed: Bed) -> None:
 
 
 def test_a_model_that_is_not_in_the_store_yet_is_predicted(bed: Bed) -> None:
-    bed.catalog["d"] = {"path": str(bed.store / "d" / "REVISION"), "revision": "REVISION"}
+    bed.places["d"] = {"path": str(bed.store / "d" / "REVISION"), "revision": "REVISION"}
     result = bed.run("d", check=True)
     assert result["changed"]
     assert result["copied"] == [str(bed.fast / "d" / "REVISION")]
@@ -151,9 +151,9 @@ def test_what_a_rollback_or_a_container_needs_is_never_dropped(bed: Bed) -> None
 def test_what_a_variants_release_needs_is_its_base(bed: Bed) -> None:
     bed.run("a", "b")
     bed.age("a", "b")
-    base = {"name": "a", "revision": bed.catalog["a"]["revision"]}
-    bed.catalog["bot"] = {"path": str(bed.store / "bot/0123456789ab"), "revision": "0123456789ab"}
-    variant = Path(bed.catalog["bot"]["path"])
+    base = {"name": "a", "revision": bed.places["a"]["revision"]}
+    bed.places["bot"] = {"path": str(bed.store / "bot/0123456789ab"), "revision": "0123456789ab"}
+    variant = Path(bed.places["bot"]["path"])
     variant.mkdir(parents=True)
     (variant / INFO).write_text(json.dumps({"base": base}))
     bed.release("bot")
@@ -186,8 +186,8 @@ def test_what_stays_free_and_a_copy_that_fails_are_warnings(bed: Bed, monkeypatc
     monkeypatch.setattr(fast_copy, "free_bytes", lambda path: bed.size + 10)
     short = bed.run("a", reserve_gib=20 / GIB)
     assert "20 bytes that stay free" in short["notes"][0] and short["copied"] == []
-    shard = Path(bed.catalog["a"]["path"]) / SHARD
+    shard = Path(bed.places["a"]["path"]) / SHARD
     shard.write_bytes(shard.read_bytes()[:-1] + b"x")
     (note,) = bed.run("a", reserve_gib=10 / GIB)["notes"]
-    assert note.startswith(f"a {bed.catalog['a']['revision']} has no fast copy and is served from the store: ")
+    assert note.startswith(f"a {bed.places['a']['revision']} has no fast copy and is served from the store: ")
     assert "arrived wrong" in note

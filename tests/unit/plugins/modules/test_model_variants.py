@@ -67,14 +67,14 @@ class Bed:
             "instances": self.instances,
             "models": self.models,
             "store": str(self.store),
-            "catalog": {"base": {"path": str(self.base), "revision": self.base.name}},
+            "places": {"base": {"path": str(self.base), "revision": self.base.name}},
             "image": "registry.example.com/vllm@sha256:00",
             **arguments,
         }
         return self._run(model_variants, check, **given)
 
     def check(self, state: str = "checked", **arguments: Any) -> dict[str, Any]:
-        """The check of the preflight, which has neither catalog nor image."""
+        """The check of the preflight, which has neither places nor image."""
         given = {"instances": self.instances, "models": self.models, **arguments}
         return self._run(model_variants, state=state, **given)
 
@@ -101,11 +101,11 @@ def test_publishes_once_what_check_mode_predicts(bed: Bed) -> None:
     assert {**result, "invocation": None} == {**predicted, "invocation": None}
     assert result["changed"]
     (path,) = map(Path, result["published"])
-    assert result["catalog"] == {"bot": {"path": str(path), "revision": path.name}}
+    assert result["places"] == {"bot": {"path": str(path), "revision": path.name}}
     assert "<user>" not in (path / "chat_template.jinja").read_text().split(TEMPLATE)[0]
     assert (path / "system_prompt.txt").read_text() == "Be kind – 親切.\n"
     again = bed.run()
-    assert (again["changed"], again["catalog"]) == (False, result["catalog"])
+    assert (again["changed"], again["places"]) == (False, result["places"])
 
 
 def test_the_template_is_rendered_without_network_rights_or_a_place_to_write(bed: Bed) -> None:
@@ -128,8 +128,8 @@ def test_on_the_fast_path_its_links_lead_to_the_bases_copy_or_to_the_store(bed: 
     result = bed.run(fast_path=str(fast.root))
     assert predicted["published"] == result["published"]
     (path,) = [Path(path) for path in result["published"] if path.startswith(str(fast.root))]
-    # The path in the catalog stays the store's: the renderer of releases knows where engines look.
-    assert result["catalog"]["bot"]["path"] == str(bed.store / "bot" / path.name)
+    # The path in the places stays the store's: the renderer of releases knows where engines look.
+    assert result["places"]["bot"]["path"] == str(bed.store / "bot" / path.name)
     shard = path / "model-00001-of-00002.safetensors"
     assert shard.resolve().is_relative_to(fast.root / ".copies" / "base")
     assert gather(path).problems == ()
@@ -158,7 +158,7 @@ def test_a_fast_disk_that_takes_nothing_is_warned_of(bed: Bed, tmp_path: Path, m
 def test_only_what_is_served_is_published(bed: Bed) -> None:
     bed.models["idle"] = {"base": "base", "system-prompt": "Nobody serves me."}
     bed.instances.append({"name": "gone", "model": "idle", "port": 5006, "state": "absent"})
-    assert list(bed.run()["catalog"]) == ["bot"]
+    assert list(bed.run()["places"]) == ["bot"]
 
 
 @pytest.mark.parametrize("missing", ["image", "library", "model"])
@@ -170,7 +170,7 @@ def test_check_mode_on_a_node_that_is_not_ready_yet(bed: Bed, missing: str) -> N
     else:
         (bed.base / "manifest.json").unlink()
     result = bed.run(check=True)
-    assert (result["changed"], result["catalog"]["bot"]["revision"]) == (True, "REVISION")
+    assert (result["changed"], result["places"]["bot"]["revision"]) == (True, "REVISION")
 
 
 def test_damage_is_named_and_repaired(bed: Bed) -> None:
@@ -227,4 +227,4 @@ def test_preflight_looks_at_the_node_for_models_of_the_node(bed: Bed) -> None:
 
 def test_publishing_needs_to_know_where(bed: Bed) -> None:
     message = bed.check(state="published")["msg"]
-    assert "state is published but all of the following are missing: store, catalog, image" in message
+    assert "state is published but all of the following are missing: store, places, image" in message

@@ -64,7 +64,7 @@ class Node:
         everything = {"base": BASE, "config": {}, "admins": [], "phase": "apply", "seconds": 60, **params}
         module: Any = SimpleNamespace(params=everything, check_mode=check, _diff=True)
         manager = ssh_server.Manager(module)
-        manager.look()
+        manager.inspect()
         return manager.apply()
 
 

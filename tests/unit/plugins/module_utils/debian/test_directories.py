@@ -18,10 +18,10 @@ ME = (os.getuid(), os.getgid())
 
 def test_what_is_made_is_found(tmp_path: Path) -> None:
     root = str(tmp_path)
-    assert directories.look(root, "a/b") is None
+    assert directories.identify(root, "a/b") is None
     directories.make_all(root, [("a", (*ME, 0o750)), ("a/b", (*ME, 0o2770))])
-    assert directories.look(root, "a") == (*ME, 0o750)
-    assert directories.look(root, "a/b") == (*ME, 0o2770)
+    assert directories.identify(root, "a") == (*ME, 0o750)
+    assert directories.identify(root, "a/b") == (*ME, 0o2770)
     directories.make(root, "a/b", (*ME, 0o700))
     assert stat.S_IMODE((tmp_path / "a/b").stat().st_mode) == 0o700
 
@@ -36,7 +36,7 @@ def test_neither_a_link_nor_a_file_is_followed(tmp_path: Path, kind: str) -> Non
     with pytest.raises(DirectoryError, match="a is a file or a symbolic link"):
         directories.make(str(root), "a/b", (*ME, 0o755))
     with pytest.raises(DirectoryError, match="remove it"):
-        directories.look(str(root), "a/b")
+        directories.identify(str(root), "a/b")
     assert list(elsewhere.iterdir()) == []
 
 

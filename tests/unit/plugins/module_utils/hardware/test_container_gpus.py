@@ -75,7 +75,7 @@ class Docker:
         return Outcome(0, "".join(f"+ {node}\n" for node in nodes))
 
     def facts(self) -> dict[str, Any]:
-        return container_gpus.facts(container_gpus.look(self.run, self.root))
+        return container_gpus.facts(container_gpus.find(self.run, self.root))
 
 
 @pytest.fixture

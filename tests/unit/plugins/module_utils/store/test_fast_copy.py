@@ -31,15 +31,15 @@ class Bed:
 
     def __init__(self, root: Path, publish_model: Callable[..., Path]) -> None:
         self.store, self.fast = root / "store", root / "fast"
-        self.catalog: dict[str, dict[str, str]] = {}
+        self.places: dict[str, dict[str, str]] = {}
         self.needed: set[Revision] | None = set()
         for fill, name in enumerate("abc"):
             path = publish_model(self.store, name, fill + 1)
-            self.catalog[name] = {"path": str(path), "revision": path.name}
+            self.places[name] = {"path": str(path), "revision": path.name}
             self.size = Manifest.from_dict(json.loads((path / MANIFEST).read_text())).bytes
 
     def revision(self, name: str) -> Revision:
-        return name, self.catalog[name]["revision"]
+        return name, self.places[name]["revision"]
 
     def link(self, name: str) -> Path:
         return self.fast.joinpath(*self.revision(name))
@@ -51,7 +51,7 @@ class Bed:
         """Whether an engine gets the copy; otherwise it gets the store's files."""
         real = self.link(name).resolve()
         if real != self.copy(name).resolve():
-            assert real == Path(self.catalog[name]["path"])
+            assert real == Path(self.places[name]["path"])
             return False
         assert gather(self.link(name)).problems == ()
         return True
@@ -98,7 +98,7 @@ def test_a_damaged_copy_is_made_anew_from_the_store(bed: Bed) -> None:
     result = bed.run("a")
     assert result["copied"] == [str(bed.link("a"))]
     assert bed.copied("a")
-    assert shard.read_bytes() == (Path(bed.catalog["a"]["path"]) / SHARD).read_bytes()
+    assert shard.read_bytes() == (Path(bed.places["a"]["path"]) / SHARD).read_bytes()
 
 
 def test_a_full_disk_is_a_warning_that_names_what_is_needed(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_a_disk_that_fills_up_meanwhile_leaves_nothing_behind(bed: Bed, monkeypa
 
 
 def test_a_source_that_is_not_what_the_manifest_says_is_not_copied(bed: Bed) -> None:
-    shard = Path(bed.catalog["a"]["path"]) / SHARD
+    shard = Path(bed.places["a"]["path"]) / SHARD
     content = shard.read_bytes()
     shard.write_bytes(content[:-1] + b"x")
     assert "arrived wrong" in bed.run("a")["notes"][0]
@@ -209,7 +209,7 @@ def test_a_copy_goes_and_engines_are_led_to_the_store(bed: Bed) -> None:
     bed.run("a", "b")
     bed.fast_store().drop(bed.revision("a"))
     assert not bed.copied("a") and not bed.copy("a").exists()
-    shutil.rmtree(bed.catalog["b"]["path"])
+    shutil.rmtree(bed.places["b"]["path"])
     bed.fast_store().drop(bed.revision("b"))
     assert not os.path.lexists(bed.link("b")) and not bed.copy("b").exists()
 
@@ -217,7 +217,7 @@ def test_a_copy_goes_and_engines_are_led_to_the_store(bed: Bed) -> None:
 def test_a_variant_whose_files_the_store_has_no_more_goes_as_a_whole(bed: Bed) -> None:
     place = bed.fast / "bot/0123456789ab"
     place.mkdir(parents=True)
-    (place / INFO).write_text(json.dumps({"base": {"name": "a", "revision": bed.catalog["a"]["revision"]}}))
+    (place / INFO).write_text(json.dumps({"base": {"name": "a", "revision": bed.places["a"]["revision"]}}))
     assert bed.fast_store().revisions() == {("bot", "0123456789ab")}
     bed.fast_store().drop(("bot", "0123456789ab"))
     assert not place.exists()

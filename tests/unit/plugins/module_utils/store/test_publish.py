@@ -42,7 +42,7 @@ def test_a_model_of_the_node_is_planned_and_then_published(tmp_path: Path, sourc
     assert transfer["rsync_opts"] == []
     found.publish(plans)
     assert found.store.plan("m", plans[0].manifest).published
-    assert found.catalog(plans)["m"]["path"] == str(tmp_path / "store/m" / plans[0].manifest.revision)
+    assert found.places(plans)["m"]["path"] == str(tmp_path / "store/m" / plans[0].manifest.revision)
 
 
 def test_a_model_of_the_controller_needs_its_manifest_to_be_published(tmp_path: Path, source: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_remote_model_is_noted_to_be_fetched(tmp_path: Path, hub: FakeHub) -> 
     assert [(each["name"], each["hub"], each["source"]) for each in found.fetches] == [("m", True, "acme/tiny")]
     assert found.fetches[0]["summary"].startswith("m from acme/tiny: ")
     assert found.remotes["m"]["revision"] == ""
-    assert found.catalog(plans)["m"] == {
+    assert found.places(plans)["m"] == {
         "path": str(tmp_path / "store/m/REVISION"),
         "revision": "REVISION",
         "weight_bytes": 0,
@@ -82,7 +82,7 @@ def test_a_remote_model_that_was_fetched_is_there(tmp_path: Path, publish_model:
     found = publisher(tmp_path / "store", {"m": REMOTE}, PUBLISHES)
     plans, problems = found.plan(0)
     assert (found.remotes, found.fetches, problems) == ({"m": {"key": remote.key, "revision": path.name}}, [], [])
-    assert plans[0].published and found.catalog(plans)["m"]["path"] == str(path)
+    assert plans[0].published and found.places(plans)["m"]["path"] == str(path)
 
 
 def test_a_hub_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:

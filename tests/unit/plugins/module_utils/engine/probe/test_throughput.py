@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import throughput
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.throughput import (
-    Look,
+    Counters,
     Pace,
     between,
     judge,
@@ -34,16 +34,16 @@ vllm:prompt_tokens_total{engine="0",model_name="tiny-a"} 9000.0
 vllm:prompt_tokens_cached_total{engine="0",model_name="tiny-a"} 6000.0
 process_start_time_seconds 1.7e+09
 """
-LOOK = Look("tiny-a", at=100.0, started=1.7e9, tokens=1000.0, seconds=50.0, work=4100.0)
-LATER = Look("tiny-a", at=110.0, started=1.7e9, tokens=1400.0, seconds=60.0, work=4700.0)
+COUNTERS = Counters("tiny-a", at=100.0, started=1.7e9, tokens=1000.0, seconds=50.0, work=4100.0)
+LATER = Counters("tiny-a", at=110.0, started=1.7e9, tokens=1400.0, seconds=60.0, work=4700.0)
 BEFORE = Pace("tiny-a", tokens=400, speed=40.0, company=1.0, work=60.0)
 
 
 def test_a_look() -> None:
-    assert parse(METRICS, "tiny-a", 100.0) == LOOK
+    assert parse(METRICS, "tiny-a", 100.0) == COUNTERS
     # Two ranks of data parallelism.
     both = METRICS + METRICS.replace('engine="0"', 'engine="1"').replace("process_start", "another")
-    assert parse(both, "tiny-a", 100.0) == replace(LOOK, tokens=2000.0, seconds=100.0, work=8200.0)
+    assert parse(both, "tiny-a", 100.0) == replace(COUNTERS, tokens=2000.0, seconds=100.0, work=8200.0)
 
 
 @pytest.mark.parametrize("name", ["generation_tokens_total", "first_token_seconds_count", "latency_seconds_sum"])
@@ -59,28 +59,28 @@ def test_real_engines_count_all_of_them(scrape: Path) -> None:
 
 def test_without_a_cache_all_was_read() -> None:
     found = parse(METRICS.replace("prompt_tokens_cached", "x"), "tiny-a", 100.0)
-    assert found == replace(LOOK, work=10100.0)
+    assert found == replace(COUNTERS, work=10100.0)
 
 
 def test_from_one_look_to_another() -> None:
-    assert between(LOOK, LATER) == BEFORE
-    assert between(LOOK, replace(LOOK, at=110.0)) == Pace("tiny-a", 0, 0.0, 0.0, 0.0)
+    assert between(COUNTERS, LATER) == BEFORE
+    assert between(COUNTERS, replace(COUNTERS, at=110.0)) == Pace("tiny-a", 0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
     ("first", "last"),
     [
         (None, LATER),
-        (LOOK, None),
-        (LOOK, replace(LATER, started=1.8e9)),
-        (LOOK, replace(LATER, model="tiny-b")),
+        (COUNTERS, None),
+        (COUNTERS, replace(LATER, started=1.8e9)),
+        (COUNTERS, replace(LATER, model="tiny-b")),
         # As after a boot.
-        (LOOK, replace(LATER, at=5.0)),
+        (COUNTERS, replace(LATER, at=5.0)),
         # Another process, which tells no start.
-        (LOOK, replace(LATER, tokens=10.0)),
+        (COUNTERS, replace(LATER, tokens=10.0)),
     ],
 )
-def test_looks_at_two_processes_tell_nothing(first: Look | None, last: Look | None) -> None:
+def test_looks_at_two_processes_tell_nothing(first: Counters | None, last: Counters | None) -> None:
     assert between(first, last) is None
 
 
@@ -135,11 +135,11 @@ def test_an_engine_is_asked(engine: Engine, tmp_path: Path, monkeypatch: pytest.
     release = SimpleNamespace(model="tiny-a", address="127.0.0.1", port=engine.port, served_names=["main"])
     monkeypatch.setattr(throughput.releases, "active_number", lambda paths, name: 1)
     monkeypatch.setattr(throughput.releases, "load", lambda paths, name, number: release)
-    found = throughput.look(Paths(tmp_path), "main")
-    assert found is not None and replace(found, at=100.0) == LOOK
+    found = throughput.read(Paths(tmp_path), "main")
+    assert found is not None and replace(found, at=100.0) == COUNTERS
     engine.close()
-    assert throughput.look(Paths(tmp_path), "main") is None
+    assert throughput.read(Paths(tmp_path), "main") is None
 
 
 def test_an_instance_that_has_not_run_yet(tmp_path: Path) -> None:
-    assert throughput.look(Paths(tmp_path), "main") is None
+    assert throughput.read(Paths(tmp_path), "main") is None

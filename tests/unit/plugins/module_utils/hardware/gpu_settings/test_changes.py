@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_s
     modes,
     others,
     pending,
-    told,
+    shown,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.settings import Settings
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.gpu_settings.wishes import (
@@ -116,4 +116,4 @@ def test_a_card_without_an_address_is_named_by_its_uuid() -> None:
     [(True, "on"), (False, "off"), ([], "none"), ([1, 2], "1, 2"), (None, "not known"), (450.0, "450"), ("x", "x")],
 )
 def test_values_are_told_as_a_person_would(value: Any, words: str) -> None:
-    assert told(value) == words
+    assert shown(value) == words

@@ -93,7 +93,7 @@ def test_containers_that_lost_their_gpus(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, containers: list[Container], status: str, words: str
 ) -> None:
     machine.plug("0000:1b:00.0")
-    monkeypatch.setattr(container_gpus, "look", lambda _run, _root: container_gpus.Found(containers=containers))
+    monkeypatch.setattr(container_gpus, "find", lambda _run, _root: container_gpus.Found(containers=containers))
     found = docker.gpus(machine.host())
     assert found.status == status and words in found.message
 
@@ -103,6 +103,6 @@ def test_gpus_of_containers_that_nobody_can_tell(machine: Machine, monkeypatch: 
     with pytest.raises(CannotTell, match="docker is not installed"):
         docker.gpus(machine.host())
     untried = container_gpus.Found(containers=[Container("1", "main", "cdi", error="no shell")])
-    monkeypatch.setattr(container_gpus, "look", lambda _run, _root: untried)
+    monkeypatch.setattr(container_gpus, "find", lambda _run, _root: untried)
     with pytest.raises(CannotTell, match="main: no shell"):
         docker.gpus(machine.host())
