@@ -1,0 +1,90 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The filters of the gateway: engines and keys of a site as HAProxy's files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.errors import AnsibleFilterError
+
+from ansible_collections.baremetal.inference.plugins.filter.gateway import FilterModule
+
+DEFAULTS = Path(__file__).parents[4] / "roles/gateway/defaults/main.yml"
+
+HOSTVARS = {
+    "gpu1": {
+        "inference_address": "192.0.2.11",
+        "vllm_api_key": "engine-secret",
+        "instances": [
+            {"name": "chat", "model": "large", "port": 5005, "bridge_port": 5105},
+            {"name": "old", "model": "large", "port": 5006, "state": "absent"},
+        ],
+    },
+    "gpu2": {"inference_address": "192.0.2.12", "instances": [{"name": "chat", "model": "large", "port": 5005}]},
+}
+KEYS = [{"name": "alice", "key": "a-key-of-20-letters-"}]
+
+FILTERS = FilterModule().filters()
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    """The role's defaults without the prefix of its variables, and what the role adds to them."""
+    defaults = yaml.safe_load(DEFAULTS.read_text())
+    roles_own = {"agent_port": 5004, "tls": False}
+    return {**roles_own, **{name.removeprefix("gateway_"): value for name, value in defaults.items()}}
+
+
+def replicas(*hosts: str, **more: Any) -> Any:
+    return FILTERS["gateway_replicas"](hosts or ("gpu1", "gpu2"), HOSTVARS, "gw1", **more)
+
+
+def test_replicas_are_plain_mappings() -> None:
+    assert replicas("gpu1") == [
+        {
+            "host": "gpu1",
+            "address": "192.0.2.11",
+            "name": "chat",
+            "model": "large",
+            "port": 5005,
+            "engine_key": "engine-secret",
+            "bridge_port": 5105,
+            "declared": "large",
+        }
+    ]
+    assert [item["host"] for item in replicas()] == ["gpu1", "gpu2"]
+    assert [item["host"] for item in replicas(leaving={"gpu1": ["chat"]})] == ["gpu2"]
+
+
+def test_a_host_without_an_address_is_an_error_of_the_filter() -> None:
+    hostvars = {"gpu1": {**HOSTVARS["gpu1"], "inference_address": "no.such.host.invalid. "}}
+    with pytest.raises(AnsibleFilterError, match=r"^gateway_replicas: .*gpu1"):
+        FILTERS["gateway_replicas"](["gpu1"], hostvars, "gw1")
+
+
+def test_a_plan_holds_all_files(settings: dict[str, Any]) -> None:
+    made = FILTERS["gateway_plan"](settings, replicas(leaving={"gpu1": ["chat"]}), KEYS)
+    assert made["problems"] == []
+    assert made["backends"] == {"chat": ["gpu2"]}
+    assert "192.0.2.12:5005" in made["config"]
+    assert set(made["maps"]) == {name for name in made["maps"] if name in made["config"]}
+    assert KEYS[0]["key"] not in str(made)
+
+
+def test_a_key_may_name_a_model_that_no_engine_serves(settings: dict[str, Any]) -> None:
+    keys = [{**KEYS[0], "models": ["chat", "later"]}]
+    engines = replicas("gpu2")
+    (problem,) = FILTERS["gateway_plan"](settings, engines, keys)["problems"]
+    assert "later" in problem
+    assert FILTERS["gateway_plan"](settings, engines, keys, ["later"])["problems"] == []
+
+
+def test_mistakes_are_text_and_leave_no_files(settings: dict[str, Any]) -> None:
+    made = FILTERS["gateway_plan"]({**settings, "port": 0}, replicas(), [])
+    assert any("gateway_port" in problem for problem in made["problems"])
+    assert any("gateway_keys" in problem for problem in made["problems"])
+    assert (made["config"], made["maps"], made["files"]) == ("", {}, {})
