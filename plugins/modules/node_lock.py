@@ -8,7 +8,6 @@ DOCUMENTATION = r"""
 module: node_lock
 short_description: Let one run at a time change what serves on a node
 version_added: 0.1.0
-  - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
@@ -16,6 +15,7 @@ description:
   - The holder says until when it will be back at the latest. After that the lock is stale, and the next run of the same
     playbook adopts it, as it does where the holder was killed on the same controller. Any other run is refused, unless
     O(take) names the run that holds the lock.
+  - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:

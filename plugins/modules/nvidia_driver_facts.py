@@ -296,7 +296,7 @@ ansible_facts:
             problem:
               description: What a person has to do before the module can be loaded, V(null) for nothing.
               type: str
-    nvidia_driver_gate:
+    nvidia_driver_boot:
       description: The kernels that could be booted next.
       returned: when O(gather_subset) has V(gate)
       type: dict
@@ -436,8 +436,8 @@ def main() -> None:
         reader = Reader(Path("/"), commands.run, params["timeout"])
         wanted = gate.Wanted(params["version"], "" if params["flavor"] == "any" else params["flavor"])
         modules = reader.dkms_modules()
-        facts["nvidia_driver_gate"] = judge(reader.installed_kernels(params["kernels"]), modules, wanted)
-        problem = refusal(facts["nvidia_driver_gate"], reader.warnings)
+        facts["nvidia_driver_boot"] = judge(reader.installed_kernels(params["kernels"]), modules, wanted)
+        problem = refusal(facts["nvidia_driver_boot"], reader.warnings)
         if problem:
             module.fail_json(msg=problem, ansible_facts=facts)
     if DRIVER in parts:

@@ -205,7 +205,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian import 
     chrony,
     hosts,
     journald,
-    systemd_defaults,
+    service_limits,
 )
 
 ROOT = Path("/")
@@ -623,17 +623,17 @@ class Services(Part):
     """What systemd gives to every service and login."""
 
     def inspect(self) -> None:
-        self.problems += [Problem("services", text) for text in systemd_defaults.problems(self.options, ROOT)]
+        self.problems += [Problem("services", text) for text in service_limits.problems(self.options, ROOT)]
         if self.problems:
             return
-        self.asked = systemd_defaults.limits(self.options)
-        for name, text in systemd_defaults.files(self.options).items():
+        self.asked = service_limits.limits(self.options)
+        for name, text in service_limits.files(self.options).items():
             path = self.node.path(name)
             if not (files.same(path, text) if text else not path.exists()):
                 self.changes.append(Change(path, self.node.read(name), text or None))
         if self.differing():
             self.orders.append("have systemd read its files")
-        guard = systemd_defaults.watchdog(ROOT)[0]
+        guard = service_limits.watchdog(ROOT)[0]
         if (self.changes or self.orders) and self.options["watchdog_seconds"] and not guard:
             self.notes.append(
                 "there is no watchdog device here (/sys/class/watchdog is empty): nothing resets a machine that hangs."
@@ -646,7 +646,7 @@ class Services(Part):
         if not self.asked:
             return {}
         shown = self.node.do("systemctl", "show", *(f"--property={name}" for name in self.asked))
-        return systemd_defaults.differing(self.asked, shown)
+        return service_limits.differing(self.asked, shown)
 
     def apply(self) -> None:
         self.write()

@@ -23,8 +23,8 @@ Run = Callable[[list[str]], tuple[int, str, str]]
 DROP_IN = Path("/etc/default/grub.d/50-inference.cfg")
 MENU = Path("/boot/grub/grub.cfg")
 CMDLINE = Path("/proc/cmdline")
-# A node that an earlier version set up has this line, so it names a module of that time.
 HEADER = "# Managed by Ansible, module baremetal.inference.kernel_cmdline: changes made here are lost."
+"""Names a module that no longer exists: with other text every node would get a new menu for nothing."""
 
 KERNELS = "/etc/grub.d/10_linux"
 """The section of the menu with the installed kernels."""

@@ -44,7 +44,7 @@ def test_the_facts_of_a_driver_of_the_installer_are_documented() -> None:
 def test_the_gates_result_is_documented() -> None:
     modules = dkms.parse(OUTPUTS["dkms status"])
     found = nvidia_driver_facts.judge([Kernel(RUNNING, True), Kernel(NEXT, False)], modules, gate.Wanted())
-    same_keys(documented("nvidia_driver_gate"), found)
+    same_keys(documented("nvidia_driver_boot"), found)
     assert [kernel["module"] for kernel in found["kernels"]] == ["nvidia-current-open/535.8.01", None]
     assert len(found["problems"]) == 1
 
@@ -114,7 +114,7 @@ def test_the_gate_refuses_a_kernel_without_the_module(driver: Driver, run_module
     found = run_module(nvidia_driver_facts, check=True, gather_subset=["gate"])
     assert found["msg"].startswith("Do not reboot this node: a kernel could come up without the NVIDIA driver.\n- ")
     assert (found["failed"], NEXT in found["msg"]) == (True, True)
-    kernels = found["ansible_facts"]["nvidia_driver_gate"]["kernels"]
+    kernels = found["ansible_facts"]["nvidia_driver_boot"]["kernels"]
     assert [kernel["release"] for kernel in kernels] == [RUNNING, NEXT]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import systemd_defaults as module
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_limits as module
 
 NOTHING: dict[str, Any] = {"memlock": "", "nofile": 0, "watchdog_seconds": 0, "keep_pstore": False}
 
