@@ -1,27 +1,22 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl`: the screen, the JSON, the exit codes and the errors."""
+"""`inferctl status`: the screen and the JSON."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
-from ..conftest import FakeDocker, stage
-
-CLEAR = ["clear", "main"]
+from ..conftest import stage
 
 Units = dict[str, dict[str, str]]
 
@@ -116,126 +111,6 @@ def test_a_damaged_file_is_a_problem(paths: Paths, units: Units, output: Output)
     paths.instance("main").write_text("{")
     assert inferctl.main(["status", "main"], paths) == 1
     assert "main.json is not JSON" in output()[0]
-
-
-def test_an_empty_node(tmp_path: Path, output: Output) -> None:
-    assert inferctl.main(["status"], Paths(tmp_path)) == 0
-    assert "no instance on this node" in output()[0]
-
-
-def test_wait_ready(paths: Paths, units: Units, output: Output) -> None:
-    assert inferctl.main(["wait-ready", "main", "--json"], paths) == 0
-    assert json.loads(output()[0])["instances"][0]["state"] == "ready"
-    units["vllm@main.service"].update(ActiveState="activating", SubState="start", NRestarts="0")
-    assert inferctl.main(["wait-ready", "main", "--timeout", "0"], paths) == 3
-    assert output()[0] == "main: loading: serving tiny-a\n"
-
-
-def test_wait_ready_tells_the_last_words(
-    paths: Paths, units: Units, output: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    journal = tmp_path / "bin/journalctl"
-    journal.parent.mkdir()
-    journal.write_text("""#!/bin/sh\necho '{"MESSAGE": "RuntimeError: out of memory"}'\n""")
-    journal.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{journal.parent}:{os.environ['PATH']}")
-    units["vllm@main.service"].update(ActiveState="failed", SubState="failed", Result="exit-code")
-    assert inferctl.main(["wait-ready", "main"], paths) == 1
-    assert output()[0] == "main: failed: systemd gave up: exit-code\n  RuntimeError: out of memory\n"
-
-
-def test_an_unknown_instance(paths: Paths, units: Units, output: Output) -> None:
-    assert inferctl.main(["status", "mian"], paths) == 2
-    assert output()[1] == "inferctl: no instance 'mian' on this node: did you mean 'main'? known: main, side\n"
-
-
-@pytest.mark.parametrize("arguments", [["prepare", "main", "--release=1"], ["supervise", "main", "--release=1"], CLEAR])
-@pytest.mark.parametrize("invocation", ["abc", ""], ids=["started", "never started"])
-def test_what_the_unit_calls_is_not_for_people(
-    paths: Paths,
-    units: Units,
-    output: Output,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: list[str],
-    invocation: str,
-) -> None:
-    """Each would take the container from an engine that serves."""
-    units["vllm@main.service"]["InvocationID"] = invocation
-    monkeypatch.delenv("INVOCATION_ID", raising=False)
-    monkeypatch.setattr(inferctl, "Docker", pytest.fail)
-    assert inferctl.main(arguments, paths) == 2
-    assert "systemctl start vllm@main.service" in output()[1]
-
-
-def test_the_container_is_cleared_away_without_a_word(
-    paths: Paths, units: Units, output: Output, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also where the start failed before there was one; but not without a word where dockerd is away."""
-    monkeypatch.setenv("INVOCATION_ID", "abc")
-    monkeypatch.setattr(inferctl, "Docker", lambda timeout: Docker(docker.path, timeout))
-    docker.create("vllm-main")
-    assert [inferctl.main(CLEAR, paths), inferctl.main(CLEAR, paths)] == [0, 0]
-    assert docker.removed == ["vllm-main"]
-    assert output() == ("", "")
-    docker.down()
-    assert inferctl.main(CLEAR, paths) == 1
-    assert "does not answer" in output()[1]
-
-
-class Ready:
-    """Stands for a supervisor whose engine is ready at once, and stopped then. Exits with 1 if that may be quick."""
-
-    def __init__(self, *arguments: object, on_ready: Callable[[], None], is_idle: Callable[[], bool]) -> None:
-        self.on_ready = on_ready
-        self.is_idle = is_idle
-
-    def run(self) -> int:
-        self.on_ready()
-        return int(self.is_idle())
-
-
-def test_a_count_that_cannot_be_kept_keeps_no_engine_down(
-    paths: Paths, units: Units, output: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Stands for a full or read-only disk, which root does not get from permissions.
-    (paths.state / "starts").write_text("")
-    monkeypatch.setenv("INVOCATION_ID", "abc")
-    reached = []
-
-    monkeypatch.setattr(inferctl.prepare, "prepare", lambda release, docker, say: reached.append(release.number))
-    monkeypatch.setattr(inferctl, "Supervisor", Ready)
-    assert inferctl.main(["prepare", "main", "--release", "1"], paths) == 0
-    assert reached == [1]
-    assert "main: the count of failed starts cannot be kept: " in output()[1]
-    assert inferctl.main(["supervise", "main", "--release", "1"], paths) == 0
-    assert "main: the count of failed starts cannot be kept: " in output()[1]
-
-
-def test_a_supervisor_learns_whether_its_stop_may_be_quick(
-    paths: Paths, units: Units, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("INVOCATION_ID", "abc")
-    monkeypatch.setattr(inferctl, "Supervisor", Ready)
-    monkeypatch.setattr(
-        inferctl.idle, "scrape", lambda *_given: "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"
-    )
-    assert inferctl.main(["supervise", "main", "--release", "1"], paths) == 0
-    drains.drain(paths, ["main"], drains.Drain("update", "a new model", drains.format_time(datetime.now(UTC))))
-    assert inferctl.main(["supervise", "main", "--release", "1"], paths) == 1
-
-
-def test_a_release_that_is_not_there(
-    paths: Paths, units: Units, output: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("INVOCATION_ID", "abc")
-    assert inferctl.main(["supervise", "main", "--release", "9"], paths) == 1
-    assert "releases/main/9/release.json" in output()[1]
-
-
-def test_root_is_needed(output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert inferctl.main(["status"]) == 2
-    assert "sudo inferctl status" in output()[1]
 
 
 def test_a_bridge_is_told_from_an_instance(paths: Paths, units: Units, output: Output) -> None:
