@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node that recovery looks at: one with a key in its environment, and one with two GPUs."""
+"""A node that recovery looks at: with a key in its environment, with two GPUs, or with fakes for its units."""
 
 from __future__ import annotations
 
@@ -117,3 +117,60 @@ class GpuMachine:
 @pytest.fixture
 def gpu_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GpuMachine:
     return GpuMachine(tmp_path, monkeypatch)
+
+
+class Machine:
+    """A node with one proven instance, seen by its agent as the test says."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.paths = Paths(root)
+        self.docker = FakeDocker()
+        self.unit = "active"
+        self.invocation = "first"
+        self.calls: list[tuple[str, ...]] = []
+        self.time = datetime.now(UTC).replace(microsecond=0)
+        self.settings = Settings()
+        self.entries: list[str] = []
+        monkeypatch.setattr(systemd, "systemctl", self.systemctl)
+        monkeypatch.setattr(actions, "PING_PAUSE", 0.0)
+        monkeypatch.setattr(actions.time, "sleep", lambda _seconds: None)
+        monkeypatch.setattr(journal.Journal, "say", lambda _journal, text, *_more, **_fields: self.entries.append(text))
+        install(self.paths)
+
+    def systemctl(self, *arguments: str) -> str:
+        self.calls.append(arguments)
+        if arguments[0] == "show":
+            shown = f"ActiveState={self.unit}\nInvocationID={self.invocation}\n\n"
+            return "".join(shown for name in arguments if name.endswith(".service"))
+        if arguments[0] == "stop":
+            self.unit = "inactive"
+        if arguments[0] == "start":
+            self.unit = "activating"
+        if arguments[0] == "restart":
+            self.docker.alive = True
+        return ""
+
+    @property
+    def done(self) -> list[str]:
+        """What was asked of systemd, without questions."""
+        return [" ".join(call) for call in self.calls if call[0] != "show"]
+
+    def run(self, command: Sequence[str], _timeout: float, **_more: str) -> Outcome:
+        return Outcome(None, failure="not_installed", message=f"{command[0]} is not installed")
+
+    def is_seen(self, verdict: str, unit: str = "active") -> None:
+        time = format_time(self.time)
+        files.write_json(
+            self.paths.probe("main"), ProbeState("main", verdict, time, time, None, "why", "first").to_json()
+        )
+        self.unit = unit
+        self.calls.clear()
+
+    def ladder(self) -> Ladder:
+        docker: Any = self.docker
+        return Ladder(self.paths, self.settings, journal.Journal(), docker=docker, run=self.run, now=lambda: self.time)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)

@@ -4,24 +4,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, journal, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import xid_actions
-from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, recover
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import (
     actions,
     alerts,
@@ -33,65 +27,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
 
-from ..conftest import install
-from .conftest import NOW, SECOND, XID_95, FakeDocker, GpuMachine
-
-
-class Machine:
-    """A node with one proven instance, seen by its agent as the test says."""
-
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.paths = Paths(root)
-        self.docker = FakeDocker()
-        self.unit = "active"
-        self.invocation = "first"
-        self.calls: list[tuple[str, ...]] = []
-        self.time = datetime.now(UTC).replace(microsecond=0)
-        self.settings = Settings()
-        self.entries: list[str] = []
-        monkeypatch.setattr(systemd, "systemctl", self.systemctl)
-        monkeypatch.setattr(actions, "PING_PAUSE", 0.0)
-        monkeypatch.setattr(actions.time, "sleep", lambda _seconds: None)
-        monkeypatch.setattr(journal.Journal, "say", lambda _journal, text, *_more, **_fields: self.entries.append(text))
-        install(self.paths)
-
-    def systemctl(self, *arguments: str) -> str:
-        self.calls.append(arguments)
-        if arguments[0] == "show":
-            shown = f"ActiveState={self.unit}\nInvocationID={self.invocation}\n\n"
-            return "".join(shown for name in arguments if name.endswith(".service"))
-        if arguments[0] == "stop":
-            self.unit = "inactive"
-        if arguments[0] == "start":
-            self.unit = "activating"
-        if arguments[0] == "restart":
-            self.docker.alive = True
-        return ""
-
-    @property
-    def done(self) -> list[str]:
-        """What was asked of systemd, without questions."""
-        return [" ".join(call) for call in self.calls if call[0] != "show"]
-
-    def run(self, command: Sequence[str], _timeout: float, **_more: str) -> Outcome:
-        return Outcome(None, failure="not_installed", message=f"{command[0]} is not installed")
-
-    def is_seen(self, verdict: str, unit: str = "active") -> None:
-        time = format_time(self.time)
-        files.write_json(
-            self.paths.probe("main"), ProbeState("main", verdict, time, time, None, "why", "first").to_json()
-        )
-        self.unit = unit
-        self.calls.clear()
-
-    def ladder(self) -> Ladder:
-        docker: Any = self.docker
-        return Ladder(self.paths, self.settings, journal.Journal(), docker=docker, run=self.run, now=lambda: self.time)
-
-
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    return Machine(tmp_path, monkeypatch)
+from .conftest import NOW, SECOND, XID_95, FakeDocker, GpuMachine, Machine
 
 
 def test_a_hung_engine_is_ended_and_started_and_that_is_remembered(machine: Machine) -> None:
@@ -294,80 +230,6 @@ def test_who_disarms_it_in_the_middle_of_a_step_is_heard(machine: Machine, monke
     ladder.recover("main")
     known = state.read(machine.paths, "main")
     assert not known.armed and known.steps[-1].outcome == "started anew"
-
-
-def test_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
-    machine.is_seen(health.HUNG)
-    machine.ladder().recover("main")
-    assert inferctl.main(["recover", "--json"], machine.paths) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["instances"][0]["budget_left"] == 2
-    assert inferctl.main(["recover", "--disarm"], machine.paths) == 0
-    assert "DISARMED" in capsys.readouterr().out
-    assert inferctl.main(["recover", "main", "--arm", "--json"], machine.paths) == 0
-    assert json.loads(capsys.readouterr().out)["changed"] is True
-    assert inferctl.main(["recover", "nobody"], machine.paths) == 2
-
-
-def test_a_dry_run_tells_the_next_step_and_takes_none(
-    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
-    machine.is_seen(health.HUNG)
-    assert inferctl.main(["recover", "--dry-run", "main", "--json"], machine.paths) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["changed"] is False
-    assert document["reports"] == [
-        {"instance": "main", "act": "restart", "reason": "it is hung: why", "changed": False, "outcome": ""}
-    ]
-    assert machine.done == [] and state.read(machine.paths, "main").steps == ()
-    assert inferctl.main(["recover", "--dry-run"], machine.paths) == 0
-    assert capsys.readouterr().out == "main: restart: it is hung: why\n"
-
-
-def test_the_command_says_what_it_did(
-    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
-    machine.is_seen(health.HUNG)
-    assert inferctl.main(["recover", "main", "--json"], machine.paths) == 0
-    document = json.loads(capsys.readouterr().out)
-    assert document["changed"] is True
-    assert document["reports"] == [
-        {"instance": "main", "act": "restart", "reason": "it is hung: why", "changed": True, "outcome": "started anew"}
-    ]
-
-
-def test_the_command_does_what_it_is_told_to_every_instance(
-    machine: Machine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    install(machine.paths, "side")
-
-    def known() -> list[State]:
-        return [state.read(machine.paths, name) for name in ("main", "side")]
-
-    inferctl.main(["recover", "--disarm"], machine.paths)
-    assert [one.armed for one in known()] == [False, False]
-    inferctl.main(["recover", "--arm"], machine.paths)
-    assert [one.armed for one in known()] == [True, True]
-    for one in known():
-        state.write(machine.paths, replace(one, breaker=Breaker("2026-05-04T03:00:00Z", "why")))
-    assert inferctl.main(["recover", "--reset"], machine.paths) == 0
-    assert [one.breaker for one in known()] == [None, None]
-
-
-def test_a_death_costs_budget_and_a_failed_start_does_not(machine: Machine) -> None:
-    recover.count_start(machine.paths, "main", 0)
-    assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 0
-    machine.paths.starts("main").unlink()
-    recover.count_start(machine.paths, "main", 1)
-    recover.count_start(machine.paths, "main", 2)
-    assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 1
-    assert state.died_last(machine.paths, state.read(machine.paths, "main"))
-    machine.time += timedelta(minutes=1)
-    machine.is_seen(health.HUNG)
-    machine.ladder().recover("main")
-    assert not state.died_last(machine.paths, state.read(machine.paths, "main"))
 
 
 def test_a_gpu_gets_its_settings_again_after_its_reset(gpu_machine: GpuMachine) -> None:

@@ -1,0 +1,155 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`inferctl recover`: the next step by hand, what the recovery says of itself, and what its units call."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, recover
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import requests, state
+from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
+
+from ..conftest import install
+from ..recovery.conftest import Machine
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
+
+
+def test_the_command(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.is_seen(health.HUNG)
+    machine.ladder().recover("main")
+    assert inferctl.main(["recover", "--json"], machine.paths) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["instances"][0]["budget_left"] == 2
+    assert inferctl.main(["recover", "--disarm"], machine.paths) == 0
+    assert "DISARMED" in capsys.readouterr().out
+    assert inferctl.main(["recover", "main", "--arm", "--json"], machine.paths) == 0
+    assert json.loads(capsys.readouterr().out)["changed"] is True
+    assert inferctl.main(["recover", "nobody"], machine.paths) == 2
+
+
+def test_a_dry_run_tells_the_next_step_and_takes_none(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
+    machine.is_seen(health.HUNG)
+    assert inferctl.main(["recover", "--dry-run", "main", "--json"], machine.paths) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["changed"] is False
+    assert document["reports"] == [
+        {"instance": "main", "act": "restart", "reason": "it is hung: why", "changed": False, "outcome": ""}
+    ]
+    assert machine.done == [] and state.read(machine.paths, "main").steps == ()
+    assert inferctl.main(["recover", "--dry-run"], machine.paths) == 0
+    assert capsys.readouterr().out == "main: restart: it is hung: why\n"
+
+
+def test_the_command_says_what_it_did(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
+    machine.is_seen(health.HUNG)
+    assert inferctl.main(["recover", "main", "--json"], machine.paths) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["changed"] is True
+    assert document["reports"] == [
+        {"instance": "main", "act": "restart", "reason": "it is hung: why", "changed": True, "outcome": "started anew"}
+    ]
+
+
+def test_the_command_does_what_it_is_told_to_every_instance(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(machine.paths, "side")
+
+    def known() -> list[State]:
+        return [state.read(machine.paths, name) for name in ("main", "side")]
+
+    inferctl.main(["recover", "--disarm"], machine.paths)
+    assert [one.armed for one in known()] == [False, False]
+    inferctl.main(["recover", "--arm"], machine.paths)
+    assert [one.armed for one in known()] == [True, True]
+    for one in known():
+        state.write(machine.paths, replace(one, breaker=Breaker("2026-05-04T03:00:00Z", "why")))
+    assert inferctl.main(["recover", "--reset"], machine.paths) == 0
+    assert [one.breaker for one in known()] == [None, None]
+
+
+def test_a_death_costs_budget_and_a_failed_start_does_not(machine: Machine) -> None:
+    recover.count_start(machine.paths, "main", 0)
+    assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 0
+    machine.paths.starts("main").unlink()
+    recover.count_start(machine.paths, "main", 1)
+    recover.count_start(machine.paths, "main", 2)
+    assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 1
+    assert state.died_last(machine.paths, state.read(machine.paths, "main"))
+    machine.time += timedelta(minutes=1)
+    machine.is_seen(health.HUNG)
+    machine.ladder().recover("main")
+    assert not state.died_last(machine.paths, state.read(machine.paths, "main"))
+
+
+def test_an_open_breaker_is_shown_and_is_a_failure_but_not_of_the_unit(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state.write(machine.paths, State("main", breaker=Breaker("2026-05-04T03:00:00Z", "it hung again")))
+    machine.is_seen(health.BUSY)
+    assert inferctl.main(["recover"], machine.paths) == 1
+    assert "main: BREAKER OPEN since 2026-05-04T03:00:00Z: it hung again, armed, " in capsys.readouterr().out
+    assert inferctl.main(["recover", "--dry-run"], machine.paths) == 1
+    assert inferctl.main(["recover", "main", "--triggered"], machine.paths) == 0
+
+
+def test_the_last_step_is_shown(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
+    machine.is_seen(health.HUNG)
+    machine.ladder().recover("main")
+    assert inferctl.main(["recover"], machine.paths) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("main: armed, 2 of this hour's budget left, last step ")
+    assert out.endswith(": restart: started anew\n")
+
+
+def test_a_unit_names_its_one_instance(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert inferctl.main(["recover", "--triggered"], machine.paths) == 2
+    assert "inference-recovery@NAME.service" in capsys.readouterr().err
+
+
+def test_only_a_person_is_served_in_spite_of_a_disarmed_recovery(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recover, "Ladder", lambda *_arguments: machine.ladder())
+    machine.ladder().arm("main", False)
+    machine.is_seen(health.HUNG)
+    assert inferctl.main(["recover", "main", "--triggered"], machine.paths) == 0
+    assert machine.done == []
+    assert inferctl.main(["recover", "main"], machine.paths) == 0
+    assert "start --no-block vllm@main.service" in machine.done
+
+
+def test_a_dispatch_hands_the_requests_on_and_says_nothing(
+    machine: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Paths] = []
+    monkeypatch.setattr(requests, "dispatch", asked.append)
+    assert inferctl.main(["recover", "--dispatch"], machine.paths) == 0
+    assert asked == [machine.paths]
+    assert capsys.readouterr().out == ""
+
+
+def test_an_empty_node(machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert inferctl.main(["recover"], Paths(tmp_path / "empty")) == 0
+    assert capsys.readouterr().out == "no instance on this node\n"
