@@ -18,7 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.node.bundle import archive, item
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
-from .conftest import HOOK, KEY, OLD_KEY, PROMPT, Tools, unpack
+from ..conftest import HOOK, KEY, OLD_KEY, PROMPT, Tools, unpack
 
 Run = Callable[..., tuple[int, Path, str, str]]
 
