@@ -85,9 +85,11 @@ class Sharing:
             for relative in manifest.files
         }
         library, command = self._directory / "share", self._directory / "serve"
+        plan = node_library.plan(share_server.__name__, library, command)
         # Whatever the umask is: the server has no rights.
-        make_directory(library / "node")
-        node_library.plan(share_server.__name__, library, command).apply()
+        for path in plan.wanted:
+            make_directory(path.parent)
+        plan.apply()
         # Of the store it sees what it shares, and nothing else.
         shown = [store / name / revision for name, revision in models.items()]
         view = [f"TemporaryFileSystem={store}:ro", *(f"BindReadOnlyPaths={path}" for path in shown)]

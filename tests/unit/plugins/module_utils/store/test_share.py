@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,20 @@ def test_what_was_installed_is_the_whole_server(tmp_path: Path, shared: Store, m
         "systemd.py",
     ]
     assert "from share.store.share_server import main" in (installed / "serve").read_text()
+
+
+def test_the_server_can_read_its_code_whatever_the_umask_is(tmp_path: Path, shared: Store, manifest: Manifest) -> None:
+    before = os.umask(0o077)
+    try:
+        Sharing(Machine(), Paths(tmp_path)).start(shared.root, {"m": manifest.revision}, "::1", 5003, 600)
+    finally:
+        os.umask(before)
+    installed = tmp_path / "run/inference/share"
+    code = [path for path in installed.rglob("*") if "__pycache__" not in path.parts]
+    assert {"core", "store", "serve", "systemd.py"} <= {path.name for path in code}
+    closed = [path for path in code if stat.S_IMODE(path.stat().st_mode) & 0o444 != 0o444]
+    closed += [path for path in (installed, *code) if path.is_dir() and stat.S_IMODE(path.stat().st_mode) != 0o755]
+    assert closed == []
 
 
 def test_a_node_that_cannot_share_says_why(tmp_path: Path, shared: Store, manifest: Manifest) -> None:
