@@ -137,7 +137,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import ARGUMENTS, read_settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 CACHE_MODE = 0o750
 

@@ -125,7 +125,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.registr
 from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variant_files, variants
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.source import CONTROLLER, NODE, PREFIX
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import make_directory
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import NOT_KNOWN, StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import NOT_KNOWN
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 from ansible_collections.baremetal.inference.plugins.module_utils.store.variant_files import Variant
 
 CHECKED, PUBLISHED = "checked", "published"

@@ -83,7 +83,7 @@ from ansible.module_utils.basic import AnsibleModule
 # Ansible sends what is imported here to the node, with everything that these modules import.
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_library, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import node_removal
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts import command
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
@@ -101,13 +101,13 @@ def install(paths: Paths, *, check: bool) -> dict[str, Any]:
 
 def remove(paths: Paths, keep: list[Path], directories: list[Path], *, check: bool) -> dict[str, Any]:
     """Remove everything but instances. Raises SystemdError, OSError, ImportError, ValueError."""
-    found = removal.remove_services(paths, check=check)
-    found += removal.remove_node_traces(paths, keep, check=check)
+    found = node_removal.remove_services(paths, check=check)
+    found += node_removal.remove_node_traces(paths, keep, check=check)
     tool = node_library.plan(inferctl.__name__, paths.library, paths.command, present=False)
     found += [path for path in (paths.command, paths.library) if tool.files]
     if not check:
         tool.apply()
-    found += removal.remove_directories(directories, check=check)
+    found += node_removal.remove_directories(directories, check=check)
     removed = [str(path) for path in found]
     diff = {"before": "".join(f"{path}\n" for path in removed), "after": ""}
     return {"changed": bool(removed), "files": removed, "diff": diff}
@@ -132,7 +132,7 @@ def main() -> None:
         module.exit_json(version=inferctl.VERSION, **result)
     try:
         if not check:
-            removal.refuse_instances(paths)
+            node_removal.refuse_instances(paths)
     except (OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     keep, directories = ([Path(each) for each in module.params[key]] for key in ("keep", "directories"))

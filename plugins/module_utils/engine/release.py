@@ -20,7 +20,7 @@ from ..core.paths import Paths, container_name, journal_tag, unit_name
 from ..core.problems import InputError, Problem
 from ..core.unit_files import sandbox, systemd_quote
 from ..hardware import cdi
-from ..store.stored import StoredModel
+from ..store.stored_model import StoredModel
 from . import first_releases
 from .instances import Instance, bridge_name, bridged_instance
 

@@ -14,18 +14,11 @@ from ..models.manifest import INFO, MANIFEST, base_of
 from ..models.prompts.text import clean
 from ..models.registry.entries import Entry
 from .sources import remote as remote_source
+from .stored_model import StoredModel
 from .variant_files import PROMPT_FILE
 
 NOT_KNOWN = "REVISION"
 """Stands in a path for a revision that only the model's source tells, which site.yml asks."""
-
-
-@dataclass(frozen=True)
-class StoredModel:
-    """Where a model lies on the node."""
-
-    path: str
-    revision: str
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 from ansible_collections.baremetal.inference.plugins.modules import model_variants, node_tool
 
 ROOT = Path(__file__).resolve().parents[4]

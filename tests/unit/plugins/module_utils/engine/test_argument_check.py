@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import argument_check
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 PYDANTIC = """\
 Traceback (most recent call last):

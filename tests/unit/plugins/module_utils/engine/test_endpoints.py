@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoin
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 OLD_KEY, NEW_KEY = "key-of-before", "key-of-today"
 

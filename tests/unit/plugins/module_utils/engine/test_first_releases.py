@@ -20,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
     bridge_of,
     render,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 RECORDED = Path(__file__).parent / "data/release-0.1.0.json"
 ADDED = ("flags", "arguments", "settings")

@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_ap
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import prepare
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release, Settings, render
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 from ..conftest import FakeDocker, FakeProc
 

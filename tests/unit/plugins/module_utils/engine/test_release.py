@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
     bridge_of,
     render,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 INSTANCE = Instance(name="main", model="tiny-a", port=5005, accelerator="cpu")
 STORED = StoredModel("/mnt/models/tiny-a/abc", "abc")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What instances and nodes leave behind: nothing."""
+"""What an instance leaves on a node: nothing."""
 
 from __future__ import annotations
 
@@ -12,17 +12,12 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import (
-    AGENT_UNIT,
-    METRICS_TIMERS,
-    RECOVERY_DISPATCH,
-    RECOVERY_PATH,
     Paths,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
     install_state,
-    lock,
     releases,
 )
 
@@ -101,76 +96,6 @@ def test_the_registry_forgets_what_nobody_serves(paths: Paths, calls: list[tuple
     assert removal.forget_models(paths, ["main"], check=False) == ["main-base", "main-model"]
     assert list(files.read_json(paths.registry)["models"]) == ["other-model"]
     assert removal.forget_models(paths, ["main"], check=False) == []
-
-
-def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[tuple[str, ...]]) -> None:
-    kept = paths.state / "docker-daemon.json"
-    metrics = paths.textfiles / "inference-probe.prom"
-    for path in (kept, paths.target, paths.state / "manifests.json", metrics, paths.textfiles / "smart.prom"):
-        files.write(path, "x")
-    with pytest.raises(ValueError, match="main, other must leave the node first"):
-        removal.refuse_instances(paths)
-    for name in ("main", "other"):
-        removal.remove(paths, name, check=False)
-    wanted = lock.Lock("a", "mira", "admin1", "decommission.yml", drains.format_time(NOW), lock.until(NOW, 300))
-    lock.take(paths, wanted, NOW)
-    going = removal.remove_node_traces(paths, [kept], check=True)
-    assert going == [paths.target, paths.etc, paths.state, metrics]
-    assert removal.remove_node_traces(paths, [kept], check=False) == going
-    left = {str(kept.relative_to(paths.root)), "var/lib/prometheus/node-exporter/smart.prom"}
-    assert written(paths.root) == left
-    # The next run takes the lock again; that alone is no change, and does not stay.
-    lock.take(paths, wanted, NOW)
-    assert removal.remove_node_traces(paths, [kept], check=False) == []
-    assert written(paths.root) == left
-    assert removal.remove_node_traces(paths, check=False) == [paths.state]
-    assert not paths.state.exists()
-
-
-@pytest.mark.parametrize(
-    ("engines", "stopped"),
-    [
-        ("", ["vllm", r"inference\x2dmetrics", r"inference\x2drecovery"]),
-        ("vllm@theirs.service loaded active running\n", [r"inference\x2dmetrics", r"inference\x2drecovery"]),
-    ],
-)
-def test_services_go_with_their_slices_but_for_one_in_use(
-    paths: Paths, monkeypatch: pytest.MonkeyPatch, engines: str, stopped: list[str]
-) -> None:
-    calls: list[str] = []
-
-    def systemctl(*words: str) -> str:
-        if words[0] == "list-units":
-            return engines
-        calls.append(" ".join(words))
-        return ""
-
-    def show(units: Iterable[str], _properties: Iterable[str]) -> dict[str, dict[str, str]]:
-        return {unit: {"ActiveState": "active"} for unit in units}
-
-    monkeypatch.setattr(systemd, "systemctl", systemctl)
-    monkeypatch.setattr(systemd, "show", show)
-    units = [paths.agent_unit, *paths.metrics_units.values(), *paths.recovery_units.values()]
-    for path in units:
-        files.write(path, "x")
-    assert removal.remove_services(paths, check=True) == units
-    assert calls == [] and paths.agent_unit.exists()
-    assert removal.remove_services(paths, check=False) == units
-    assert not any(path.exists() for path in units)
-    assert {line for line in calls if "slice" in line} == {f"stop system-{name}.slice" for name in stopped}
-    # The agent asks for recoveries: it stops before what it would start.
-    order = [line.removeprefix("stop ") for line in calls if line.startswith("stop inference")]
-    assert order == [*METRICS_TIMERS, AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH]
-
-
-def test_directories_above_go_while_they_are_empty(tmp_path: Path) -> None:
-    (tmp_path / "keep/cache/vllm/main").mkdir(parents=True)
-    (tmp_path / "keep/other").mkdir()
-    wanted = [tmp_path / "keep/cache/vllm", tmp_path / "nowhere"]
-    assert removal.remove_directories(wanted, check=True) == wanted[:1] and wanted[0].exists()
-    assert removal.remove_directories(wanted, check=False) == wanted[:1]
-    assert [path.name for path in (tmp_path / "keep").iterdir()] == ["other"]
-    assert removal.remove_directories(wanted, check=False) == []
 
 
 def test_how_an_instance_stands(paths: Paths, calls: list[tuple[str, ...]]) -> None:

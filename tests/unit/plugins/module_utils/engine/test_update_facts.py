@@ -20,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 NOW = datetime(2026, 11, 21, 3, tzinfo=UTC)
 

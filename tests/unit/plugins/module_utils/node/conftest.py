@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor im
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.settings import (
     Settings as RecoverySettings,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 GPU = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200"}
 

@@ -14,7 +14,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.manifes
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
 from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variants
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.remote import parse, remember
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import NOT_KNOWN, Place, StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import NOT_KNOWN, Place
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 from ansible_collections.baremetal.inference.plugins.module_utils.store.variant_files import PROMPT_FILE
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.store.variant_bed import Bed
 

@@ -21,7 +21,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.flags i
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import arguments
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import read
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 ISSUE = ["ok", "model", "argv", "estimate", "problems"]
 """The keys that scripts of others count on."""

@@ -18,7 +18,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu i
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import gpus
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.check import FAIL, OK, UNKNOWN, WARN
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import state
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 from ..conftest import GPU_DATA
 from .conftest import Machine

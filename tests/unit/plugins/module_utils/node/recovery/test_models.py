@@ -25,7 +25,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.manifes
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import models
 from ansible_collections.baremetal.inference.plugins.module_utils.store.fast_copy import FastStore, Room
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
-from ansible_collections.baremetal.inference.plugins.module_utils.store.stored import StoredModel
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 from ..conftest import write
 

@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node has of ours besides its instances, and how all of it is removed. Private to the collection."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ..core import systemd
+from ..core.paths import (
+    AGENT_UNIT,
+    METRICS_TEMPLATE,
+    METRICS_TIMERS,
+    RECOVERY_DISPATCH,
+    RECOVERY_PATH,
+    RECOVERY_TEMPLATE,
+    Paths,
+    unit_name,
+)
+from .state import releases
+
+STAYING = (Path("/"), Path("/mnt"), Path("/srv"), Path("/var"), Path("/var/lib"), Path("/opt"), Path("/home"))
+"""Directories that a machine has without us."""
+
+METRICS = "inference-*.prom"
+"""What we write for node_exporter."""
+
+
+def node_traces(paths: Paths) -> list[Path]:
+    """What is ours on a node without instances, agent and recovery, and what is no engine's: files and directories."""
+    # Beside them lie the trials of the role common, which stays.
+    memory = [paths.recovery_requests, paths.recovered_meanwhile("").parent, paths.share, paths.gpu_clocks]
+    found = [paths.target, paths.etc, paths.state, *memory, *sorted(paths.textfiles.glob(METRICS))]
+    return [path for path in found if path.exists()]
+
+
+def refuse_instances(paths: Paths) -> None:
+    """Raise ValueError while an instance is left: what it runs by must not vanish below it."""
+    if there := releases.names(paths):
+        raise ValueError(f"{', '.join(there)} must leave the node first: decommission.yml -e instance={there[0]}")
+
+
+def remove_node_traces(paths: Paths, keep: Sequence[Path] = (), *, check: bool) -> list[Path]:
+    """Remove them, but for what is to be kept below them. Returns what goes. Raises SystemdError and OSError.
+
+    The lock of the run that asks for it goes as well, and is no change.
+    """
+    own = [*keep, paths.lock, paths.lock_guard]
+    going = [path for path in node_traces(paths) if not _only(path, own)]
+    if check:
+        return going
+    if paths.target in going:
+        systemd.stop_and_disable(paths.target.name, installed=True)
+    for path in node_traces(paths):
+        _clear(path, keep)
+    if going:
+        systemd.systemctl("daemon-reload")
+    return going
+
+
+def remove_services(paths: Paths, *, check: bool) -> list[Path]:
+    """Stop agent, metrics and recovery, and remove their units and slices. Returns the unit files that were there.
+
+    Raises SystemdError, OSError.
+    """
+    units = [paths.agent_unit, *paths.metrics_units.values(), *paths.recovery_units.values()]
+    # The agent asks for recoveries, and the path unit waits for the agent: first those, then what they start.
+    stopped = [*METRICS_TIMERS, AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH]
+    there, _running = systemd.remove_units(units, stopped, check=check)
+    if not check:
+        _remove_slices()
+    return there
+
+
+def _remove_slices() -> None:
+    """Stop the slices of our templates. Raises SystemdError."""
+    templates = [METRICS_TEMPLATE, RECOVERY_TEMPLATE]
+    # The engine of another owner would stop with its slice.
+    states = ",".join(sorted({*systemd.RUNNING, "deactivating"}))
+    if not systemd.systemctl("list-units", "--plain", "--no-legend", f"--state={states}", unit_name("*")).strip():
+        templates.append(unit_name(""))
+    for template in templates:
+        systemd.stop_and_disable(slice_of(template), installed=False)
+
+
+def slice_of(template: str) -> str:
+    r"""The slice that systemd makes for a template's instances, and keeps without them until the next boot.
+
+    Source: systemd.slice(5); in its name, a hyphen would stand for a slice within another: \x2d.
+    """
+    name = template.partition("@")[0].replace("-", r"\x2d")
+    return f"system-{name}.slice"
+
+
+def remove_directories(wanted: Iterable[Path], *, check: bool) -> list[Path]:
+    """Remove directories, and the directories above them that are empty then. Returns the wanted ones that were there.
+
+    Raises OSError.
+    """
+    there = [path for path in wanted if path.is_dir()]
+    for path in [] if check else there:
+        shutil.rmtree(path)
+        for parent in path.parents:
+            if parent in STAYING or parent.is_mount() or any(parent.iterdir()):
+                break
+            parent.rmdir()
+    return there
+
+
+def _only(path: Path, kept: Sequence[Path]) -> bool:
+    """Whether a directory holds nothing but what is kept."""
+    held = [each for each in path.rglob("*") if not each.is_dir()] if path.is_dir() else []
+    return bool(held) and all(each in kept for each in held)
+
+
+def _clear(path: Path, keep: Sequence[Path]) -> None:
+    """Remove a file, or a directory as far as it holds nothing that is kept."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    for child in path.iterdir():
+        if child not in keep:
+            _clear(child, keep)
+    if not any(path.iterdir()):
+        path.rmdir()
