@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters over the addresses of inventory hosts."""
+"""Filters over the addresses of inventory hosts.
+
+The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import addresses
-
 
 def host_addresses(hosts: Iterable[str], hostvars: Mapping[str, Any], required: bool = True) -> list[str]:
     """The addresses of hosts. Raises AnsibleFilterError."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.core import addresses
+
     if isinstance(hosts, str):
         raise AnsibleFilterError(f"host_addresses: wants a list of host names, found {hosts!r}")
     try:

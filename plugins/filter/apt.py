@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What APT needs on a machine that cannot run a module yet."""
+"""What APT needs on a machine that cannot run a module yet.
+
+The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
-from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_sources import (
-    CODENAME,
-    Transport,
-    declared_files,
-    read_sources,
-)
 
 
 def apt_files(
@@ -28,6 +23,14 @@ def apt_files(
     ca: str = "",
 ) -> list[dict[str, str]]:
     """The files that declare sources and how to reach them. Raises AnsibleFilterError."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+    from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_sources import (
+        CODENAME,
+        Transport,
+        declared_files,
+        read_sources,
+    )
+
     transport = Transport(http_proxy, https_proxy, tuple(no_proxy), ca.strip())
     try:
         declared = read_sources(sources)

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A filter that reads the defaults which several roles share."""
+"""A filter that reads the defaults which several roles share.
+
+The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.defaults import BY_VARIABLE
-
 
 def site_default(variable: str) -> int | str:
     """The default of a role's variable. Raises AnsibleFilterError for a variable without a shared default."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.core.defaults import BY_VARIABLE
+
     if variable not in BY_VARIABLE:
         raise AnsibleFilterError(
             f"site_default: {variable!r} has no shared default; known: {', '.join(sorted(BY_VARIABLE))}"

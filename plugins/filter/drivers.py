@@ -1,17 +1,15 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver of a node, decided on the controller."""
+"""The driver of a node, decided on the controller.
+
+The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
-
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.choice import Node, Wish
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.compatibility import load
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.plan import decide
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.runfile import Installed
 
 
 def nvidia_driver_plan(
@@ -22,6 +20,11 @@ def nvidia_driver_plan(
     month: str = "",
 ) -> dict[str, Any]:
     """What a node gets, and everything that stands against it, from what was asked for and what was found there."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.choice import Node, Wish
+    from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.compatibility import load
+    from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.plan import decide
+    from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.runfile import Installed
+
     node = Node(
         debian=facts["debian"],
         gpus=list(gpus),

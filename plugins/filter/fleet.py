@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters that show what the nodes of a fleet report."""
+"""Filters that show what the nodes of a fleet report.
+
+The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,20 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet import page, screen
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report import read
-
 
 def fleet_screen(reported: Mapping[str, Mapping[str, Any]]) -> str:
     """The fleet as lines of text."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet import screen
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report import read
+
     return "\n".join(screen.render(read(reported, datetime.now(UTC))))
 
 
 def fleet_page(reported: Mapping[str, Mapping[str, Any]]) -> str:
     """The fleet as a page of HTML."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet import page
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.report import read
+
     return page.render(read(reported, datetime.now(UTC)))
 
 

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A site's engines and keys as the gateway's files."""
+"""A site's engines and keys as the gateway's files.
+
+The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,6 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.addresses import AddressError
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica, replicas_of
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import plan
-
 
 def gateway_replicas(
     hosts: Iterable[str],
@@ -23,6 +22,9 @@ def gateway_replicas(
     leaving: Mapping[str, Collection[str]] | None = None,
 ) -> list[dict[str, Any]]:
     """The engines of hosts, as the gateway on host `own` reaches them. Raises AnsibleFilterError."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.core.addresses import AddressError
+    from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import replicas_of
+
     try:
         return [asdict(replica) for replica in replicas_of(hosts, hostvars, own, leaving=leaving)]
     except AddressError as error:
@@ -36,6 +38,9 @@ def gateway_plan(
     models: Iterable[str] = (),
 ) -> dict[str, Any]:
     """HAProxy's files, or every mistake."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
+    from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import plan
+
     made = plan(settings, [Replica(**replica) for replica in replicas], keys, models)
     return {**asdict(made), "problems": [str(problem) for problem in made.problems]}
 

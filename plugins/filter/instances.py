@@ -1,18 +1,36 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters over a site's instances."""
+"""Filters over a site's instances.
+
+The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import (
-    present_instances,
-    served_models,
-    want_gpus,
-)
+
+def present_instances(instances: Sequence[Any]) -> list[Any]:
+    """The instances that have to be there."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine import instances as declared
+
+    return declared.present_instances(instances)
+
+
+def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
+    """The registry's entries whose weights at least one present instance needs."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine import instances as declared
+
+    return declared.served_models(models, instances)
+
+
+def want_gpus(instances: Sequence[Any]) -> bool:
+    """Whether any instance that has to be there runs on GPUs."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine import instances as declared
+
+    return declared.want_gpus(instances)
 
 
 class FilterModule:

@@ -1,18 +1,26 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A filter that reads a model registry from a file of its own."""
+"""A filter that reads a model registry from a file of its own.
+
+The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.text import load_registry
+
+def model_registry(text: str, filename: str) -> dict[str, Any]:
+    """The entries of a file. Raises InputError with file, line and column."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.text import load_registry
+
+    return load_registry(text, filename)
 
 
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"model_registry": load_registry}
+        return {"model_registry": model_registry}

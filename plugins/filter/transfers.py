@@ -1,21 +1,18 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters of the role model_store: which node takes which model from where."""
+"""Filters of the role model_store: which node takes which model from where.
+
+The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import (
-    NETWORK,
-    Limits,
-    Node,
-    Turn,
-    deal,
-    foresee,
-)
+if TYPE_CHECKING:
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import Node, Turn
 
 
 def model_turns(
@@ -28,6 +25,8 @@ def model_turns(
 ) -> dict[str, dict[str, str]]:
     """The next turn of each host that has one: the model's name, the source, a host or empty for the network, and the
     revision that it has."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import Limits, deal
+
     nodes = [_node(host, hostvars[host], active) for host in hosts]
     turns = deal(nodes, Limits(network, source, peers))
     return {
@@ -45,6 +44,8 @@ def model_origins(
     peers: bool = True,
 ) -> dict[str, list[str]]:
     """For people: from where each host would get what."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import Limits, foresee
+
     nodes = [_node(host, hostvars[host], active) for host in hosts]
     return {
         host: [_words(hostvars[host], turn) for turn in turns]
@@ -54,6 +55,8 @@ def model_origins(
 
 def _node(host: str, variables: Mapping[str, Any], active: Collection[str]) -> Node:
     """How far a host is, by what the role keeps as its facts."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import Node, Turn
+
     # An item is a name and what lies there: the same content under another name is published elsewhere.
     remotes = {
         f"{name}.{each['key']}": each["revision"]
@@ -78,12 +81,16 @@ def _name(turn: Turn) -> str:
 
 
 def _revision(hostvars: Mapping[str, Any], turn: Turn) -> str:
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import NETWORK
+
     if turn.source == NETWORK:
         return ""
     return str(hostvars[turn.source]["__model_store_plan"]["remotes"][_name(turn)]["revision"])
 
 
 def _words(variables: Mapping[str, Any], turn: Turn) -> str:
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import NETWORK
+
     name = _name(turn)
     if turn.source != NETWORK:
         return f"{name} from {turn.source}, or another node that has it by then"

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters of playbooks that change what a fleet serves."""
+"""Filters of playbooks that change what a fleet serves.
+
+The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import models_once, with_models
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.plan_text import refusal
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import maintenance, plan, removals
-from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.fitting import misfits
 
 
 def update_plan(
@@ -25,6 +23,8 @@ def update_plan(
     allow_downtime: bool = False,
 ) -> dict[str, Any]:
     """The batches of an update, and every problem."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import plan
+
     read = {name: plan.Host.from_dict(host) for name, host in hosts.items()}
     choice = plan.Choice(tuple(instances), model, release)
     return plan.plan(read, sizes, choice, allow_downtime=allow_downtime).to_dict()
@@ -32,6 +32,10 @@ def update_plan(
 
 def fit_refusal(found: Mapping[str, Any], instances: Sequence[str] = (), model: str = "", swaps: bool = True) -> str:
     """What of a node's plans stands against a run that starts or swaps engines; empty where nothing does."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine.plan_text import refusal
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import plan
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.fitting import misfits
+
     chosen = misfits(found["plans"], plan.Choice(tuple(instances), model), swaps=swaps)
     return refusal(chosen, found["problems"])
 
@@ -45,6 +49,8 @@ def removal_plan(
     allow_downtime: bool = False,
 ) -> dict[str, Any]:
     """Which instances are removed from which nodes, and every reason against it."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import removals
+
     read = {name: removals.Host.from_dict(host) for name, host in hosts.items()}
     wanted = removals.Selection(instance, model, everything, orphans)
     return removals.plan_removals(read, wanted, allow_downtime=allow_downtime).to_dict()
@@ -52,6 +58,8 @@ def removal_plan(
 
 def set_models(given: object, rest: str = "") -> dict[str, str]:
     """The models of `-e set=…`, by instance. Raises AnsibleFilterError."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import models_once
+
     try:
         return models_once(given, rest)
     except ValueError as error:
@@ -65,8 +73,17 @@ def maintenance_plan(
     allow_downtime: bool = False,
 ) -> dict[str, Any]:
     """The batches of a maintenance, and every problem."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import maintenance
+
     read = {name: maintenance.Host.from_dict(host) for name, host in hosts.items()}
     return maintenance.plan_maintenance(read, maintenance.Terms(sizes, seconds, allow_downtime)).to_dict()
+
+
+def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
+    """The instances; those that are named with another model."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import with_models as changed
+
+    return changed(instances, models)
 
 
 class FilterModule:
