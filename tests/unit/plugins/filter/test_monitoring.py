@@ -11,7 +11,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 
-from ansible_collections.baremetal.inference.plugins.filter.monitoring import FilterModule, dump
+from ansible_collections.baremetal.inference.plugins.filter.monitoring import FilterModule
 
 ROLE = Path(__file__).parents[4] / "roles/monitoring"
 
@@ -39,10 +39,6 @@ def targets() -> dict[str, Any]:
     """What the Prometheus of mon1 asks."""
     found: dict[str, Any] = FILTERS["monitoring_targets"](HOSTVARS, ["gpu1"], ["gw1"], ["mon1"], own="mon1")
     return found
-
-
-class Text(str):
-    """As Ansible's own kinds of text, which no YAML dumper knows."""
 
 
 def addresses(targets: dict[str, Any], job: str) -> list[str]:
@@ -86,14 +82,3 @@ def test_the_files_of_the_role_must_be_there(settings: dict[str, Any], targets: 
     ):
         with pytest.raises(AnsibleFilterError, match="there is no such directory"):
             call()
-
-
-def test_each_value_is_on_the_line_of_its_key() -> None:
-    secret = "line one\nline two"
-    shared = {"a": 1}
-    value = {"zone": Text("é"), "password": secret, "long": "many " * 60, "one": shared, "two": shared, "t": (1, None)}
-    text = dump(value)
-    assert yaml.safe_load(text) == {**value, "t": [1, None]}
-    assert 'password: "line one\\nline two"\n' in text
-    assert text.startswith("zone: é\npassword: ")
-    assert "&" not in text and len([line for line in text.splitlines() if "many" in line]) == 1

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.filter.monitoring import dump
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.one_line import dump
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.plan import Plan, plan
 
 ROLE = Path(__file__).parents[5] / "roles/monitoring"

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.filter.monitoring import dump
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.one_line import dump
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.plan import Plan, export, plan
 
 

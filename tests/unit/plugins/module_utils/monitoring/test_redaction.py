@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import yaml
 
-from ansible_collections.baremetal.inference.plugins.filter.monitoring import dump
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.one_line import dump
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.plan import Plan
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.redaction import redacted, without_secrets
 
