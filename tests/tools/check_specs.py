@@ -3,18 +3,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every role's defaults must equal its argument specification: the same names, the same values.
 
-And the action group must name every module: module_defaults that miss one are found out late.
+The action group must name every module: module_defaults that miss one are found out late.
+A play without the playbooks' variables must set what its roles require: the READMEs' examples, and molecule's plays.
 """
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 ROOT = Path(__file__).parents[2]
 ROLES = ROOT / "roles"
+
+PREFIX = "baremetal.inference."
+EXAMPLE = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SITE = "vars/roles.yml"
+"""Sets every variable that a role requires."""
 
 
 def load(path: Path) -> dict:
@@ -54,8 +63,68 @@ def left_out() -> list[str]:
     return [f"meta/runtime.yml: action group node: {name}" for name in sorted(named ^ modules)]
 
 
+def required() -> dict[str, dict[str, set[str]]]:
+    """The variables that each entry point of each role requires."""
+    specs = {role.name: load(role / "meta/argument_specs.yml")["argument_specs"] for role in ROLES.iterdir()}
+    return {
+        role: {
+            entry: {name for name, option in spec.get("options", {}).items() if option.get("required")}
+            for entry, spec in entries.items()
+        }
+        for role, entries in specs.items()
+    }
+
+
+def runs(value: Any) -> Iterator[tuple[str, str, set[str]]]:
+    """The roles of this collection that a play runs: name, entry point, and the variables that the play sets there."""
+    for item in value if isinstance(value, list) else []:
+        if not isinstance(item, dict):
+            continue
+        for key, inner in item.items():
+            call = inner if key.rpartition(".")[2] in ("include_role", "import_role") else None
+            if key == "role" or call:
+                name = str(call["name"] if call else inner)
+                if name.startswith(PREFIX):
+                    entry = call.get("tasks_from", "main") if call else "main"
+                    yield name.removeprefix(PREFIX), entry, set(item.get("vars", {}))
+            else:
+                yield from runs(inner)
+
+
+def unset(place: str, text: str, given: set[str], wanted: dict[str, dict[str, set[str]]]) -> list[str]:
+    """Variables that a role requires and a play does not set; `given` are those of its inventory."""
+    found = []
+    plays = yaml.safe_load(text)
+    for play in plays if isinstance(plays, list) else []:
+        if any(str(file).endswith(SITE) for file in play.get("vars_files", [])):
+            continue
+        for role, entry, own in runs([play]):
+            missing = wanted[role].get(entry, set()) - own - given - set(play.get("vars", {}))
+            found += [f"{place}: role {role}, {entry}: requires {name}: set it" for name in sorted(missing)]
+    return found
+
+
+def names(value: Any) -> set[str]:
+    """All keys of an inventory."""
+    return {name for key, inner in value.items() for name in (key, *names(inner))} if isinstance(value, dict) else set()
+
+
+def unset_anywhere() -> list[str]:
+    """What the examples of the roles' READMEs and molecule's plays do not set."""
+    wanted = required()
+    found = []
+    for role in sorted(ROLES.iterdir()):
+        for example in EXAMPLE.findall((role / "README.md").read_text()):
+            found += unset(f"roles/{role.name}/README.md", example, set(), wanted)
+    for play in sorted((ROOT / "molecule").glob("*/*.yml")):
+        inventory = play.with_name("hosts.yml")
+        given = names(yaml.safe_load(inventory.read_text())) if inventory.exists() else set()
+        found += unset(str(play.relative_to(ROOT)), play.read_text(), given, wanted)
+    return found
+
+
 def main() -> int:
-    problems = left_out()
+    problems = left_out() + unset_anywhere()
     problems += [f"roles/{role.name}: {text}" for role in sorted(ROLES.iterdir()) for text in differences(role)]
     print("\n".join(problems), file=sys.stderr) if problems else None
     return bool(problems)
