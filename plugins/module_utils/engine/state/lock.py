@@ -65,7 +65,9 @@ def read(paths: Paths) -> Lock | None:
     try:
         lock = Lock(**value)
         parse_time(lock.until)
-    except (TypeError, ValueError) as error:
+        # A run that was cut off before the playbooks were renamed wrote update-model.yml.
+        lock = replace(lock, playbook=lock.playbook.replace("-", "_"))
+    except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"{paths.lock} is damaged ({error}): remove it once no playbook runs on this node") from error
     return lock
 

@@ -54,6 +54,14 @@ def test_a_stale_lock_is_for_the_same_playbook(paths: Paths) -> None:
     assert changed and adopted is not None and adopted.run_id == "a"
 
 
+def test_an_update_goes_on_that_was_cut_off_when_its_playbook_had_a_hyphen(paths: Paths) -> None:
+    lock.take(paths, holder("a", "update-model.yml"), NOW)
+    with pytest.raises(lock.Locked, match=r"run a of update_model.yml .*run update_model.yml again"):
+        lock.refuse_while_held(paths, NOW)
+    changed, adopted = lock.take(paths, holder("b"), NOW + timedelta(seconds=301))
+    assert changed and adopted is not None and adopted.run_id == "a"
+
+
 def test_who_takes_no_lock_waits_for_one_in_force(paths: Paths) -> None:
     lock.refuse_while_held(paths, NOW)
     lock.take(paths, holder("a"), NOW)
