@@ -245,7 +245,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe i
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import install_state, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.update_facts import Facts
 
-INSTANCES, UPDATE, COUNTERS = SUBSETS = ("instances", "update", "counters")
+INSTANCES = "instances"
+UPDATE = "update"
+COUNTERS = "counters"
+SUBSETS = (INSTANCES, UPDATE, COUNTERS)
 
 
 def gather(module: AnsibleModule, paths: Paths) -> dict[str, Any]:

@@ -146,7 +146,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import parse_time
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.variants import resolve
 
-ACCEPTED, WATCHED = "accepted", "watched"
+ACCEPTED = "accepted"
+WATCHED = "watched"
 
 POLL_SECONDS = 1.0
 

@@ -159,7 +159,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import choices, chosen
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import answers, observation
 
-SERVERS, ANSWERS = SUBSETS = ("servers", "answers")
+SERVERS = "servers"
+ANSWERS = "answers"
+SUBSETS = (SERVERS, ANSWERS)
 
 
 def server_facts(given: dict[str, Any]) -> dict[str, Any]:

@@ -767,7 +767,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_su
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import cdi, container_gpus
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import driver, facts
 
-CDI, CONTAINERS = ON_REQUEST = ("cdi", "containers")
+CDI = "cdi"
+CONTAINERS = "containers"
+ON_REQUEST = (CDI, CONTAINERS)
 """What is gathered only where it is named."""
 
 ARGUMENTS = {

@@ -129,7 +129,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.stored i
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 from ansible_collections.baremetal.inference.plugins.module_utils.store.variant_files import Variant
 
-CHECKED, PUBLISHED = "checked", "published"
+CHECKED = "checked"
+PUBLISHED = "published"
 
 RENDER_SECONDS = 60
 """A template renders in milliseconds: one that takes a minute never ends."""

@@ -360,7 +360,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.drive
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.kernels import Kernel
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts as gpu_facts
 
-DRIVER, GATE, CUDA = PARTS = ("driver", "gate", "cuda")
+DRIVER = "driver"
+GATE = "gate"
+CUDA = "cuda"
+PARTS = (DRIVER, GATE, CUDA)
 
 ARGUMENTS = {
     "gather_subset": {"type": "list", "elements": "str", "choices": choices(PARTS), "default": [DRIVER]},

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..core import files
 
-Find = Callable[[str], str | None]
+Find = Callable[[str], "str | None"]
 """Where a program is; None where it is not installed."""
 
 Run = Callable[[list[str]], tuple[int, str, str]]

@@ -22,8 +22,7 @@ from ...core.docker_api import Docker, DockerError, DockerUnavailable
 from ...core.paths import Paths, container_name, unit_name
 from ...engine import environment, prepare
 from ...engine.probe import idle, wait
-from ...engine.state import attempts, drains
-from ...engine.state import releases as releases
+from ...engine.state import attempts, drains, releases
 from ...hardware.gpu_settings import boot
 from ...hardware.gpu_settings.apply import NoAnswer
 from .. import status

@@ -50,7 +50,7 @@ class Transfer:
 
     def _turn(self, *call: Any) -> Progress:
         self.calls.append(call)
-        if self.error:
+        if isinstance(self.error, Exception):
             raise self.error
         return self.progress
 

@@ -30,7 +30,7 @@ class Tools:
     def __call__(self, command: tuple[str, ...], **options: Any) -> subprocess.CompletedProcess[str]:
         self.calls.append(command)
         self.options = options
-        if self.error:
+        if isinstance(self.error, Exception):
             raise self.error
         return subprocess.CompletedProcess(command, *self.result)
 
@@ -144,7 +144,7 @@ class Flags:
         self.error = error
 
     def __call__(self, _handle: int, request: int, argument: bytes) -> bytes:
-        if self.error:
+        if isinstance(self.error, Exception):
             raise self.error
         if request == SET_FLAGS:
             self.value = struct.unpack("l", argument)[0]
