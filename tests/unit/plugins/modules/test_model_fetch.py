@@ -32,7 +32,7 @@ class Transfer:
         self.made: tuple[Any, ...] = ()
         self.calls: list[tuple[Any, ...]] = []
         self.progress = WHOLE
-        self.error: Exception | None = None
+        self.errors: list[Exception] = []
 
     def __call__(self, *given: Any) -> Transfer:
         self.made = given
@@ -50,8 +50,8 @@ class Transfer:
 
     def _turn(self, *call: Any) -> Progress:
         self.calls.append(call)
-        if isinstance(self.error, Exception):
-            raise self.error
+        for error in self.errors:
+            raise error
         return self.progress
 
 
@@ -104,7 +104,7 @@ def test_a_turn_from_another_node_ends_the_download_first(transfer: Transfer, fe
     "error", [TransferError("it breaks off"), InputError([Problem("x", "it breaks off")]), ValueError("it breaks off")]
 )
 def test_a_node_that_gives_nothing_is_no_failure(transfer: Transfer, fetch: RunModule, error: Exception) -> None:
-    transfer.error = error
+    transfer.errors = [error]
     result = fetch(peer=PEER)
     assert not result.get("failed") and (result["done"], result["revision"]) == (False, None)
     assert result["problem"].endswith("it breaks off")
@@ -122,13 +122,13 @@ def test_a_node_that_gives_nothing_is_no_failure(transfer: Transfer, fetch: RunM
 def test_what_the_network_does_not_give_is_a_failure(
     transfer: Transfer, fetch: RunModule, error: Exception, message: str
 ) -> None:
-    transfer.error = error
+    transfer.errors = [error]
     result = fetch()
     assert result["failed"] and result["name"] == "m" and message in result["msg"]
 
 
 def test_a_disk_that_fails_is_a_failure_also_beside_another_node(transfer: Transfer, fetch: RunModule) -> None:
-    transfer.error = OSError("disk full")
+    transfer.errors = [OSError("disk full")]
     assert fetch(peer=PEER)["msg"] == "models.m: disk full"
 
 

@@ -23,15 +23,15 @@ class Tools:
 
     def __init__(self) -> None:
         self.result = (0, "", "")
-        self.error: Exception | None = None
+        self.errors: list[Exception] = []
         self.calls: list[tuple[str, ...]] = []
         self.options: dict[str, Any] = {}
 
     def __call__(self, command: tuple[str, ...], **options: Any) -> subprocess.CompletedProcess[str]:
         self.calls.append(command)
         self.options = options
-        if isinstance(self.error, Exception):
-            raise self.error
+        for error in self.errors:
+            raise error
         return subprocess.CompletedProcess(command, *self.result)
 
 
@@ -56,9 +56,9 @@ def test_no_command_can_ask_anybody_or_speak_another_language(tools: Tools) -> N
 
 
 def test_a_command_that_hangs_or_is_not_there_is_an_answer(tools: Tools) -> None:
-    tools.error = subprocess.TimeoutExpired("mount", 5)
+    tools.errors = [subprocess.TimeoutExpired("mount", 5)]
     assert Host().ask("mount", timeout=5) == (124, "it did not end within 5 s")
-    tools.error = FileNotFoundError()
+    tools.errors = [FileNotFoundError()]
     assert Host().ask("mdadm", "--examine") == (127, "mdadm is not installed")
 
 
@@ -141,11 +141,11 @@ class Flags:
 
     def __init__(self, value: int, error: OSError | None = None) -> None:
         self.value = value
-        self.error = error
+        self.errors = [error] if error else []
 
     def __call__(self, _handle: int, request: int, argument: bytes) -> bytes:
-        if isinstance(self.error, Exception):
-            raise self.error
+        for error in self.errors:
+            raise error
         if request == SET_FLAGS:
             self.value = struct.unpack("l", argument)[0]
         return struct.pack("l", self.value)
