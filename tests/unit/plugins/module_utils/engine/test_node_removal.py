@@ -22,46 +22,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
     lock,
-    releases,
 )
 
-from ..conftest import stage
+from .conftest import written
 
 NOW = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def paths(tmp_path: Path) -> Paths:
-    paths = Paths(tmp_path)
-    for number, name in enumerate(("main", "other")):
-        stage(paths, name, 5005 + number)
-        releases.activate(paths, name, 1)
-        files.write_json(paths.instance(name), {"schema": 1, "model": f"{name}-model", "release": 1})
-    models = {"main-base": {"model": "/a"}, "main-model": {"base": "main-base"}, "other-model": {"model": "/b"}}
-    files.write_json(paths.registry, {"schema": 1, "models": models})
-    return paths
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """What systemd was told."""
-    told: list[tuple[str, ...]] = []
-
-    def systemctl(*words: str) -> str:
-        told.append(words)
-        return ""
-
-    def show(units: Iterable[str], _properties: Iterable[str]) -> dict[str, dict[str, str]]:
-        return {unit: {"ActiveState": "failed"} for unit in units}
-
-    monkeypatch.setattr(systemd, "systemctl", systemctl)
-    monkeypatch.setattr(systemd, "show", show)
-    monkeypatch.setattr(removal, "FORGET_SECONDS", 0)
-    return told
-
-
-def written(root: Path) -> set[str]:
-    return {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
 
 
 def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[tuple[str, ...]]) -> None:
