@@ -64,6 +64,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+due:
+  description: Whether anything was to be staged or written, also where the task itself must not report a change.
+  returned: success
+  type: bool
 releases:
   description: The desired release of every instance that is declared as present.
   returned: success
@@ -302,6 +306,7 @@ def main() -> None:
     diff = {"before": "\n".join(stage.before) + "\n", "after": "\n".join(stage.after) + "\n"}
     module.exit_json(
         changed=stage.changed,
+        due=stage.changed,
         releases=result,
         orphans=orphans,
         bridges=bridges.unattended(paths, datetime.now(UTC)),

@@ -121,6 +121,12 @@ started:
   returned: O(state=started) without O(bridge)
   type: list
   elements: str
+due:
+  description:
+    - Whether anything was or is left to do until every instance serves, an engine to start or to wait for, a file or a unit
+      to repair, or a release to mark as proven.
+  returned: O(state=started) without O(bridge)
+  type: bool
 ready:
   description: The instances that answer.
   returned: O(state=ready)
@@ -203,6 +209,8 @@ class Service:
         self.warn = module.warn
         self.paths = paths
         self.changed = False
+        self.waits = False
+        """Whether an engine has to be waited for, or to be marked as proven, when all that is started is started."""
 
     def start(self, names: list[str]) -> list[str]:
         """Start the instances that neither serve nor load, and repair the installed files of all. Returns the former.
@@ -211,6 +219,7 @@ class Service:
         """
         states = {outcome.instance: outcome.state for outcome in wait.outcomes(self.paths, names)}
         idle = [name for name, state in states.items() if state == "failed"]
+        self.waits = any(state != "ready" or self.unmarked(name) for name, state in states.items())
         # One that systemd starts again and again, in vain, gets the release that is wanted now.
         self.stop(idle)
         reload = self.install_target()
@@ -340,7 +349,8 @@ def serve(module: AnsibleModule, service: Service, names: list[str]) -> None:
         names = service.left_alone(names)
     try:
         if module.params["state"] == "started":
-            module.exit_json(started=service.start(names), changed=service.changed)
+            started = service.start(names)
+            module.exit_json(started=started, due=service.changed or service.waits, changed=service.changed)
         if module.params["state"] == "stopped":
             service.stop(names)
             module.exit_json(changed=service.changed)

@@ -100,6 +100,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+due:
+  description: Whether anything was to be done, also where the task itself must not report a change.
+  returned: success
+  type: bool
 files:
   description: The files that were written or removed, or would be in check mode.
   returned: success
@@ -240,7 +244,7 @@ def main() -> None:
         result = install(paths, wanted_files(params, paths), check=check) if present else remove(paths, check=check)
     except (systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(**result)
+    module.exit_json(**result, due=result["changed"])
 
 
 if __name__ == "__main__":

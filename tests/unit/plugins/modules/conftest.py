@@ -224,11 +224,18 @@ class EngineNode:
         found = [path for path in self.paths.root.rglob("*") if path.is_symlink() or path.is_file()]
         return {str(path): os.readlink(path) if path.is_symlink() else path.read_bytes() for path in found}
 
+    @staticmethod
+    def due(foreseen: dict[str, dict[str, Any]]) -> bool:
+        """Whether role vllm would change anything: its preflight asks for the state `started` alone."""
+        return bool(foreseen["release"]["due"] or foreseen["started"]["due"])
+
     def site(self) -> tuple[list[str], list[str]]:
         """One run of site.yml, which check mode must have predicted: the steps that changed something, and warnings."""
         before = self.everything()
-        predicted = [step for step in STEPS if self.call(step, check=True)["changed"]]
+        foreseen = {step: self.call(step, check=True) for step in STEPS}
+        predicted = [step for step in STEPS if foreseen[step]["changed"]]
         assert self.everything() == before
+        assert self.due(foreseen) is bool(predicted)
         self.systemd.calls.clear()
         self.warnings.clear()
         changed = [step for step in STEPS if self.call(step, check=False)["changed"]]

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import removal
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
 from ansible_collections.baremetal.inference.plugins.modules import engine_service
@@ -200,3 +201,13 @@ def test_what_runs_is_stopped_and_stays_installed(serving_node: EngineNode, run_
     assert run_module(engine_service, **given)["changed"] and serving_node.systemd.active == set()
     assert serving_node.paths.unit("main").exists()
     assert run_module(engine_service, **given)["changed"] is False
+
+
+@pytest.mark.parametrize("state", ["loading", "ready"])
+def test_an_engine_that_has_not_answered_yet_is_left_to_do(
+    serving_node: EngineNode, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    """Nothing is started, but a run has to wait for it."""
+    monkeypatch.setattr(wait, "outcomes", lambda _paths, names: [wait.Outcome(name, state) for name in names])
+    found = serving_node.call("started", check=True)
+    assert (found["changed"], found["due"]) == (False, state == "loading")

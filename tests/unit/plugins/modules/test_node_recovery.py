@@ -71,7 +71,7 @@ def call(paths: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Call) -> Cal
 
 def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, paths: Paths) -> None:
     predicted = call(node_recovery, check=True, budget=5, webhook="https://example.org/secret")
-    assert predicted["changed"] is True and fake.calls == [] and not paths.etc.exists()
+    assert predicted["changed"] is predicted["due"] is True and fake.calls == [] and not paths.etc.exists()
     done = call(node_recovery, budget=5, webhook="https://example.org/secret")
     assert done["files"] == predicted["files"] and len(done["files"]) == 5
     assert fake.calls == ["daemon-reload", f"enable --now {RECOVERY_PATH}"]
@@ -79,6 +79,10 @@ def test_it_is_installed_once_and_taken_away(call: Call, fake: Systemd, paths: P
     assert json.loads(paths.recovery_settings.read_text())["budget"] == 5
     assert "secret" not in json.dumps(done)
     assert call(node_recovery, budget=5, webhook="https://example.org/secret")["changed"] is False
+    fake.unit["ActiveState"] = "inactive"
+    assert call(node_recovery, check=True, budget=5, webhook="https://example.org/secret")["due"] is True
+    fake.unit["ActiveState"] = "active"
+    assert call(node_recovery, check=True, budget=5, webhook="https://example.org/secret")["due"] is False
     # Another setting wants no systemd.
     fake.calls.clear()
     assert call(node_recovery, budget=4)["changed"] is True
