@@ -15,6 +15,7 @@ description:
   - Changes nothing, and needs nothing on the node.
 extends_documentation_fragment:
   - baremetal.inference.attributes
+  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -229,50 +230,18 @@ counters:
   type: dict
 """
 
-from dataclasses import asdict
-from datetime import UTC, datetime
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
-from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import choices, chosen
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import bridged_instance
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import throughput
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import install_state, releases
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.update_facts import Facts
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
+from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import choices
 
-INSTANCES = "instances"
-UPDATE = "update"
-COUNTERS = "counters"
-SUBSETS = (INSTANCES, UPDATE, COUNTERS)
-
-
-def gather(module: AnsibleModule, paths: Paths) -> dict[str, Any]:
-    """The facts that are asked for. Raises ReleaseError, SystemdError, OSError, ValueError."""
-    given, now = module.params, datetime.now(UTC)
-    subset = chosen(given["gather_subset"], SUBSETS)
-    names = bridges.instances(paths) if given["names"] is None else given["names"]
-    found: dict[str, Any] = {}
-    if INSTANCES in subset:
-        found["instances"] = [install_state.of(paths, name, now).to_dict() for name in bridges.instances(paths)]
-        found["bridges"] = [bridged for name in releases.names(paths) if (bridged := bridged_instance(name))]
-    if UPDATE in subset:
-        facts = Facts(paths, Docker(), given, now, module.check_mode)
-        found["updates"] = [facts.of(name).to_dict() for name in names]
-    if COUNTERS in subset:
-        counted = {name: throughput.read(paths, name) for name in names}
-        found["counters"] = {name: asdict(look) if look else {} for name, look in counted.items()}
-    return found
+SUBSETS = ("instances", "update", "counters")
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "gather_subset": {"type": "list", "elements": "str", "default": [INSTANCES], "choices": choices(SUBSETS)},
+            "gather_subset": {"type": "list", "elements": "str", "default": ["instances"], "choices": choices(SUBSETS)},
             "names": {"type": "list", "elements": "str"},
             "targets": {"type": "dict", "default": {}},
             "rollback": {"type": "bool", "default": False},
@@ -283,14 +252,11 @@ def main() -> None:
             "address": {"type": "str", "default": "127.0.0.1"},
             "api_key": {"type": "str", "default": "", "no_log": True},
             "gateways": {"type": "bool", "default": False},
+            **node_call.OPTIONS,
         },
         supports_check_mode=True,
     )
-    try:
-        found = gather(module, Paths())
-    except (releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(changed=False, **found)
+    node_call.run(module, "engine_facts")
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ LAYERS: tuple[frozenset[str], ...] = (
 
 RANK = {folder: number for number, line in enumerate(LAYERS) for folder in line}
 
-CONTROLLER = frozenset({"filter", "action"})
+CONTROLLER = frozenset({"filter", "action", "plugin_utils"})
 """Folders of plugins that run on the controller."""
 
 MAY_INCLUDE = {"maintenance": frozenset({"vllm"})}

@@ -210,6 +210,11 @@ class Paths:
         return self.root / "usr/local/lib/inference"
 
     @property
+    def shipped_library(self) -> Path:
+        """Archives of libraries that a run has sent to a node whose own library is missing, or of another version."""
+        return self.root / "run/inference/library"
+
+    @property
     def units(self) -> Path:
         return self.root / "etc/systemd/system"
 

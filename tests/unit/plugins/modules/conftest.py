@@ -8,6 +8,7 @@ import json
 import os
 import pwd
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +20,7 @@ from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import schedule
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
-from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
@@ -30,18 +31,27 @@ from ansible_collections.baremetal.inference.plugins.modules import engine_relea
 
 from ..backup_harness import TimerSystemd, longest_gap
 
+PLUGINS = "ansible_collections.baremetal.inference.plugins."
+MODULES = f"{PLUGINS}modules."
+CALLS = f"{PLUGINS}module_utils.node.calls."
+
 RunModule = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
 def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> RunModule:
-    """Runs a module with these arguments in this process, and hands back what it answers."""
+    """Runs a module, or the module of an implementation, with these arguments in this process; returns its answer."""
     # Where a test of a filter was imported before, warnings would go to the controller's screen.
     monkeypatch.setattr(_internal, "is_controller", False, raising=False)
     # A module that warned in another test would warn here too.
     monkeypatch.setattr(warnings, "_global_warnings", {})
 
     def run(module: ModuleType, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        if module.__name__.startswith(CALLS):
+            # An implementation, in which a test may have put parts of its own in the place of others.
+            monkeypatch.setattr(node_call, "implementation", lambda *_arguments, run=module.run: run)
+            module = import_module(f"{MODULES}{module.__name__.removeprefix(CALLS)}")
+            arguments = {"library": {"digest": "this process"}, **arguments}
         with patch_module_args({**arguments, "_ansible_check_mode": check}), pytest.raises(SystemExit):
             module.main()
         result: dict[str, Any] = json.loads(capsys.readouterr().out)

@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the implementation of a module gets from Ansible. Private to the collection.
+
+The library on a node has no Ansible. Ansible's AnsibleModule fits this protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, Protocol
+
+
+class Call(Protocol):
+    """One call of a module."""
+
+    params: dict[str, Any]
+    """The options, checked by the argument specification."""
+    check_mode: bool
+
+    def run_command(self, args: Any, **options: Any) -> tuple[int, str, str]:
+        """Run a program. Returns its exit code, its output and its error output."""
+
+    def get_bin_path(self, arg: str) -> str | None:
+        """The path of a program; None where the machine does not have the program."""
+
+    def warn(self, warning: str) -> None:
+        """Show a warning to the operator."""
+
+    def fail_json(self, msg: str, **kwargs: Any) -> NoReturn:
+        """End the call with an error."""
+
+    def exit_json(self, **kwargs: Any) -> NoReturn:
+        """End the call with a result."""

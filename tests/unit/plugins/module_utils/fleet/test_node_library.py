@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The library that the controller hashes and sends: everything that nodes import, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet import node_library
+
+
+def by_syntax(path: str, text: str) -> set[str]:
+    """The files that a file may import, as Python reads it."""
+    found = set()
+    for statement in ast.walk(ast.parse(text)):
+        if isinstance(statement, ast.ImportFrom) and statement.level:
+            parts = [*path.split("/")[: -statement.level], *(statement.module or "").split(".")]
+            stem = "/".join(filter(None, parts))
+            for place in (stem, *(f"{stem}/{alias.name}".lstrip("/") for alias in statement.names)):
+                found |= {f"{place}.py", f"{place}/__init__.py"}
+    return found
+
+
+def test_imports_are_found_as_python_finds_them() -> None:
+    for path in node_library.ROOT.rglob("*.py"):
+        name, text = str(path.relative_to(node_library.ROOT)), path.read_text()
+        there = {str(file.relative_to(node_library.ROOT)) for file in node_library.ROOT.rglob("*.py")}
+        assert there & set(node_library.imported(name, text)) == there & by_syntax(name, text), name
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from . import b", "a/b.py"),
+        ("from .b import c as d", "a/b/c.py"),
+        ("from ..x.y import (\n    one,  # why\n    two as three,\n)", "x/y/two.py"),
+        ("def f():\n    from ..x import y", "x/y.py"),
+    ],
+)
+def test_forms_of_an_import(text: str, found: str) -> None:
+    assert found in set(node_library.imported("a/file.py", text))
+    assert set(node_library.imported("a/file.py", text)) == by_syntax("a/file.py", text)
+
+
+def test_what_is_imported_comes_with_its_packages(tmp_path: Path) -> None:
+    for path, text in {
+        "node/__init__.py": "",
+        "node/cli/__init__.py": "",
+        "node/cli/inferctl.py": "from ...core.files import write",
+        "node/calls/ask.py": "from ...core import systemd",
+        "core/__init__.py": "",
+        "core/files.py": "import os",
+        "core/systemd.py": "",
+        "core/other.py": "",
+        "fleet/page.py": "",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    assert set(node_library.read(tmp_path)) == {
+        "__init__.py",
+        "node/__init__.py",
+        "node/cli/__init__.py",
+        "node/cli/inferctl.py",
+        "node/calls/ask.py",
+        "core/__init__.py",
+        "core/files.py",
+        "core/systemd.py",
+    }
+
+
+def test_the_collections_library_is_that_of_nodes() -> None:
+    found = node_library.read()
+    assert {*node_library.STARTS, "node/calls/engine_facts.py", "core/paths.py"} <= set(found)
+    assert not [path for path in found if path.startswith(("fleet/", "gateway/", "monitoring/"))]
+    for path in set(found) - {"__init__.py"}:
+        assert found[path] == (node_library.ROOT / path).read_bytes()
+
+
+def test_a_run_packs_the_library_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = node_library.of_run(tmp_path)
+    monkeypatch.setattr(node_library, "read", lambda: pytest.fail("read again"))
+    assert node_library.of_run(tmp_path) == first
+    assert [path.name for path in tmp_path.iterdir()] == [first.archive.name]
+    with zipfile.ZipFile(io.BytesIO(base64.b64decode(first.encoded()))) as archive:
+        assert node_call.digest({name: archive.read(name) for name in archive.namelist()}) == first.digest
+
+
+def test_the_same_files_give_the_same_archive() -> None:
+    library = {"b.py": b"2", "a.py": b"1"}
+    assert node_library.pack(library) == node_library.pack(dict(sorted(library.items())))
+
+
+def test_a_digest_tells_files_apart() -> None:
+    digests = [node_call.digest(one) for one in ({}, {"a": b""}, {"a": b"b"}, {"ab": b""}, {"a": b"", "b": b""})]
+    assert len(set(digests)) == len(digests)
