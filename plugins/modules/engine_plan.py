@@ -11,7 +11,8 @@ short_description: Check what the engines of a node must run, and plan whether i
 version_added: 0.1.0
 description:
   - Checks the instances and the registry, the GPUs that instances ask for, what every container shares, the addresses
-    and ports that engines would listen on, and what engines that serve are reached by.
+    and ports that engines would listen on, and what engines that serve are reached by. If O(strict) is set, also the
+    image, and the system prompts of models on the node.
   - The registry's engine flags are checked by the catalogue of the engine's version, or by the nearest that there is.
   - Plans every present instance without a mistake of its own, if O(fit) is set. A plan holds the exact command, the
     memory that it takes of the GPUs, what would change against what runs now, and every problem. Models are read where
@@ -71,6 +72,18 @@ options:
         that those of an engine that serves must not differ from it. The keys are compared, and never shown.
     type: bool
     default: false
+  agent:
+    description: The node's agent, to check where it would listen, and whether it is as it must be.
+    type: dict
+    suboptions:
+      address:
+        description: The address that it listens on.
+        type: str
+        required: true
+      port:
+        description: The port that it listens on.
+        type: int
+        required: true
 extends_documentation_fragment:
   - baremetal.inference.engine
   - baremetal.inference.registry
@@ -163,6 +176,11 @@ image_space:
       the disk was not checked.
   returned: success
   type: dict
+agent_due:
+  description:
+    - Whether the units of agent and metrics, or their state, differ from what they must be. V(false) without O(agent).
+  returned: success
+  type: bool
 engine_version:
   description: The version of vLLM in the image. Empty where that is not known.
   returned: success
@@ -292,9 +310,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.problems 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB
 from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import SystemdError
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import (
+    agent_service,
     bridges,
     changes,
     image_version,
+    input_check,
     plan_text,
     plans,
 )
@@ -323,6 +343,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.mem
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
 from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variants
+
+AGENT: dict[str, Any] = {
+    "address": {"type": "str", "required": True},
+    "port": {"type": "int", "required": True},
+}
 
 
 def image_space(module: AnsibleModule) -> tuple[dict[str, int], list[Problem]]:
@@ -459,6 +484,16 @@ def input_problems(
     return problems
 
 
+def agent(values: dict[str, Any], paths: Paths) -> tuple[bool, list[Problem]]:
+    """Whether the agent's services differ from what they must be, and every mistake. Raises SystemdError, OSError."""
+    given = values["agent"]
+    if not given:
+        return False, []
+    units = agent_service.Units(paths, given["address"], given["port"])
+    problems = input_check.agent_problems(given["address"], given["port"], units.agent_pid, values["instances"])
+    return units.changed, problems
+
+
 def refuse(module: AnsibleModule, problems: Sequence[Problem]) -> None:
     """Fail with every mistake."""
     lines = "\n".join(f"- {problem}" for problem in problems)
@@ -479,6 +514,7 @@ def main() -> None:
             "docker_data_root": {"type": "path", "default": defaults.DOCKER_DATA_ROOT},
             "cdi_problem": {"type": "str", "default": ""},
             "gateways": {"type": "bool", "default": False},
+            "agent": {"type": "dict", "options": AGENT},
         },
         supports_check_mode=True,
     )
@@ -498,7 +534,11 @@ def main() -> None:
     made = []
     try:
         problems += input_problems(values, declared, reachable, settings, paths)
+        agent_due, found_problems = agent(values, paths)
+        problems += found_problems
         if values["strict"]:
+            problems += input_check.image_problems(values["image"])
+            problems += input_check.prompt_problems(declared.served, Path(settings.store_path))
             for warning in declared.warnings:
                 module.warn(warning)
             if problems:
@@ -518,6 +558,7 @@ def main() -> None:
         warned=declared.warnings,
         orphans=orphans,
         image_space=space,
+        agent_due=agent_due,
         engine_version=version,
         catalogue_version=declared.catalogue.version,
         text=plan_text.of_node(made, found, declared.warnings, orphans) if values["fit"] else "",

@@ -24,6 +24,7 @@ options:
     description:
       - The node's GPUs, as the fact C(gpus) of M(baremetal.inference.gpu_facts). Those that an instance only counts
         are chosen among them. Before the driver works, only their number counts.
+      - If omitted, the node is asked where an instance runs on GPUs.
     type: list
     elements: dict
   places:
@@ -129,9 +130,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem, nearest
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges, changes, image_version
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges, changes, image_version, plans
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance, want_gpus
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
     SCHEMA,
     Rendered,
@@ -283,7 +284,10 @@ def main() -> None:
     stage = Stage(module, paths)
     given, image, docker = module.params, module.params["image"], module.get_bin_path("docker")
     version = image_version.find(given["engine_version"], image, paths.registry, docker, module.run_command)
-    declared = Declared.read(given["models"], given["instances"], version, given["gpus"])
+    gpus = given["gpus"]
+    if gpus is None and want_gpus(given["instances"]):
+        gpus = plans.Hardware(paths.root).gpus
+    declared = Declared.read(given["models"], given["instances"], version, gpus)
     result = []
     try:
         declared.require()

@@ -123,8 +123,8 @@ started:
   elements: str
 due:
   description:
-    - Whether anything was or is left to do until every instance serves, an engine to start or to wait for, a file or a unit
-      to repair, or a release to mark as proven.
+    - Whether anything was or is left to do until every instance serves, an engine to start or to wait for, a file or a
+      unit to repair, or a release to mark as proven.
   returned: O(state=started) without O(bridge)
   type: bool
 ready:

@@ -18,12 +18,14 @@ from ansible.module_utils import basic
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import plans
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import agent_service, plans
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import Endpoint
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
 from ansible_collections.baremetal.inference.plugins.modules import engine_plan, engine_release
+
+from ..agent_harness import AgentSystemd
 
 USER = pwd.getpwuid(os.getuid()).pw_name
 
@@ -308,6 +310,8 @@ def test_orphans_and_warnings(node: Node) -> None:
 
 Plan = Callable[..., tuple[dict[str, Any], list[str]]]
 
+DIGEST = f"@sha256:{'0' * 64}"
+
 SETTINGS = {
     "store_path": "/mnt/models",
     "cache_path": "/cache",
@@ -338,7 +342,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: Callable[.
         given = {
             "instances": [],
             "models": models,
-            "image": "registry.example.com/vllm@sha256:00",
+            "image": f"registry.example.com/vllm{DIGEST}",
             "engine_version": "0.32.0",
             "user": USER,
             "strict": True,
@@ -401,7 +405,7 @@ def test_another_version_than_any_catalogues_is_named(plan: Plan) -> None:
 
 
 def test_the_version_is_read_off_the_tag(plan: Plan) -> None:
-    image = "registry.example.com/vllm:v0.33.0@sha256:00"
+    image = f"registry.example.com/vllm:v0.33.0{DIGEST}"
     result, warnings = plan({"a": {"model": "/m", "monokernel": True}}, image=image, engine_version="")
     assert (result["engine_version"], warnings) == ("0.33.0", [])
 
@@ -457,3 +461,42 @@ def test_the_disk_is_checked_where_the_image_s_size_is_known(plan: Plan, tmp_pat
     assert plan(TINY)[0]["image_space"] == {}
     (line,) = lines(plan(TINY, image_gib=10**9)[0])
     assert line.startswith("disk: ") and "the image needs 1000000000 GiB" in line
+
+
+AGENT = {"address": "127.0.0.1", "port": 5005}
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> AgentSystemd:
+    fake = AgentSystemd()
+    monkeypatch.setattr(systemd, "show", fake.show)
+    monkeypatch.setattr(systemd, "systemctl", fake.systemctl)
+    return fake
+
+
+def test_image_agent_and_prompts_are_refused_with_all_the_rest(
+    plan: Plan, fake: AgentSystemd, tmp_path: Path, write_model: Callable[..., Path]
+) -> None:
+    models = {
+        "tiny": {"model": str(write_model(tmp_path / "tiny")), "dtypee": "half"},
+        "bot": {"base": "tiny", "system-prompt": "Be kind."},
+    }
+    instances = [{"name": "main", "model": "bot", "port": 5005, "accelerator": "cpu"}]
+    given = {**AGENT, "address": "node1"}
+    found = lines(plan(models, instances=instances, image="vllm:latest", agent=given)[0])
+    variables = ("vllm_agent_port", "vllm_agent_address", "vllm_image")
+    starts = ["models.tiny: dtypee", *(f"role vllm: {name}" for name in variables)]
+    assert len(found) == 5 and all([line for line in found if line.startswith(start)] for start in starts), found
+    assert [line for line in found if "has no chat template" in line]
+
+
+def test_an_agent_that_is_not_as_it_must_be_is_due(
+    plan: Plan, fake: AgentSystemd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_service, "problem_with", lambda *where: "")
+    assert plan(TINY, agent=AGENT)[0]["agent_due"] is True
+    agent_service.Units(Paths(tmp_path), "127.0.0.1", 5005).install()
+    assert plan(TINY, agent=AGENT)[0]["agent_due"] is False
+    fake.unit["ActiveState"] = "failed"
+    assert plan(TINY, agent=AGENT)[0]["agent_due"] is True
+    assert plan(TINY)[0]["agent_due"] is False

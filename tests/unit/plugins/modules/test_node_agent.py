@@ -7,65 +7,24 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import AGENT_UNIT, METRICS_TIMERS, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import METRICS_TIMERS, Paths
 from ansible_collections.baremetal.inference.plugins.modules import node_agent
+
+from ..agent_harness import ABSENT, AgentSystemd
 
 RunModule = Callable[..., dict[str, Any]]
 
 
-RUNNING = {"ActiveState": "active", "UnitFileState": "enabled"}
-ABSENT = {"ActiveState": "inactive", "UnitFileState": ""}
-
-
-class Systemd:
-    """A systemd that knows agent and timers."""
-
-    def __init__(self) -> None:
-        self.unit = {
-            "ActiveState": "inactive",
-            "UnitFileState": "",
-            "NeedDaemonReload": "no",
-            "MainPID": "0",
-            "StatusText": "",
-            "ExecMainStartTimestampMonotonic": "0",
-        }
-        self.timers = dict.fromkeys(METRICS_TIMERS, ABSENT)
-        self.calls: list[str] = []
-        self.refusal = ""
-
-    def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
-        return {name: {key: self.timers.get(name, self.unit)[key] for key in properties} for name in units}
-
-    def systemctl(self, *arguments: str) -> str:
-        self.calls.append(" ".join(arguments).replace(f" {AGENT_UNIT}", ""))
-        timers = [name for name in arguments if name in METRICS_TIMERS]
-        if timers:
-            if arguments[0] != "restart":
-                self.timers.update(dict.fromkeys(timers, RUNNING if arguments[0] == "enable" else ABSENT))
-            return ""
-        if arguments[0] == "enable":
-            self.unit["UnitFileState"] = "enabled"
-        if arguments[0] == "restart":
-            if self.refusal:
-                self.unit["StatusText"] = self.refusal
-                raise systemd.SystemdError("systemctl restart: Job failed")
-            self.unit["ActiveState"] = "active"
-            self.unit["ExecMainStartTimestampMonotonic"] = str(int(time.monotonic() * 1e6))
-        if arguments[0] in ("disable", "stop"):
-            self.unit["ActiveState"] = "inactive"
-        return ""
-
-
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Systemd:
-    fake = Systemd()
+def fake(monkeypatch: pytest.MonkeyPatch) -> AgentSystemd:
+    fake = AgentSystemd()
     monkeypatch.setattr(systemd, "show", fake.show)
     monkeypatch.setattr(systemd, "systemctl", fake.systemctl)
     return fake
@@ -82,7 +41,9 @@ def paths(tmp_path: Path) -> Paths:
 
 
 @pytest.fixture
-def run(paths: Paths, port: int, fake: Systemd, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> RunModule:
+def run(
+    paths: Paths, port: int, fake: AgentSystemd, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
+) -> RunModule:
     monkeypatch.setattr(node_agent, "Paths", lambda: paths)
 
     def call(check: bool = False, **arguments: Any) -> dict[str, Any]:
@@ -100,7 +61,7 @@ def port() -> int:
         return number
 
 
-def test_a_fresh_node_gets_an_agent_once(run: RunModule, fake: Systemd, paths: Paths, port: int) -> None:
+def test_a_fresh_node_gets_an_agent_once(run: RunModule, fake: AgentSystemd, paths: Paths, port: int) -> None:
     predicted = run(check=True)
     assert (predicted["changed"], predicted["restarted"]) == (True, True)
     assert not paths.agent_unit.exists() and fake.calls == []
@@ -123,7 +84,7 @@ def test_a_fresh_node_gets_an_agent_once(run: RunModule, fake: Systemd, paths: P
     assert fake.calls == []
 
 
-def test_what_restarts_it(run: RunModule, fake: Systemd, paths: Paths) -> None:
+def test_what_restarts_it(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     run()
     assert run(check=True, tool_changed=True)["restarted"] is True
     # A run that was cut off between the tool and the agent.
@@ -161,14 +122,14 @@ def test_where_it_cannot_listen(run: RunModule, paths: Paths, arguments: dict[st
     assert not paths.agent_unit.exists()
 
 
-def test_a_port_that_is_taken_by_somebody_else(run: RunModule, fake: Systemd, port: int) -> None:
+def test_a_port_that_is_taken_by_somebody_else(run: RunModule, fake: AgentSystemd, port: int) -> None:
     with socket.create_server(("127.0.0.1", port)):
         assert f"port {port} is taken by pid {os.getpid()} " in run(check=True)["msg"]
         fake.unit["MainPID"] = str(os.getpid())
         assert "msg" not in run(check=True), "that is the agent itself"
 
 
-def test_a_start_that_fails_tells_the_agents_own_words(run: RunModule, fake: Systemd) -> None:
+def test_a_start_that_fails_tells_the_agents_own_words(run: RunModule, fake: AgentSystemd) -> None:
     fake.refusal = "cannot listen on 127.0.0.1 port 5004: Address already in use"
     message = run()["msg"]
     assert message.startswith(
@@ -177,7 +138,7 @@ def test_a_start_that_fails_tells_the_agents_own_words(run: RunModule, fake: Sys
     assert message.endswith("journalctl -u inference-agent.service")
 
 
-def test_absent_leaves_nothing(run: RunModule, fake: Systemd, paths: Paths) -> None:
+def test_absent_leaves_nothing(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     run()
     paths.textfiles.mkdir(parents=True)
     paths.probe_metrics.write_text("")
@@ -191,7 +152,7 @@ def test_absent_leaves_nothing(run: RunModule, fake: Systemd, paths: Paths) -> N
 
 
 def test_a_timer_that_changed_begins_anew_and_one_that_was_stopped_is_started(
-    run: RunModule, fake: Systemd, paths: Paths
+    run: RunModule, fake: AgentSystemd, paths: Paths
 ) -> None:
     run()
     paths.metrics_units[METRICS_TIMERS[0]].write_text("")
@@ -203,7 +164,7 @@ def test_a_timer_that_changed_begins_anew_and_one_that_was_stopped_is_started(
     assert not run()["changed"]
 
 
-def test_absent_removes_the_metrics_of_its_own(run: RunModule, fake: Systemd, paths: Paths) -> None:
+def test_absent_removes_the_metrics_of_its_own(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     run()
     paths.textfiles.mkdir(parents=True)
     for name in ("inference-gpus.prom", "inference-probe.prom", "inference-backup.prom"):
@@ -217,7 +178,7 @@ def test_absent_removes_the_metrics_of_its_own(run: RunModule, fake: Systemd, pa
     assert not any(paths.units.iterdir())
 
 
-def test_metrics_without_a_unit_go(run: RunModule, fake: Systemd, paths: Paths) -> None:
+def test_metrics_without_a_unit_go(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     paths.textfiles.mkdir(parents=True)
     left = paths.metrics("gpus")
     left.write_text("")
@@ -225,7 +186,7 @@ def test_metrics_without_a_unit_go(run: RunModule, fake: Systemd, paths: Paths) 
     assert gone["changed"] and gone["files"] == [str(left)] and fake.calls == [] and not left.exists()
 
 
-def test_without_the_tool_nothing_is_changed(run: RunModule, fake: Systemd, paths: Paths) -> None:
+def test_without_the_tool_nothing_is_changed(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     paths.command.unlink()
     refused = run()
     assert refused["failed"] and "site.yml installs it" in refused["msg"] and fake.calls == []

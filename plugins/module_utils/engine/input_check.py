@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Mistakes in what the role vllm is given beside instances, registry and settings. Private to the collection."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core.problems import Problem
+from ..models.registry.entries import Entry
+from ..store import stored, variants
+from ..store.sources.source import PREFIX
+from . import agent_service
+from .instances import present_instances
+
+ROLE = "role vllm"
+
+_BY_DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
+
+
+def image_problems(image: str) -> list[Problem]:
+    """Why an image is not the same bytes on every node."""
+    if _BY_DIGEST.fullmatch(image):
+        return []
+    message = (
+        "(site variable engine_image) must name the image by digest, REPOSITORY@sha256: and 64 hexadecimal digits, so "
+        "that every node runs the same bytes: `docker buildx imagetools inspect IMAGE:TAG`, or the registry's own "
+        "page, tells the digest"
+    )
+    return [Problem(ROLE, message, "vllm_image", image)]
+
+
+def agent_problems(address: str, port: int, pid: int, instances: Sequence[Any]) -> list[Problem]:
+    """Why the agent cannot listen there. `pid` is that of an agent that may listen already.
+
+    Raises OSError where /proc cannot be read.
+    """
+    found = []
+    if port in [raw.get("port") for raw in present_instances(instances)]:
+        message = (
+            "(site variable inference_agent_port) is the port of an instance as well: give one of the two another port"
+        )
+        found.append(Problem(ROLE, message, "vllm_agent_port", port))
+    if problem := agent_service.problem_with(address, port, pid):
+        message = f"(site variable inference_address) the agent cannot listen: {problem}"
+        found.append(Problem(ROLE, message, "vllm_agent_address", address))
+    return found
+
+
+def prompt_problems(entries: Iterable[Entry], store: Path) -> list[Problem]:
+    """What in the models of the node stands against the system prompts of their entries. Raises OSError.
+
+    Those of the controller are read there, and a model that is missing is reported with the models.
+    """
+    found = []
+    for entry in entries:
+        if entry.system_prompt is not None and not entry.model.startswith(PREFIX):
+            files = stored.find(store, entry).files
+            found += variants.check_model(entry, files) if files is not None and files.is_dir() else []
+    return found

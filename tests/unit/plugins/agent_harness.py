@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A systemd with the node's agent and its timers, for the tests of the modules and of what they call."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import AGENT_UNIT, METRICS_TIMERS
+
+RUNNING = {"ActiveState": "active", "UnitFileState": "enabled"}
+ABSENT = {"ActiveState": "inactive", "UnitFileState": ""}
+
+
+class AgentSystemd:
+    """A systemd that knows agent and timers."""
+
+    def __init__(self) -> None:
+        self.unit = {
+            "ActiveState": "inactive",
+            "UnitFileState": "",
+            "NeedDaemonReload": "no",
+            "MainPID": "0",
+            "StatusText": "",
+            "ExecMainStartTimestampMonotonic": "0",
+        }
+        self.timers = dict.fromkeys(METRICS_TIMERS, ABSENT)
+        self.calls: list[str] = []
+        self.refusal = ""
+
+    def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {name: {key: self.timers.get(name, self.unit)[key] for key in properties} for name in units}
+
+    def systemctl(self, *arguments: str) -> str:
+        self.calls.append(" ".join(arguments).replace(f" {AGENT_UNIT}", ""))
+        timers = [name for name in arguments if name in METRICS_TIMERS]
+        if timers:
+            if arguments[0] != "restart":
+                self.timers.update(dict.fromkeys(timers, RUNNING if arguments[0] == "enable" else ABSENT))
+            return ""
+        if arguments[0] == "enable":
+            self.unit["UnitFileState"] = "enabled"
+        if arguments[0] == "restart":
+            if self.refusal:
+                self.unit["StatusText"] = self.refusal
+                raise systemd.SystemdError("systemctl restart: Job failed")
+            self.unit["ActiveState"] = "active"
+            self.unit["ExecMainStartTimestampMonotonic"] = str(int(time.monotonic() * 1e6))
+        if arguments[0] in ("disable", "stop"):
+            self.unit["ActiveState"] = "inactive"
+        return ""

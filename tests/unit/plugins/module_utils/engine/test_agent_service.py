@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The services of agent and metrics: what is due, what is done about it, and where the agent cannot listen."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import METRICS_TIMERS, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import agent_service
+
+from ...agent_harness import ABSENT, AgentSystemd
+
+PORT = 5004
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> AgentSystemd:
+    fake = AgentSystemd()
+    monkeypatch.setattr(systemd, "show", fake.show)
+    monkeypatch.setattr(systemd, "systemctl", fake.systemctl)
+    return fake
+
+
+@pytest.fixture
+def node(tmp_path: Path, fake: AgentSystemd) -> Paths:
+    """A node whose agent and timers run as they must."""
+    paths = Paths(tmp_path)
+    for part in (paths.library / "node/agent.py", paths.command):
+        part.parent.mkdir(parents=True)
+        part.write_text("")
+        os.utime(part, (1e9, 1e9))
+    agent_service.Units(paths, "127.0.0.1", PORT).install()
+    fake.calls.clear()
+    return paths
+
+
+def units(
+    paths: Paths, address: str = "127.0.0.1", port: int = PORT, tool_changed: bool = False
+) -> agent_service.Units:
+    return agent_service.Units(paths, address, port, tool_changed=tool_changed)
+
+
+def test_nothing_is_due_where_all_is_as_it_must_be(node: Paths, fake: AgentSystemd) -> None:
+    found = units(node)
+    assert not found.changed and found.written == [] and found.diff() == {"before": "", "after": ""}
+    found.install()
+    assert fake.calls == []
+
+
+@pytest.mark.parametrize(
+    ("state", "done"),
+    [
+        ({"ActiveState": "failed"}, "restart"),
+        ({"UnitFileState": "disabled"}, "enable"),
+        ({"NeedDaemonReload": "yes"}, "daemon-reload"),
+    ],
+)
+def test_the_agent_s_state_is_put_right(node: Paths, fake: AgentSystemd, state: dict[str, str], done: str) -> None:
+    fake.unit.update(state)
+    found = units(node)
+    assert found.changed
+    found.install()
+    assert fake.calls == [done]
+
+
+@pytest.mark.parametrize("damage", ["edited", "removed"])
+def test_a_unit_that_is_not_the_collection_s_is_written_anew(node: Paths, fake: AgentSystemd, damage: str) -> None:
+    sound = node.agent_unit.read_text()
+    node.agent_unit.unlink() if damage == "removed" else node.agent_unit.write_text(damage)
+    found = units(node)
+    assert found.changed and found.restart and found.written == [node.agent_unit]
+    found.install()
+    assert node.agent_unit.read_text() == sound and fake.calls == ["daemon-reload", "restart"]
+
+
+def test_another_address_or_port_is_due(node: Paths) -> None:
+    assert units(node, address="127.0.0.2").restart and units(node, port=5014).restart
+
+
+def test_a_new_library_restarts_the_agent(node: Paths) -> None:
+    assert units(node, tool_changed=True).restart
+    os.utime(node.agent_unit, (1e9, 1e9))
+    started, now = int((time.monotonic() - 60) * 1e6), time.time()
+    assert not agent_service.outdated(node, started)
+    os.utime(node.library / "node/agent.py", (now - 1, now - 1))
+    assert agent_service.outdated(node, started)
+    # A clock that was set back says nothing of the files' age.
+    os.utime(node.library / "node/agent.py", (now + 3600, now + 3600))
+    assert not agent_service.outdated(node, started)
+
+
+@pytest.mark.parametrize("name", METRICS_TIMERS)
+def test_a_timer_that_was_stopped_is_started(node: Paths, fake: AgentSystemd, name: str) -> None:
+    fake.timers[name] = ABSENT
+    found = units(node)
+    assert found.changed and not found.restart
+    found.install()
+    assert fake.calls == [f"enable --now {name}"]
+
+
+def test_a_timer_that_changed_begins_anew(node: Paths, fake: AgentSystemd) -> None:
+    node.metrics_units[METRICS_TIMERS[0]].write_text("")
+    found = units(node)
+    assert found.changed
+    found.install()
+    assert fake.calls == ["daemon-reload", f"restart {METRICS_TIMERS[0]}"]
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "words"),
+    [
+        ("node1", PORT, "'node1' must be an IP address of the node"),
+        ("192.0.2.1", PORT, "192.0.2.1 is no address of this node"),
+        ("127.0.0.1", 70000, "port 70000 must be between 1 and 65535"),
+    ],
+)
+def test_where_it_cannot_listen(address: str, port: int, words: str) -> None:
+    assert words in agent_service.problem_with(address, port, 0)
+
+
+def test_a_port_that_is_taken_by_somebody_else() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert f"port {port} is taken by pid {os.getpid()} " in agent_service.problem_with("127.0.0.1", port, 0)
+        assert agent_service.problem_with("127.0.0.1", port, os.getpid()) == "", "that is the agent itself"
+
+
+def test_what_it_said_last(fake: AgentSystemd) -> None:
+    fake.unit["StatusText"] = "cannot listen"
+    assert agent_service.last_words() == "cannot listen"
+
+
+def test_removal_leaves_nothing_of_its_own(node: Paths, fake: AgentSystemd) -> None:
+    node.textfiles.mkdir(parents=True)
+    for name in ("inference-gpus.prom", "inference-probe.prom", "inference-backup.prom"):
+        (node.textfiles / name).write_text("")
+    foreseen = agent_service.remove(node, check=True)
+    assert node.agent_unit.exists() and fake.calls == []
+    changed, gone, before = agent_service.remove(node, check=False)
+    assert (changed, gone, before) == foreseen and f"{node.agent_unit}:\n" in before
+    expected = [node.agent_unit, *node.metrics_units.values(), node.metrics("gpus"), node.probe_metrics]
+    assert sorted(gone) == sorted(expected) and not any(path.exists() for path in gone)
+    assert "stop" in fake.calls
+    assert [path.name for path in node.textfiles.iterdir()] == ["inference-backup.prom"]
+    assert agent_service.remove(node, check=False) == (False, [], "")

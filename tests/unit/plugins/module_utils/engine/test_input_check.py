@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role vllm refuses beside instances, registry and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import agent_service, input_check
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
+
+DIGEST = "sha256:" + "0f" * 32
+
+
+@pytest.mark.parametrize("image", [f"registry.example.com/vllm@{DIGEST}", f"registry:5000/vllm:0.32.0@{DIGEST}"])
+def test_an_image_by_digest(image: str) -> None:
+    assert input_check.image_problems(image) == []
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["", "vllm", "registry.example.com/vllm:0.32.0", "vllm@sha256:0f", f"vllm@{DIGEST}0", f"a b@{DIGEST}", DIGEST],
+)
+def test_an_image_that_is_not_pinned(image: str) -> None:
+    (problem,) = input_check.image_problems(image)
+    assert (problem.key, problem.value) == ("vllm_image", image)
+    assert "site variable engine_image" in str(problem) and "must name the image by digest" in str(problem)
+
+
+def test_an_agent_on_an_engine_s_port_and_a_foreign_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both at once; an instance that leaves has no port any more."""
+    monkeypatch.setattr(agent_service, "problem_with", lambda address, port, pid: f"{address}:{port} of {pid}")
+    leaves = {"name": "side", "port": 5005, "state": "absent"}
+    instances: list[Any] = [{"name": "main", "port": 5004}, leaves]
+    taken, foreign = map(str, input_check.agent_problems("192.0.2.1", 5004, 7, instances))
+    assert taken.startswith("role vllm: vllm_agent_port: 5004: (site variable inference_agent_port) is the port of an")
+    assert foreign.endswith("the agent cannot listen: 192.0.2.1:5004 of 7") and "inference_address" in foreign
+    monkeypatch.setattr(agent_service, "problem_with", lambda *where: "")
+    assert input_check.agent_problems("192.0.2.1", 5005, 7, instances) == []
+
+
+@pytest.fixture
+def entries(tmp_path: Path, write_model: Callable[..., Path]) -> dict[str, Entry]:
+    """A model of the node and one of the controller, both without a chat template, each with a prompt and without."""
+    models: dict[str, Any] = {
+        "own": {"model": str(write_model(tmp_path / "own"))},
+        "own-bot": {"base": "own", "system-prompt": "Be kind."},
+        "sent": {"model": f"controller:{write_model(tmp_path / 'sent')}"},
+        "sent-bot": {"base": "sent", "system-prompt": "Be kind."},
+        "gone-bot": {"model": "/gone", "system-prompt": "Be kind."},
+    }
+    return dict(Declared.read(models).entries)
+
+
+def test_the_node_checks_the_prompts_of_its_own_models(entries: dict[str, Entry], tmp_path: Path) -> None:
+    found = input_check.prompt_problems(entries.values(), tmp_path / "store")
+    assert [str(problem).partition(" the model has no chat template")[0] for problem in found] == ["models.own-bot:"]
