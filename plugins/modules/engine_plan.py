@@ -88,6 +88,7 @@ extends_documentation_fragment:
   - baremetal.inference.engine
   - baremetal.inference.registry
   - baremetal.inference.attributes
+  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -296,209 +297,17 @@ plans:
       elements: str
 """
 
-import pwd
-import shutil
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
-from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB
-from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import SystemdError
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import (
-    agent_service,
-    bridges,
-    changes,
-    image_version,
-    input_check,
-    plan_text,
-    plans,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import (
-    address_problems,
-    endpoint_problems,
-    running_instances,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import API_KEY
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import (
-    Instance,
-    present_instances,
-    want_gpus,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.settings import (
-    ARGUMENTS,
-    check_environment,
-    check_settings,
-    read_settings,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
-from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.memory import CPU_CACHE
-from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import Entry
-from ansible_collections.baremetal.inference.plugins.module_utils.store import stored, variants
+from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults, node_call
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.arguments import ARGUMENTS
 
 AGENT: dict[str, Any] = {
     "address": {"type": "str", "required": True},
     "port": {"type": "int", "required": True},
 }
-
-
-def image_space(module: AnsibleModule) -> tuple[dict[str, int], list[Problem]]:
-    """Space in GiB that the image will take, by directory; and too little of it. Nothing where the node has it."""
-    if module.params["image_gib"] is None:
-        return {}, []
-    root = Path(module.params["docker_data_root"])
-    docker = module.get_bin_path("docker")
-    if docker:
-        if module.run_command([docker, "image", "inspect", module.params["image"]])[0] == 0:
-            return {}, []
-        code, told, _error = module.run_command([docker, "info", "--format", "{{.DockerRootDir}}"])
-        root = Path(told.strip()) if code == 0 and told.startswith("/") else root
-    needed = module.params["image_gib"]
-    existing = next(path for path in (root, *root.parents) if path.exists())
-    free = shutil.disk_usage(existing).free / GIB
-    if free >= needed:
-        return {str(existing): needed}, []
-    message = (
-        f"has {free:.1f} GiB free, the image needs {needed} GiB (vllm_image_gib): free space below {existing}, "
-        "or move docker_data_root to a larger disk"
-    )
-    return {}, [Problem("disk", message, str(root))]
-
-
-def cdi_problems(instances: Sequence[Instance], reason: str) -> list[Problem]:
-    """Instances whose GPUs this node's Docker cannot hand out."""
-    return [
-        Problem(f"instance {instance.name}", f"cannot get its GPUs: {reason}", "gpus", list(instance.gpus))
-        for instance in instances
-        if instance.gpus
-    ]
-
-
-def user_ids(name: str) -> tuple[int, int]:
-    """The user's ids, 0 where site.yml has not created it yet: then nothing runs that they could differ from."""
-    try:
-        user = pwd.getpwnam(name)
-    except KeyError:
-        return 0, 0
-    return user.pw_uid, user.pw_gid
-
-
-def revision_in_use(paths: Paths, name: str, model: str) -> str | None:
-    """The revision of a model that the instance's desired release has; None where it has another model or none."""
-    try:
-        number = releases.desired_number(paths, name)
-        release = None if number is None else releases.load(paths, name, number)
-    except (OSError, ValueError, releases.ReleaseError):
-        return None
-    return release.revision if release and release.model == model else None
-
-
-def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
-    """What in a model stands against the system prompt of its entry, where its files can be read."""
-    if entry.system_prompt is None or files is None:
-        return []
-    found = variants.check_model(entry, files)
-    return [Misfit("system-prompt", problem.where, None, problem.message) for problem in found]
-
-
-class Planner:
-    """Plans the instances of a node one by one."""
-
-    def __init__(self, module: AnsibleModule, paths: Paths, declared: Declared, settings: Settings) -> None:
-        self._module = module
-        self._paths = paths
-        self._declared = declared
-        self._settings = settings
-
-    def all(self, hardware: plans.Hardware) -> list[dict[str, Any]]:
-        """The plans of all instances without a mistake; none with an environment that cannot be rendered.
-
-        Raises SystemdError, OSError, ValueError.
-        """
-        made = []
-        try:
-            for instance in self._declared.instances:
-                entry = self._declared.entries[instance.model]
-                engine = self.engine(instance, entry)
-                known = self._module.params["facts"].get(entry.store_name) if engine.path is None else None
-                made.append(plans.plan(engine, hardware, ModelFacts.from_dict(known) if known else None))
-        except InputError:
-            # check_environment reports this.
-            return []
-        return made
-
-    def engine(self, instance: Instance, entry: Entry) -> plans.Engine:
-        """What an instance would run. Raises InputError and SystemdError."""
-        name, image = instance.name, self._module.params["image"]
-        in_use = revision_in_use(self._paths, name, instance.model)
-        coming = self._module.params["coming"].get(entry.store_name)
-        place = stored.find(Path(self._settings.store_path), entry, in_use, coming)
-        rendered = render(instance, self._declared.arguments(entry), place.stored, image, self._settings)
-        number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
-        wanted = changes.Texts(rendered.unit, rendered.environment)
-        return plans.Engine(
-            model=instance.model,
-            argv=["vllm", *rendered.release.engine_argv],
-            flags=entry.flags,
-            instance=name,
-            revision=place.revision,
-            path=place.files,
-            accelerator=instance.accelerator,
-            gpus=instance.gpus,
-            cpu_cache=self._settings.environment.get(CPU_CACHE, ""),
-            change=changes.compare(self._paths, name, number, wanted),
-            problems=prompt_problems(entry, place.files),
-        )
-
-
-def misfit(problem: Problem) -> dict[str, Any]:
-    """A mistake in the input, in the form of a plan's problems."""
-    key = f"{problem.where}: {problem.key}" if problem.key else problem.where
-    return Misfit("inventory", key, problem.value, problem.message).to_dict()
-
-
-def input_problems(
-    values: dict[str, Any], declared: Declared, reachable: Sequence[Instance], settings: Settings, paths: Paths
-) -> list[Problem]:
-    """Every mistake in the input, and what would move under clients. Raises SystemdError, OSError, ValueError."""
-    wrong_address = address_problems(settings.address)
-    problems = [
-        *declared.problems,
-        *check_settings(vars(settings)),
-        *check_environment(values["environment"], values["secret_environment"]),
-        *wrong_address,
-    ]
-    if not wrong_address:
-        key, running = settings.environment.get(API_KEY, ""), running_instances(paths)
-        problems += endpoint_problems(reachable, settings.address, key, running, gateways=values["gateways"])
-    if values["cdi_problem"]:
-        problems += cdi_problems(reachable, values["cdi_problem"])
-    return problems
-
-
-def agent(values: dict[str, Any], paths: Paths) -> tuple[bool, list[Problem]]:
-    """Whether the agent's services differ from what they must be, and every mistake. Raises SystemdError, OSError."""
-    given = values["agent"]
-    if not given:
-        return False, []
-    units = agent_service.Units(paths, given["address"], given["port"])
-    problems = input_check.agent_problems(given["address"], given["port"], units.agent_pid, values["instances"])
-    return units.changed, problems
-
-
-def refuse(module: AnsibleModule, problems: Sequence[Problem]) -> None:
-    """Fail with every mistake."""
-    lines = "\n".join(f"- {problem}" for problem in problems)
-    found = [misfit(problem) for problem in problems]
-    module.fail_json(msg=f"Nothing was changed. To correct:\n{lines}", problems=found)
 
 
 def main() -> None:
@@ -515,54 +324,11 @@ def main() -> None:
             "cdi_problem": {"type": "str", "default": ""},
             "gateways": {"type": "bool", "default": False},
             "agent": {"type": "dict", "options": AGENT},
+            **node_call.OPTIONS,
         },
         supports_check_mode=True,
     )
-    values, paths = module.params, Paths()
-    hardware, docker = plans.Hardware(paths.root), module.get_bin_path("docker")
-    space, problems = image_space(module)
-    version = image_version.find(values["engine_version"], values["image"], paths.registry, docker, module.run_command)
-    settings = read_settings(
-        values["settings"], *user_ids(values["user"]), values["environment"], values["secret_environment"]
-    )
-    instances, gpus = values["instances"], values["gpus"]
-    if gpus is None and want_gpus(instances):
-        gpus = hardware.gpus
-    declared = Declared.read(values["models"], instances, version, gpus)
-    # Of an instance that asks for GPUs which the node does not have, all other mistakes are reported as well.
-    reachable = Declared.read(values["models"], instances, version).instances
-    made = []
-    try:
-        problems += input_problems(values, declared, reachable, settings, paths)
-        agent_due, found_problems = agent(values, paths)
-        problems += found_problems
-        if values["strict"]:
-            problems += input_check.image_problems(values["image"])
-            problems += input_check.prompt_problems(declared.served, Path(settings.store_path))
-            for warning in declared.warnings:
-                module.warn(warning)
-            if problems:
-                refuse(module, problems)
-        if values["fit"]:
-            made = Planner(module, paths, declared, settings).all(hardware)
-    except (SystemdError, OSError, ValueError) as error:
-        module.fail_json(msg=str(error))
-    orphans = sorted(set(bridges.instances(paths)) - {raw.get("name") for raw in present_instances(instances)})
-    found = [misfit(problem) for problem in problems]
-    verdict = plans.verdict(made) if values["fit"] else None
-    module.exit_json(
-        changed=False,
-        ok=False if found else verdict,
-        plans=made,
-        problems=found,
-        warned=declared.warnings,
-        orphans=orphans,
-        image_space=space,
-        agent_due=agent_due,
-        engine_version=version,
-        catalogue_version=declared.catalogue.version,
-        text=plan_text.of_node(made, found, declared.warnings, orphans) if values["fit"] else "",
-    )
+    node_call.run(module, "engine_plan")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ description:
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
+  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -120,152 +121,16 @@ speed:
   type: str
 """
 
-import time
-from datetime import UTC, datetime
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import (
-    Docker,
-    DockerError,
-    DockerUnavailable,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths, unit_name
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import environment
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import (
-    acceptance,
-    health,
-    probe,
-    throughput,
-    wait,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import LABEL, Release
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, probe_state, releases
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import parse_time
-from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.variants import resolve
-
-ACCEPTED = "accepted"
-WATCHED = "watched"
-
-POLL_SECONDS = 1.0
-
-CONDEMNED = frozenset({health.HUNG, health.DEAD, health.WRONG, health.STOPPED})
-
-
-def identity(release: Release, target: probe.Target, docker: Docker) -> str:
-    """What is wrong with the process that answers; empty where it is the release's. Raises DockerError and the like."""
-    container = docker.inspect(release.container)
-    if container is None or not container["State"]["Running"]:
-        return f"the container {release.container} does not run"
-    label = container["Config"]["Labels"].get(LABEL)
-    if label != str(release.number):
-        return f"the container {release.container} runs release {label}, and not {release.number}"
-    verdict = probe.check(target, container["State"]["Pid"])
-    return "" if verdict.ready else verdict.message
-
-
-def accept(module: AnsibleModule) -> None:
-    """Run the acceptance probe of a release."""
-    given, paths = module.params, Paths()
-    name = given["name"]
-    key = ""
-
-    def refuse(message: str, steps: list[str], *, words: bool = True) -> None:
-        shown = environment.mask(message, [key])
-        if words:
-            shown += f". Its last words:\n{wait.last_words(paths, name, retrying=False)}"
-        module.fail_json(msg=f"release {given['release']} of {name} is not fit to serve: {shown}", steps=steps)
-
-    try:
-        release = releases.load(paths, name, given["release"])
-        key = environment.read(paths, name).get(environment.API_KEY, "")
-        target = probe.Target(release.address, release.port, release.served_names, key)
-        if wrong := identity(release, target, Docker()):
-            refuse(wrong, [])
-        golden = acceptance.golden_prompts(resolve(given["models"], release.model) or {})
-        found = acceptance.run(target, golden, given["timeout"])
-        before = _speed_before(paths, name, release, given["compare_to"])
-    except acceptance.ProbeFailed as error:
-        refuse(str(error), error.steps)
-    except (releases.ReleaseError, DockerError, DockerUnavailable, OSError) as error:
-        refuse(str(error), [])
-    speed, bound = found.tokens_per_second, given["speed_bound"]
-    if before is not None and speed < bound * before:
-        refuse(
-            f"one request alone gets {speed} tokens per second, the release before got {before}, and speed_bound is"
-            f" {bound}",
-            found.steps,
-            words=False,
-        )
-    module.exit_json(changed=False, steps=["answered a completion", *found.steps], tokens_per_second=speed)
-
-
-def _speed_before(paths: Paths, name: str, release: Release, number: int | None) -> float | None:
-    """Tokens per second of the release before, where it served the same model."""
-    known = history.last(paths, name, number) if number is not None else None
-    if known is None or number is None:
-        return None
-    try:
-        same = releases.load(paths, name, number).model == release.model
-    except releases.ReleaseError:
-        return None
-    return known.tokens_per_second if same else None
-
-
-def verdict_since(paths: Paths, name: str, began: datetime) -> tuple[str, str]:
-    """The agent's verdict and its detail; `unknown` where it is from before the watch, or is not known."""
-    state = probe_state.read(paths, name)
-    if state is None or parse_time(state.checked) < began.replace(microsecond=0):
-        return health.UNKNOWN, ""
-    return state.verdict, state.detail
-
-
-def judge(given: dict[str, Any], now: throughput.Pace | None) -> tuple[bool, str]:
-    """Whether it is too slow for its bound, and what is known of that, in words."""
-    if not given["speed_bound"]:
-        return False, ""
-    looks = [throughput.Counters(**one) if one else None for one in given["before"]]
-    return throughput.judge(throughput.between(*looks) if looks else None, now, given["speed_bound"])
-
-
-def watch(module: AnsibleModule) -> None:
-    """Watch an engine that serves."""
-    paths, name = Paths(), module.params["name"]
-    unit = unit_name(name)
-    began, deadline = datetime.now(UTC), time.monotonic() + module.params["seconds"]
-    verdict = health.UNKNOWN
-    try:
-        first = systemd.show([unit], ["InvocationID"])[unit]["InvocationID"]
-        looked = throughput.read(paths, name)
-        while True:
-            shown = systemd.show([unit], ["ActiveState", "InvocationID"])[unit]
-            verdict, detail = verdict_since(paths, name, began)
-            if shown["ActiveState"] != "active" or shown["InvocationID"] != first:
-                words = wait.last_words(paths, name, retrying=shown["ActiveState"] == "activating")
-                module.fail_json(msg=f"{name} stopped serving while it was watched. Its last words:\n{words}")
-            if verdict in CONDEMNED:
-                words = wait.last_words(paths, name, retrying=False)
-                found = f"{name} was found {verdict} while it was watched: {detail}"
-                module.fail_json(msg=f"{found}. Its last words:\n{words}")
-            if time.monotonic() >= deadline:
-                break
-            time.sleep(POLL_SECONDS)
-    except (systemd.SystemdError, OSError, ValueError) as error:
-        module.fail_json(msg=str(error))
-    slow, speed = judge(module.params, throughput.between(looked, throughput.read(paths, name)))
-    if slow:
-        bound = f"vllm_update_watch_speed_bound allows no less than {module.params['speed_bound']} of before"
-        module.fail_json(msg=f"{name} got too slow: {speed}; {bound}")
-    module.exit_json(changed=False, verdict=verdict, speed=speed)
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "name": {"type": "str", "required": True},
-            "state": {"type": "str", "choices": [ACCEPTED, WATCHED], "default": ACCEPTED},
+            "state": {"type": "str", "choices": ["accepted", "watched"], "default": "accepted"},
             "release": {"type": "int"},
             "models": {"type": "dict", "default": {}},
             "timeout": {"type": "int", "default": 300},
@@ -273,11 +138,12 @@ def main() -> None:
             "seconds": {"type": "int"},
             "before": {"type": "list", "elements": "dict", "default": []},
             "speed_bound": {"type": "float", "default": 0.0},
+            **node_call.OPTIONS,
         },
-        required_if=[("state", ACCEPTED, ["release"]), ("state", WATCHED, ["seconds"])],
+        required_if=[("state", "accepted", ["release"]), ("state", "watched", ["seconds"])],
         supports_check_mode=True,
     )
-    (accept if module.params["state"] == ACCEPTED else watch)(module)
+    node_call.run(module, "engine_probe")
 
 
 if __name__ == "__main__":

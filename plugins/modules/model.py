@@ -101,6 +101,7 @@ options:
     default: []
 extends_documentation_fragment:
   - baremetal.inference.attributes
+  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -274,130 +275,18 @@ kept:
   elements: str
 """
 
-from contextlib import AbstractContextManager
-from pathlib import Path
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.core.sizes import GIB
-from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build_manifests
-from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache, hash_cache
-from ansible_collections.baremetal.inference.plugins.module_utils.store.publish import Publisher, Rules
-from ansible_collections.baremetal.inference.plugins.module_utils.store.remove import Removal
-from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Hub
-from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.source import (
-    CONTROLLER,
-    NODE,
-    load_sources,
-)
-from ansible_collections.baremetal.inference.plugins.module_utils.store.space import same_file_system
-from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
-
-
-def hashes(module: AnsibleModule) -> AbstractContextManager[HashCache]:
-    """The checksums that the option `cache` keeps."""
-    path = module.params["cache"]
-    return hash_cache(Path(path) if path else None, read_only=module.check_mode)
-
-
-def describe(module: AnsibleModule) -> None:
-    """State described."""
-    values = module.params
-    sources, problems = load_sources(values["models"])
-    wanted = {name: source for name, source in sources.items() if source.origin == values["origin"]}
-    try:
-        with hashes(module) as cache:
-            manifests, found = build_manifests(wanted, values["models"], cache, values["verify"])
-    except OSError as error:
-        module.fail_json(
-            msg=f"The cache {values['cache']} cannot be used: {error}. Set another path, or correct its owner."
-        )
-    # An entry whose source cannot be used belongs to no machine: the node's own task reports it once.
-    problems = [*problems, *found] if values["origin"] == NODE else found
-    module.exit_json(
-        changed=False,
-        manifests={name: manifest.to_dict() for name, manifest in manifests.items()},
-        problems=[str(problem) for problem in problems],
-        rsync=module.get_bin_path("rsync") or "",
-    )
-
-
-def publish(module: AnsibleModule) -> None:
-    """States planned and present."""
-    values, root = module.params, Path(module.params["store"])
-    publishes = values["state"] == "present"
-    others = sum(float(gib) for path, gib in values["other_space"].items() if same_file_system(root, Path(path)))
-    try:
-        with hashes(module) as cache:
-            publisher = Publisher(
-                Store(root, cache, values["verify"]),
-                values["models"],
-                values["manifests"],
-                Hub(values["hub_endpoint"], values["hub_token"]),
-                Rules(needs_manifests=publishes, needs_fetched=publishes and not module.check_mode),
-            )
-            plans, problems = publisher.plan(round((values["reserve_gib"] + others) * GIB))
-            coming = [plan for plan in plans if not plan.published]
-            transfers = [publisher.transfer(plan) for plan in coming]
-            if publishes and problems:
-                raise InputError(problems)
-            if publishes and not module.check_mode:
-                publisher.publish(coming)
-    except InputError as error:
-        module.fail_json(msg=str(error))
-    except OSError as error:
-        module.fail_json(msg=f"The store {root}: {error}")
-    for plan in coming if publishes else []:
-        for damage in plan.damage:
-            module.warn(f"{damage}; the whole revision is replaced by an intact one")
-    places = publisher.places(plans)
-    module.exit_json(
-        changed=publishes and bool(coming),
-        places=places,
-        coming={item["name"]: places[item["name"]]["revision"] for item in [*transfers, *publisher.fetches]},
-        transfers=transfers,
-        fetches=publisher.fetches,
-        remotes=publisher.remotes,
-        copies=[item for item in transfers if item["origin"] == CONTROLLER and item["files"]],
-        problems=[str(problem) for problem in problems],
-        rsync=module.get_bin_path("rsync") or "",
-        diff={"before": "", "after": "".join(f"{plan.path}\n" for plan in coming)},
-    )
-
-
-def remove(module: AnsibleModule) -> None:
-    """State absent."""
-    values, store = module.params, Path(module.params["store"])
-    removal = Removal(store, Path(values["fast_path"]) if values["fast_path"] else None, Paths())
-    names = None if values["everything"] else values["names"]
-    try:
-        removal.plan(names, values["leaving"], module.run_command, module.get_bin_path("docker"))
-        if not module.check_mode:
-            removal.apply(everything=values["everything"])
-    except (InputError, ValueError, OSError) as error:
-        module.fail_json(msg=f"Models of the store {store} cannot be removed: {error}")
-    freed = removal.cleaning.freed
-    module.exit_json(
-        changed=bool(freed),
-        freed_gib=round(sum(item.bytes for item in freed) / GIB, 3),
-        removed=[str(item.path) for item in freed],
-        kept=[f"{item.path}: {item.why}" for item in removal.cleaning.kept],
-        diff={"before": "".join(f"{item.path}\n" for item in freed), "after": ""},
-    )
-
-
-STATES = {"described": describe, "planned": publish, "present": publish, "absent": remove}
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": list(STATES), "default": "present"},
+            "state": {"type": "str", "choices": ["described", "planned", "present", "absent"], "default": "present"},
             "store": {"type": "path"},
             "models": {"type": "dict"},
-            "origin": {"type": "str", "choices": [CONTROLLER, NODE], "default": NODE},
+            "origin": {"type": "str", "choices": ["controller", "node"], "default": "node"},
             "manifests": {"type": "dict", "default": {}},
             "other_space": {"type": "dict", "default": {}},
             "reserve_gib": {"type": "float", "default": 0},
@@ -409,6 +298,7 @@ def main() -> None:
             "everything": {"type": "bool", "default": False},
             "fast_path": {"type": "str", "default": ""},
             "leaving": {"type": "list", "elements": "str", "default": []},
+            **node_call.OPTIONS,
         },
         required_if=[
             ("state", "described", ("models",)),
@@ -418,7 +308,7 @@ def main() -> None:
         ],
         supports_check_mode=True,
     )
-    STATES[module.params["state"]](module)
+    node_call.run(module, "model")
 
 
 if __name__ == "__main__":

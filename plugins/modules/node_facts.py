@@ -65,6 +65,7 @@ options:
     default: /var/lib/inference/manifests.json
 extends_documentation_fragment:
   - baremetal.inference.attributes
+  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -210,86 +211,34 @@ models:
   type: int
 """
 
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import choices, chosen
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
+from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import choices
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import facts
-from ansible_collections.baremetal.inference.plugins.module_utils.node import overview
-from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import catalogue, check
-from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor.host import Host
-
-PARTS = ("doctor", "status", "maintenance")
-
-FAILING = {"never": (), "warn": (check.WARN, check.FAIL), "fail": (check.FAIL,)}
 
 ARGUMENTS = {
-    "gather_subset": {"type": "list", "elements": "str", "default": ["all"], "choices": choices(PARTS)},
+    "gather_subset": {
+        "type": "list",
+        "elements": "str",
+        "default": ["all"],
+        "choices": choices(("doctor", "status", "maintenance")),
+    },
     "checks": {"type": "list", "elements": "str", "default": []},
-    "fail_on": {"type": "str", "choices": list(FAILING), "default": "never"},
+    "fail_on": {"type": "str", "choices": ["never", "warn", "fail"], "default": "never"},
     "certificates": {"type": "list", "elements": "str", "default": []},
     "certificate_warn_days": {"type": "int", "default": 30},
     "certificate_fail_days": {"type": "int", "default": 7},
     "store": {"type": "str", "default": ""},
     "store_verify": {"type": "bool", "default": False},
     "store_cache": {"type": "path", "default": str(Paths().store_hashes)},
+    **node_call.OPTIONS,
 }
-
-
-def doctor(paths: Paths, names: list[str]) -> dict[str, Any]:
-    """The subset `doctor`. Raises OSError, ValueError."""
-    settings = catalogue.read(paths)
-    results = check.run(catalogue.chosen(names, settings.off), Host(paths, thresholds=settings.thresholds))
-    found = {**check.as_json(results), "problems": check.problems(results, actions=True)}
-    del found["schema"]
-    return found
-
-
-def maintenance(root: Path, params: dict[str, Any], *, check_mode: bool) -> dict[str, Any]:
-    """The subset `maintenance`. Raises OSError."""
-    count, wrong = 0, list[str]()
-    if params["store"]:
-        store, cache = Path(params["store"]), Path(params["store_cache"])
-        count, wrong = facts.damaged(store, cache, verify=params["store_verify"], read_only=check_mode)
-    return {
-        "reboot_reasons": facts.reboot_reasons(root),
-        "driver": facts.has_driver(),
-        "disks": [str(usage) for usage in facts.usages(root)],
-        "certificates": facts.certificates(
-            params["certificates"],
-            datetime.now(UTC),
-            params["certificate_warn_days"],
-            params["certificate_fail_days"],
-        ),
-        "damaged": wrong,
-        "models": count,
-    }
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    params, paths = module.params, Paths()
-    parts = chosen(params["gather_subset"], PARTS)
-    unknown = catalogue.unknown(params["checks"])
-    if unknown:
-        module.fail_json(msg="; ".join(unknown))
-    found: dict[str, Any] = {}
-    try:
-        if "maintenance" in parts:
-            found |= maintenance(paths.root, params, check_mode=module.check_mode)
-        if "status" in parts:
-            found |= overview.gather(Host(paths), datetime.now(UTC))
-        if "doctor" in parts:
-            found |= doctor(paths, params["checks"])
-    except (OSError, ValueError) as error:
-        module.fail_json(msg=str(error))
-    if found.get("verdict") in FAILING[params["fail_on"]]:
-        module.fail_json(msg=f"The node is not fit to serve: {'; '.join(found['problems'])}", **found)
-    module.exit_json(changed=False, **found)
+    node_call.run(module, "node_facts")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ short_description: Install the command inferctl on a node, or remove what a node
 version_added: 0.1.0
 description:
   - Installs the command C(/usr/local/bin/inferctl) with its library in C(/usr/local/lib/inference). The library is the
-    collection's own code, as Ansible sent it to the node with this module. The directory belongs to the module, which
-    removes foreign files in it. A supervisor that already runs keeps the code that it was started with.
+    collection's own code. The controller sends the library only where the files on the node differ from the collection.
+    The directory belongs to the module, which removes foreign files in it. A supervisor that already runs keeps the
+    code that it was started with.
   - With O(state=absent) it removes the command with its library and everything that needs them - agent, metrics and
     recovery with their units, the engines' target, C(/etc/inference), C(/var/lib/inference) and the files for
     node_exporter. The lock of the run that removes them goes too.
@@ -40,6 +41,7 @@ options:
     default: []
 extends_documentation_fragment:
   - baremetal.inference.attributes
+  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -75,42 +77,9 @@ files:
   elements: str
 """
 
-from pathlib import Path
-from typing import Any
-
 from ansible.module_utils.basic import AnsibleModule
 
-# Ansible sends what is imported here to the node, with everything that these modules import.
-from ansible_collections.baremetal.inference.plugins.module_utils.core import node_library, systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import node_removal
-from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts import command
-from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
-
-ALSO = (command.__name__,)
-"""Parts of the library that containers of the engine's image run."""
-
-
-def install(paths: Paths, *, check: bool) -> dict[str, Any]:
-    """Install the command and its library. Raises OSError, ImportError."""
-    plan = node_library.plan(inferctl.__name__, paths.library, paths.command, also=ALSO)
-    if not check:
-        plan.apply()
-    return {"changed": bool(plan.files), "files": plan.files, "diff": plan.diff}
-
-
-def remove(paths: Paths, keep: list[Path], directories: list[Path], *, check: bool) -> dict[str, Any]:
-    """Remove everything but instances. Raises SystemdError, OSError, ImportError, ValueError."""
-    found = node_removal.remove_services(paths, check=check)
-    found += node_removal.remove_node_traces(paths, keep, check=check)
-    tool = node_library.plan(inferctl.__name__, paths.library, paths.command, present=False)
-    found += [path for path in (paths.command, paths.library) if tool.files]
-    if not check:
-        tool.apply()
-    found += node_removal.remove_directories(directories, check=check)
-    removed = [str(path) for path in found]
-    diff = {"before": "".join(f"{path}\n" for path in removed), "after": ""}
-    return {"changed": bool(removed), "files": removed, "diff": diff}
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
 
 def main() -> None:
@@ -120,27 +89,11 @@ def main() -> None:
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "keep": list_of_paths,
             "directories": list_of_paths,
+            **node_call.OPTIONS,
         },
         supports_check_mode=True,
     )
-    paths, check = Paths(), module.check_mode
-    if module.params["state"] == "present":
-        try:
-            result = install(paths, check=check)
-        except (OSError, ImportError) as error:
-            module.fail_json(msg=f"inferctl cannot be installed: {error}")
-        module.exit_json(version=inferctl.VERSION, **result)
-    try:
-        if not check:
-            node_removal.refuse_instances(paths)
-    except (OSError, ValueError) as error:
-        module.fail_json(msg=str(error))
-    keep, directories = ([Path(each) for each in module.params[key]] for key in ("keep", "directories"))
-    try:
-        result = remove(paths, keep, directories, check=check)
-    except (systemd.SystemdError, ImportError, OSError, ValueError) as error:
-        module.fail_json(msg=f"{error}. Run it again: it continues where it stopped.")
-    module.exit_json(version=inferctl.VERSION, **result)
+    node_call.run(module, "node_tool")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Installs a command on a node, with the part of this library that it needs. Private to the collection.
+"""Installs a command on a node, with what the command needs of the library. Private to the collection.
 
 What Ansible has sent along with a module is what is installed: nothing is downloaded.
 """
@@ -12,7 +12,8 @@ import ast
 import hashlib
 import py_compile
 import shutil
-from collections.abc import Iterable, Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
@@ -137,23 +138,40 @@ class Plan:
             directory = directory.parent
 
 
-def plan(start: str, library: Path, command: Path, present: bool = True, also: Iterable[str] = ()) -> Plan:
-    """What is to be done for `command` to call main() of the module `start`, and for the modules `also` to be there.
+def plan(start: str, library: Path, command: Path, present: bool = True, whole: bool = False) -> Plan:
+    """What is to be done for `command` to call main() of the module `start`.
 
+    The library gets what the module imports, or as a whole what the library has that runs this.
     Raises ImportError, OSError.
     """
     before = {
         path: _digest(path.read_text(encoding="utf-8", errors="replace"), path.stat().st_mode & 0o7777)
         for path in _present_files(library, command)
     }
-    return Plan(library, _wanted_files(start, also, library, command) if present else {}, before)
+    texts = (own() if whole else part(start)) if present else {}
+    return Plan(library, _wanted_files(start, texts, library, command) if present else {}, before)
 
 
-def _wanted_files(start: str, also: Iterable[str], library: Path, command: Path) -> dict[Path, tuple[str, int]]:
-    wanted = {library / "__init__.py": ("", 0o644)}
-    for name, text in sources(start, *also).items():
+def part(start: str) -> dict[str, str]:
+    """The files that a module needs, by their paths in the library. Raises ImportError."""
+    found = {}
+    for name, text in sources(start).items():
         place = name.removeprefix(BASE).replace(".", "/")
-        wanted[library / (f"{place}/__init__.py" if is_package(name) else f"{place}.py")] = (text, 0o644)
+        found[f"{place}/__init__.py" if is_package(name) else f"{place}.py"] = text
+    return found
+
+
+def own() -> dict[str, str]:
+    """The files of the library that runs this, which is a directory or an archive. Raises OSError."""
+    root = Path(__file__).parents[1]
+    if root.is_dir():
+        return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
+    with zipfile.ZipFile(root) as archive:
+        return {path: archive.read(path).decode() for path in archive.namelist()}
+
+
+def _wanted_files(start: str, texts: Mapping[str, str], library: Path, command: Path) -> dict[Path, tuple[str, int]]:
+    wanted = {library / path: (text, 0o644) for path, text in {"__init__.py": "", **texts}.items()}
     launcher = LAUNCHER.format(directory=str(library.parent), package=library.name, entry=start.removeprefix(BASE))
     # Last: the command appears when everything it needs is there.
     wanted[command] = (launcher, 0o755)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from ..core.problems import Problem, nearest
@@ -30,27 +29,6 @@ _CAPABILITY = re.compile(r"^(?:CAP_)?[A-Z]+(?:_[A-Z]+)*$")
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 # A comma would end the value within --mount; systemd and Docker both take the rest as it is.
 _PATH = re.compile(r"^/[^,\n]*[^/,\n]$")
-
-_TYPES = {"start_timeout": "int", "drain_timeout": "int", "pids_limit": "int", "ulimits": "dict", "cap_add": "list"}
-
-_OPTIONS: Mapping[str, Mapping[str, str]] = {
-    item.name: {"type": _TYPES.get(item.name, "str"), **({"elements": "str"} if item.name == "cap_add" else {})}
-    for item in fields(Settings)
-    if item.name not in ("uid", "gid", "environment")
-}
-"""What the role decides, without what a node tells and what may be secret."""
-
-ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
-    "instances": {"type": "list", "elements": "dict", "required": True},
-    "models": {"type": "dict", "required": True},
-    "image": {"type": "str", "required": True},
-    "engine_version": {"type": "str", "default": ""},
-    "user": {"type": "str", "required": True},
-    "environment": {"type": "dict", "default": {}},
-    "secret_environment": {"type": "dict", "default": {}, "no_log": True},
-    "settings": {"type": "dict", "default": {}, "options": _OPTIONS},
-}
-"""What modules take that render what the engines of a node run; doc_fragments/engine.py says the same for people."""
 
 
 def read_settings(given: Mapping[str, Any], uid: int, gid: int, *environments: Mapping[str, Any]) -> Settings:

@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from ...core import systemd
 from ...core.docker_api import Docker, DockerError, DockerUnavailable
 from ...core.paths import Paths, container_name, unit_name
+from ...core.version import VERSION
 from ...engine import environment, prepare
 from ...engine.probe import idle, wait
 from ...engine.state import attempts, drains, releases
@@ -30,9 +31,6 @@ from ..supervisor import Supervisor
 from . import bundle, doctor, drain, health, metrics, plan, recover
 from . import releases as cli_releases
 from .command import FAILED, LOADING, OK, USAGE, UsageError, known
-
-VERSION = "0.1.0"
-"""The collection's version in galaxy.yml, which is not on the node."""
 
 SCHEMA = 1
 

@@ -26,8 +26,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.instanc
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_release, engine_service
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
-from ansible_collections.baremetal.inference.plugins.modules import engine_release, engine_service
 
 from ..backup_harness import TimerSystemd, longest_gap
 

@@ -21,8 +21,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
     render,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_probe
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
-from ansible_collections.baremetal.inference.plugins.modules import engine_probe
 
 RunModule = Callable[..., dict[str, Any]]
 

@@ -16,11 +16,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import co
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import facts
 from ansible_collections.baremetal.inference.plugins.module_utils.node import overview
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import node_facts
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import check
 from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
-from ansible_collections.baremetal.inference.plugins.modules import node_facts
 
 Call = Callable[..., dict[str, Any]]
 

@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
     recovery_unit,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.units import recovery_units
-from ansible_collections.baremetal.inference.plugins.modules import node_recovery
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import node_recovery
 
 Call = Callable[..., dict[str, Any]]
 

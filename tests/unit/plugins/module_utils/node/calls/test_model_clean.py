@@ -16,11 +16,11 @@ from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.models.manifest import MANIFEST
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import model_clean
 from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
 from ansible_collections.baremetal.inference.plugins.module_utils.store.fast_copy import FastStore, Room
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
-from ansible_collections.baremetal.inference.plugins.modules import model_clean
 
 DAY = 86400
 

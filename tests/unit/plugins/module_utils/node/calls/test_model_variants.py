@@ -16,12 +16,12 @@ from ansible.module_utils import basic
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import gather
 from ansible_collections.baremetal.inference.plugins.module_utils.models.prompts import command
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import model_variants
 from ansible_collections.baremetal.inference.plugins.module_utils.store import variant_files, variants
 from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
 from ansible_collections.baremetal.inference.plugins.module_utils.store.fast_copy import FastStore, Room
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.store import Store
-from ansible_collections.baremetal.inference.plugins.modules import model_variants
 
 TEMPLATE = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
 

@@ -17,8 +17,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.instanc
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import node_cleanup
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
-from ansible_collections.baremetal.inference.plugins.modules import node_cleanup
 
 RunModule = Callable[..., dict[str, Any]]
 

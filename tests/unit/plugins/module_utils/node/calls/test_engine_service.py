@@ -15,9 +15,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import docker_disk
-from ansible_collections.baremetal.inference.plugins.modules import engine_service
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_service
 
-from .conftest import MAIN, STEPS, TARGET, EngineNode, RunModule
+from ....modules.conftest import MAIN, STEPS, TARGET, EngineNode, RunModule
 
 
 def test_a_fresh_node(fresh_node: EngineNode) -> None:

@@ -15,9 +15,9 @@ import pytest
 from ansible.module_utils import basic
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import model
 from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import HashCache
-from ansible_collections.baremetal.inference.plugins.modules import model
 
 SHARDS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 

@@ -9,7 +9,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
 
-from .conftest import STEPS, EngineNode
+from ....modules.conftest import STEPS, EngineNode
 
 
 def test_what_serves_is_not_restarted(serving_node: EngineNode) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
-from ansible_collections.baremetal.inference.plugins.modules import engine_drain
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_drain
 
-from .conftest import RunModule
+from ....modules.conftest import RunModule
 
 Drain = Callable[..., dict[str, Any]]
 

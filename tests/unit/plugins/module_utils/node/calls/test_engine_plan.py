@@ -23,9 +23,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.declare
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import Endpoint
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
-from ansible_collections.baremetal.inference.plugins.modules import engine_plan, engine_release
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_plan, engine_release
 
-from ..agent_harness import AgentSystemd
+from ....agent_harness import AgentSystemd
 
 USER = pwd.getpwuid(os.getuid()).pw_name
 

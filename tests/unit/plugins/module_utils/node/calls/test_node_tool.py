@@ -18,13 +18,15 @@ import yaml
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, node_library, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.version import VERSION
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Rendered, Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet import node_library as fleet
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import model_variants, node_tool
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
-from ansible_collections.baremetal.inference.plugins.modules import model_variants, node_tool
 
-ROOT = Path(__file__).resolve().parents[4]
+ROOT = Path(__file__).resolve().parents[6]
 LIBRARY = ROOT / "plugins/module_utils"
 
 TEMPLATE = "{% for message in messages %}<{{ message.role }}>{{ message.content }}{% endfor %}"
@@ -34,7 +36,9 @@ RunModule = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> RunModule:
-    """Call the module with files below tmp_path."""
+    """Call the module with files below tmp_path, by the library that the controller sends."""
+    sent = {path: content.decode() for path, content in fleet.read().items()}
+    monkeypatch.setattr(node_library, "own", lambda: sent)
     monkeypatch.setattr(node_tool, "Paths", lambda: Paths(tmp_path))
     return partial(run_module, node_tool)
 
@@ -73,7 +77,7 @@ def test_the_engines_image_finds_there_what_renders_prompts(run: RunModule, tmp_
 
 
 def test_the_version_is_the_collections() -> None:
-    assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == node_tool.inferctl.VERSION
+    assert yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"] == VERSION
 
 
 def test_a_second_run_changes_nothing_and_check_mode_writes_nothing(run: RunModule, tmp_path: Path) -> None:
@@ -195,7 +199,7 @@ def test_what_fails_half_way_says_that_it_can_be_repeated(
 
 def test_parts_import_relatively() -> None:
     """On a node the package has another name."""
-    for name, text in node_library.sources(node_tool.inferctl.__name__, *node_tool.ALSO).items():
+    for name, text in fleet.read().items():
         imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
         absolute = [node.module for node in imports if node.level == 0 and str(node.module).startswith("ansible")]
         assert not absolute, name

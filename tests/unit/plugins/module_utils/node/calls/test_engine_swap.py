@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases, swaps
-from ansible_collections.baremetal.inference.plugins.modules import engine_swap
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_swap
 
 Swap = Callable[..., dict[str, Any]]
 

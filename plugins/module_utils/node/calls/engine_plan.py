@@ -1,0 +1,251 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The implementation of the module engine_plan."""
+
+from __future__ import annotations
+
+import pwd
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...core.call import Call
+from ...core.paths import Paths
+from ...core.problems import InputError, Problem
+from ...core.sizes import GIB
+from ...core.systemd import SystemdError
+from ...engine import (
+    agent_service,
+    bridges,
+    changes,
+    image_version,
+    input_check,
+    plan_text,
+    plans,
+)
+from ...engine.declared import Declared
+from ...engine.endpoints import (
+    address_problems,
+    endpoint_problems,
+    running_instances,
+)
+from ...engine.environment import API_KEY
+from ...engine.instances import (
+    Instance,
+    present_instances,
+    want_gpus,
+)
+from ...engine.release import Settings, render
+from ...engine.settings import (
+    check_environment,
+    check_settings,
+    read_settings,
+)
+from ...engine.state import releases
+from ...models.config.facts import ModelFacts
+from ...models.fit.memory import CPU_CACHE
+from ...models.fit.misfit import Misfit
+from ...models.registry.entries import Entry
+from ...store import stored, variants
+
+
+def image_space(module: Call) -> tuple[dict[str, int], list[Problem]]:
+    """Space in GiB that the image will take, by directory; and too little of it. Nothing where the node has it."""
+    if module.params["image_gib"] is None:
+        return {}, []
+    root = Path(module.params["docker_data_root"])
+    docker = module.get_bin_path("docker")
+    if docker:
+        if module.run_command([docker, "image", "inspect", module.params["image"]])[0] == 0:
+            return {}, []
+        code, told, _error = module.run_command([docker, "info", "--format", "{{.DockerRootDir}}"])
+        root = Path(told.strip()) if code == 0 and told.startswith("/") else root
+    needed = module.params["image_gib"]
+    existing = next(path for path in (root, *root.parents) if path.exists())
+    free = shutil.disk_usage(existing).free / GIB
+    if free >= needed:
+        return {str(existing): needed}, []
+    message = (
+        f"has {free:.1f} GiB free, the image needs {needed} GiB (vllm_image_gib): free space below {existing}, "
+        "or move docker_data_root to a larger disk"
+    )
+    return {}, [Problem("disk", message, str(root))]
+
+
+def cdi_problems(instances: Sequence[Instance], reason: str) -> list[Problem]:
+    """Instances whose GPUs this node's Docker cannot hand out."""
+    return [
+        Problem(f"instance {instance.name}", f"cannot get its GPUs: {reason}", "gpus", list(instance.gpus))
+        for instance in instances
+        if instance.gpus
+    ]
+
+
+def user_ids(name: str) -> tuple[int, int]:
+    """The user's ids, 0 where site.yml has not created it yet: then nothing runs that they could differ from."""
+    try:
+        user = pwd.getpwnam(name)
+    except KeyError:
+        return 0, 0
+    return user.pw_uid, user.pw_gid
+
+
+def revision_in_use(paths: Paths, name: str, model: str) -> str | None:
+    """The revision of a model that the instance's desired release has; None where it has another model or none."""
+    try:
+        number = releases.desired_number(paths, name)
+        release = None if number is None else releases.load(paths, name, number)
+    except (OSError, ValueError, releases.ReleaseError):
+        return None
+    return release.revision if release and release.model == model else None
+
+
+def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
+    """What in a model stands against the system prompt of its entry, where its files can be read."""
+    if entry.system_prompt is None or files is None:
+        return []
+    found = variants.check_model(entry, files)
+    return [Misfit("system-prompt", problem.where, None, problem.message) for problem in found]
+
+
+class Planner:
+    """Plans the instances of a node one by one."""
+
+    def __init__(self, module: Call, paths: Paths, declared: Declared, settings: Settings) -> None:
+        self._module = module
+        self._paths = paths
+        self._declared = declared
+        self._settings = settings
+
+    def all(self, hardware: plans.Hardware) -> list[dict[str, Any]]:
+        """The plans of all instances without a mistake; none with an environment that cannot be rendered.
+
+        Raises SystemdError, OSError, ValueError.
+        """
+        made = []
+        try:
+            for instance in self._declared.instances:
+                entry = self._declared.entries[instance.model]
+                engine = self.engine(instance, entry)
+                known = self._module.params["facts"].get(entry.store_name) if engine.path is None else None
+                made.append(plans.plan(engine, hardware, ModelFacts.from_dict(known) if known else None))
+        except InputError:
+            # check_environment reports this.
+            return []
+        return made
+
+    def engine(self, instance: Instance, entry: Entry) -> plans.Engine:
+        """What an instance would run. Raises InputError and SystemdError."""
+        name, image = instance.name, self._module.params["image"]
+        in_use = revision_in_use(self._paths, name, instance.model)
+        coming = self._module.params["coming"].get(entry.store_name)
+        place = stored.find(Path(self._settings.store_path), entry, in_use, coming)
+        rendered = render(instance, self._declared.arguments(entry), place.stored, image, self._settings)
+        number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
+        wanted = changes.Texts(rendered.unit, rendered.environment)
+        return plans.Engine(
+            model=instance.model,
+            argv=["vllm", *rendered.release.engine_argv],
+            flags=entry.flags,
+            instance=name,
+            revision=place.revision,
+            path=place.files,
+            accelerator=instance.accelerator,
+            gpus=instance.gpus,
+            cpu_cache=self._settings.environment.get(CPU_CACHE, ""),
+            change=changes.compare(self._paths, name, number, wanted),
+            problems=prompt_problems(entry, place.files),
+        )
+
+
+def misfit(problem: Problem) -> dict[str, Any]:
+    """A mistake in the input, in the form of a plan's problems."""
+    key = f"{problem.where}: {problem.key}" if problem.key else problem.where
+    return Misfit("inventory", key, problem.value, problem.message).to_dict()
+
+
+def input_problems(
+    values: dict[str, Any], declared: Declared, reachable: Sequence[Instance], settings: Settings, paths: Paths
+) -> list[Problem]:
+    """Every mistake in the input, and what would move under clients. Raises SystemdError, OSError, ValueError."""
+    wrong_address = address_problems(settings.address)
+    problems = [
+        *declared.problems,
+        *check_settings(vars(settings)),
+        *check_environment(values["environment"], values["secret_environment"]),
+        *wrong_address,
+    ]
+    if not wrong_address:
+        key, running = settings.environment.get(API_KEY, ""), running_instances(paths)
+        problems += endpoint_problems(reachable, settings.address, key, running, gateways=values["gateways"])
+    if values["cdi_problem"]:
+        problems += cdi_problems(reachable, values["cdi_problem"])
+    return problems
+
+
+def agent(values: dict[str, Any], paths: Paths) -> tuple[bool, list[Problem]]:
+    """Whether the agent's services differ from what they must be, and every mistake. Raises SystemdError, OSError."""
+    given = values["agent"]
+    if not given:
+        return False, []
+    units = agent_service.Units(paths, given["address"], given["port"])
+    problems = input_check.agent_problems(given["address"], given["port"], units.agent_pid, values["instances"])
+    return units.changed, problems
+
+
+def refuse(module: Call, problems: Sequence[Problem]) -> None:
+    """Fail with every mistake."""
+    lines = "\n".join(f"- {problem}" for problem in problems)
+    found = [misfit(problem) for problem in problems]
+    module.fail_json(msg=f"Nothing was changed. To correct:\n{lines}", problems=found)
+
+
+def run(module: Call) -> None:
+    """Answer a call."""
+    values, paths = module.params, Paths()
+    hardware, docker = plans.Hardware(paths.root), module.get_bin_path("docker")
+    space, problems = image_space(module)
+    version = image_version.find(values["engine_version"], values["image"], paths.registry, docker, module.run_command)
+    settings = read_settings(
+        values["settings"], *user_ids(values["user"]), values["environment"], values["secret_environment"]
+    )
+    instances, gpus = values["instances"], values["gpus"]
+    if gpus is None and want_gpus(instances):
+        gpus = hardware.gpus
+    declared = Declared.read(values["models"], instances, version, gpus)
+    # Of an instance that asks for GPUs which the node does not have, all other mistakes are reported as well.
+    reachable = Declared.read(values["models"], instances, version).instances
+    made = []
+    try:
+        problems += input_problems(values, declared, reachable, settings, paths)
+        agent_due, found_problems = agent(values, paths)
+        problems += found_problems
+        if values["strict"]:
+            problems += input_check.image_problems(values["image"])
+            problems += input_check.prompt_problems(declared.served, Path(settings.store_path))
+            for warning in declared.warnings:
+                module.warn(warning)
+            if problems:
+                refuse(module, problems)
+        if values["fit"]:
+            made = Planner(module, paths, declared, settings).all(hardware)
+    except (SystemdError, OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    orphans = sorted(set(bridges.instances(paths)) - {raw.get("name") for raw in present_instances(instances)})
+    found = [misfit(problem) for problem in problems]
+    verdict = plans.verdict(made) if values["fit"] else None
+    module.exit_json(
+        changed=False,
+        ok=False if found else verdict,
+        plans=made,
+        problems=found,
+        warned=declared.warnings,
+        orphans=orphans,
+        image_space=space,
+        agent_due=agent_due,
+        engine_version=version,
+        catalogue_version=declared.catalogue.version,
+        text=plan_text.of_node(made, found, declared.warnings, orphans) if values["fit"] else "",
+    )
