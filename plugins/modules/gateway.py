@@ -14,8 +14,7 @@ description:
   - Writes HAProxy's configuration and the files that it names, after HAProxy itself has checked all of them together in
     a directory of their own. Nothing is touched when HAProxy refuses them.
   - Where only maps differ, they are replaced in the running process. Anything else is reloaded, by which no connection
-    is lost; the states of servers survive a reload. The module waits up to 120 s while requests are held.
-    HAProxy is started and enabled if it was not.
+    is lost; the states of servers survive a reload. HAProxy is started and enabled if it was not.
   - When the new process does not come up, the module puts the old files back and reports HAProxy's last words. The old
     process serves on.
   - Refuses to replace a configuration that this collection did not write, unless O(replace=true).
@@ -139,7 +138,6 @@ foreign:
 
 import hashlib
 import re
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -173,10 +171,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.unit i
 
 RELOAD_SECONDS = 30.0
 """For the new process to serve."""
-
-HELD_SECONDS = 120.0
-"""For an engine to come back to requests that are held."""
-HELD_POLL_SECONDS = 0.5
 
 ADDRESS = re.compile(r"virtual_ipaddress \{\s*(\S+)")
 
@@ -291,22 +285,8 @@ class Gateway(ServiceFiles):
                 self.module.warn(f"The running HAProxy did not take the maps ({error}): it is reloaded.")
                 self.actions[unit] = action = "reload"
         if action == "reload":
-            self.wait_for_held_requests()
             self.old_worker = runtime.worker(self.ask)
         super().bring(unit, action)
-
-    def wait_for_held_requests(self) -> None:
-        """Wait while requests are held: the old process checks no engine after a reload, and would refuse them all."""
-        deadline = time.monotonic() + HELD_SECONDS
-        try:
-            while found := runtime.waiting(self.ask):
-                if time.monotonic() >= deadline:
-                    self.module.warn(f"{found} requests that wait for an engine will fail: HAProxy is reloaded.")
-                    return
-                time.sleep(HELD_POLL_SECONDS)
-        except OSError:
-            # A HAProxy that does not answer holds no requests.
-            return
 
     def why_not_up(self, unit: str, action: str, began: float) -> str:
         def serves() -> bool | None:

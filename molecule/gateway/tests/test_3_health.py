@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,15 @@ def reload(gateway: Gateway) -> None:
     pid = gateway.command("show info").split("\nPid: ")[1].split()[0]
     gateway.node.run("systemctl reload haproxy")
     wait_for("another process", lambda: f"\nPid: {pid}\n" not in gateway.command("show info"), 30)
+
+
+def answer_on(connection: http.client.HTTPConnection) -> str:
+    """The engine that answers on a connection that is kept."""
+    connection.request("POST", CHAT, body(), {"Authorization": f"Bearer {KEY}"})
+    answer = connection.getresponse()
+    text = answer.read()
+    assert answer.status == 200, text
+    return str(json.loads(text)["choices"][0]["message"]["content"].split()[-1])
 
 
 def answered_by(gateway: Gateway, count: int = 6) -> set[str]:
@@ -111,6 +121,50 @@ def test_requests_are_held_while_a_lone_engine_is_away(gateway: Gateway) -> None
     report: Report = gateway.load("lone", clients=3).during(held(gateway, 3))
     assert not report.failures and report.succeeded, report
     assert max(report.latencies) > 2
+
+
+def test_a_reload_fails_no_request_that_is_held(gateway: Gateway) -> None:
+    """The process that a reload has left holds them, and runs no check any more."""
+
+    def swap() -> None:
+        gateway.engine(port=5006, agent="drain")
+        gateway.wait_state("one", "DRAIN", "set_lone")
+        time.sleep(1)
+        reload(gateway)
+        time.sleep(1)
+        gateway.engine(port=5006, agent="up ready")
+        gateway.wait_state("one", "UP", "set_lone")
+
+    report: Report = gateway.load("lone", clients=3).during(swap)
+    assert not report.failures and report.succeeded, report
+    assert max(report.latencies) > 2
+
+
+def test_a_process_that_a_reload_has_left_follows_a_drain(gateway: Gateway) -> None:
+    """Each connection of before the reload is good for one request more."""
+    connections = [http.client.HTTPConnection(gateway.address, 8000, timeout=60) for _ in range(6)]
+
+    def answers() -> set[str]:
+        return {answer_on(connection) for connection in connections}
+
+    assert answers() == {"127.0.0.1.", "127.0.0.2."}
+    reload(gateway)
+    gateway.engine(agent="drain")
+    gateway.wait_state("one", "DRAIN")
+    assert answers() == {"127.0.0.2."}
+
+
+def test_a_process_that_begins_with_states_of_before_a_drain_follows_the_drain(gateway: Gateway) -> None:
+    gateway.node.run(
+        "echo show servers state | socat -t 5 - UNIX-CONNECT:/run/haproxy/admin.sock > /var/lib/haproxy/state"
+    )
+    gateway.engine(agent="drain")
+    gateway.wait_state("one", "DRAIN")
+    pid = gateway.command("show info").split("\nPid: ")[1].split()[0]
+    # Not by systemd, which saves the states anew.
+    gateway.node.run("kill -USR2 $(systemctl show --property MainPID --value haproxy)")
+    wait_for("another process", lambda: f"\nPid: {pid}\n" not in gateway.command("show info"), 30)
+    assert answered_by(gateway) == {"127.0.0.2."}
 
 
 def test_more_are_held_than_the_queue_takes(gateway: Gateway) -> None:

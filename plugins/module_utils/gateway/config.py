@@ -310,7 +310,9 @@ def _metrics(settings: Settings) -> list[str]:
 
 
 def _backend(backend: Backend, settings: Settings) -> list[str]:
-    hold = [f"http-request lua.hold {settings.hold_seconds} if {{ nbsrv eq 0 }}"] if settings.hold_seconds else []
+    # Without a condition: a process that a reload has left, or that has just begun, has wrong states (gateway.lua).
+    asks = settings.hold_seconds or settings.agent_port
+    hold = [f"http-request lua.hold {settings.hold_seconds} {settings.agent_port}"] if asks else []
     return _section(
         f"backend {backend.name}",
         [

@@ -27,7 +27,86 @@ core.register_service("too_large", "http", function(applet)
   applet:send(too_large)
 end)
 
--- Whether an engine of a backend takes requests. `nbsrv` does not tell in a process that a reload has left: 0, always.
+-- The states of servers are wrong in two kinds of processes. A reload has left an old one, which runs no check any more. A young one
+-- has the states of a file, and has asked nobody yet. Both ask the nodes' agents themselves before they choose an engine.
+local YOUNG_SECONDS = 4
+local ASK_SECONDS = 1
+local started = core.now().sec
+
+local function milliseconds()
+  local now = core.now()
+  return now.sec * 1000 + now.usec // 1000
+end
+
+local function is_frozen(txn)
+  return core.now().sec - started < YOUNG_SECONDS or txn.f:stopping() == 1
+end
+
+-- The replica sets behind a backend, by name. gateway/backends.py names their servers: a set's is called HOST, or
+-- INSTANCE_bridge.HOST; one that another backend borrows INSTANCE.HOST, or INSTANCE_bridge.HOST.
+local function sets_of(backend)
+  if backend:find("^set_") then return { [backend] = true } end
+  local sets = {}
+  for server in pairs(core.backends[backend].servers) do
+    sets["set_" .. server:match("^[^.]*"):gsub("_bridge$", "")] = true
+  end
+  return sets
+end
+
+local function instance_of(set, server)
+  local name = set:sub(5)
+  local bridge = name .. "_bridge"
+  return server:sub(1, #bridge + 1) == bridge .. "." and bridge or name
+end
+
+-- An agent that does not answer changes nothing. `old` says that this is no check: the agent does not count it as one.
+local function ask_agent(server, instance, port)
+  local socket = core.tcp()
+  socket:settimeout(ASK_SECONDS)
+  local answer
+  if socket:connect(server:get_addr():match("^(.*):%d+$"), port) then
+    socket:send(instance .. "\nold\n")
+    answer = socket:receive("*l")
+  end
+  socket:close()
+  if not answer then return end
+  if answer:find("^up") then
+    server:set_ready()
+    server:check_force_up()
+  elseif answer:find("^drain") then
+    server:set_drain()
+  else
+    server:check_force_down()
+  end
+end
+
+-- All agents of a set at once, and at most once in a second. A request that comes meanwhile waits for the same answers.
+local asked = {}
+
+local function ask_agents(set, port)
+  local last = asked[set]
+  if not last or last.waiting == 0 and milliseconds() - last.began >= ASK_SECONDS * 1000 then
+    last = { began = milliseconds(), waiting = 0 }
+    asked[set] = last
+    for name, server in pairs(core.backends[set].servers) do
+      last.waiting = last.waiting + 1
+      core.register_task(function()
+        ask_agent(server, instance_of(set, name), port)
+        last.waiting = last.waiting - 1
+      end)
+    end
+  end
+  -- Twice the limit of one question, in case a task ends early.
+  while last.waiting > 0 and milliseconds() - last.began < 2 * ASK_SECONDS * 1000 do core.msleep(5) end
+  last.waiting = 0
+end
+
+local function ask(backend, port)
+  if port == 0 then return end
+  for set in pairs(sets_of(backend)) do ask_agents(set, port) end
+end
+
+-- Whether an engine of a backend takes requests. `nbsrv` does not tell in an old process: 0, always (2.6).
 local function is_served(backend)
   for _, server in pairs(backend.servers) do
     if server:get_stats().status:find("^UP") then return true end
@@ -37,12 +116,20 @@ end
 
 -- Holds a request while no engine of its backend takes any, until the backend has been like that for so many seconds.
 -- What comes later is refused at once: an outage makes nobody wait longer than a swap would. All that were held go on
--- within one turn, more than the queue is meant for: txn.held lets them in.
-core.register_action("hold", { "http-req" }, function(txn, seconds)
-  local backend = core.backends[txn.f:be_name()]
-  local limit = tonumber(seconds)
-  while not is_served(backend) and (tonumber(backend:get_stats().lastchg) or 0) < limit do
+-- within one turn, more than the queue is meant for: txn.held lets them in. In a process with wrong states, HAProxy's clock of the
+-- backend is wrong, too: each request has its own there.
+core.register_action("hold", { "http-req" }, function(txn, seconds, agent_port)
+  local name = txn.f:be_name()
+  local backend = core.backends[name]
+  local limit, port = tonumber(seconds), tonumber(agent_port)
+  local began, frozen = core.now().sec, is_frozen(txn)
+  if frozen then ask(name, port) end
+  while not is_served(backend) do
+    local waited = frozen and core.now().sec - began or tonumber(backend:get_stats().lastchg) or 0
+    if waited >= limit then return end
     txn:set_var("txn.held", true)
     core.msleep(200)
+    frozen = frozen or is_frozen(txn)
+    if frozen then ask(name, port) end
   end
-end, 1)
+end, 2)

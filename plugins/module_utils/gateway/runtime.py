@@ -64,15 +64,6 @@ def replace_map(send: Ask, name: str, text: str) -> None:
             raise RuntimeRefusal(f"{step.splitlines()[0]}: {answer}")
 
 
-def waiting(send: Ask) -> int:
-    """Requests of backends that are down: held, or queued, until an engine comes back. Raises OSError."""
-    found = rows(send("show stat"))
-    down = {row["pxname"] for row in found if row["svname"] == BACKEND and row["status"] == "DOWN"}
-    # A backend's sessions are those at its engines, too.
-    ours = [row for row in found if row["pxname"] in down and row["svname"] != FRONTEND]
-    return max(0, sum(int(row["scur"]) * (1 if row["svname"] == BACKEND else -1) for row in ours))
-
-
 def server_states(send: Ask) -> Mapping[str, Mapping[str, str]]:
     """The status of each server by backend, as `show stat` tells it: UP, DOWN 1/2, DRAIN … Raises OSError."""
     found: dict[str, dict[str, str]] = {}

@@ -39,7 +39,6 @@ class Machine:
         self.active = False
         self.enabled = False
         self.pid = 100
-        self.waiting = 0
         self.config_is_good = True
         self.comes_up = True
         self.takes_maps = True
@@ -74,9 +73,6 @@ class Machine:
             raise ConnectionRefusedError
         if command == "show info":
             return f"Pid: {self.pid}"
-        if command == "show stat":
-            self.waiting -= 1
-            return f"# pxname,svname,scur,status\nset_main,BACKEND,{max(0, self.waiting + 1)},DOWN"
         if command.startswith("prepare"):
             return "New version created: 1" if self.takes_maps else "Unknown map"
         self.calls.append(command.split(" ")[0])
@@ -111,8 +107,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.setattr(service_files, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(module, "STATE", tmp_path / "gateway.json")
     monkeypatch.setattr(module, "RELOAD_SECONDS", 0.3)
-    monkeypatch.setattr(module, "HELD_SECONDS", 0.2)
-    monkeypatch.setattr(module, "HELD_POLL_SECONDS", 0.01)
     monkeypatch.setattr(module.runtime, "ask", lambda _path: found.ask)
     return found
 
@@ -180,17 +174,6 @@ def test_anything_else_is_reloaded(machine: Machine, changes: dict[str, Any]) ->
     run(machine)
     assert run(machine, **changes)["action"] == "reload"
     assert machine.calls == ["reset-failed", "reload"]
-
-
-@pytest.mark.parametrize(("waiting", "warned"), [(3, False), (10**6, True)])
-def test_a_reload_waits_a_while_for_requests_that_are_held(machine: Machine, waiting: int, warned: bool) -> None:
-    run(machine)
-    ansible: Any = Module(machine, {**PARAMS, "files": {"models.json": "[]"}}, False)
-    machine.waiting = waiting
-    assert module.Gateway(ansible).run()["action"] == "reload"
-    assert machine.waiting < waiting - 2
-    assert any("will fail" in text for text in ansible.warnings) is warned
-    assert machine.calls[-1] == "reload"
 
 
 def test_a_run_that_was_cut_off_is_finished(machine: Machine) -> None:

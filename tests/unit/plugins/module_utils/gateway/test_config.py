@@ -52,7 +52,7 @@ def test_a_bridge_is_a_server_that_asks_for_itself(
     [
         (
             {},
-            ["balance leastconn", "retry-on conn-failure\n", "lua.hold 120"],
+            ["balance leastconn", "retry-on conn-failure\n", "lua.hold 120 5004"],
             ["ssl crt", "clients.acl", "str(anonymous)"],
         ),
         ({"tls": True}, ["bind 0.0.0.0:8000 ssl crt tls.pem alpn h2,http/1.1 id 1"], []),
@@ -60,6 +60,8 @@ def test_a_bridge_is_a_server_that_asks_for_itself(
         ({"bind_address": "2001:db8::1"}, ["bind [2001:db8::1]:8000"], []),
         ({"anonymous": True}, ["str(anonymous) unless"], ['"invalid_api_key"']),
         ({"retry_sent": True}, ["retry-on conn-failure empty-response 500"], []),
+        ({"hold_seconds": 0}, ["lua.hold 0 5004"], []),
+        ({"agent_port": 0}, ["lua.hold 120 0"], []),
         ({"hold_seconds": 0, "slow_start_seconds": 0, "agent_port": 0}, [], ["lua.hold", "slowstart", "agent-check"]),
         ({"affinity": "session"}, ["balance hash var(txn.affinity)", "X-Session-ID"], ["$.messages", "leastconn"]),
         ({"affinity": "prefix"}, ["balance hash var(txn.affinity)", "$.messages[1].content"], ["leastconn"]),

@@ -60,13 +60,6 @@ def test_states_by_backend() -> None:
     assert found == {"set_main": {"one": "UP", "two": "DRAIN (agent)"}}
 
 
-def test_requests_that_wait_for_an_engine() -> None:
-    """Those that an engine still works on do not, nor those of a backend that is served."""
-    rows = ["set_lone,one,,3,DRAIN", "set_lone,BACKEND,,10,DOWN", "set_main,one,,1,UP", "set_main,BACKEND,,2,UP"]
-    stat = "\n".join(["# pxname,svname,qcur,scur,status", "api,FRONTEND,,12,OPEN", *rows])
-    assert runtime.waiting(answers([], {"show stat": stat})) == 7
-
-
 def test_the_process_that_serves() -> None:
     assert runtime.worker(answers([], {"show info": "Name: HAProxy\nPid: 627\nUptime: 1"})) == 627
     assert runtime.worker(answers([], {"show info": "Unknown command"})) is None
