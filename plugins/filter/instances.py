@@ -14,9 +14,9 @@ from typing import Any
 
 def present_instances(instances: Sequence[Any]) -> list[Any]:
     """The instances that have to be there."""
-    from ansible_collections.baremetal.inference.plugins.module_utils.engine import instances as declared
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine import inventory
 
-    return declared.present_instances(instances)
+    return inventory.present_instances(instances)
 
 
 def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
@@ -28,9 +28,9 @@ def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[s
 
 def want_gpus(instances: Sequence[Any]) -> bool:
     """Whether any instance that has to be there runs on GPUs."""
-    from ansible_collections.baremetal.inference.plugins.module_utils.engine import instances as declared
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine import inventory
 
-    return declared.want_gpus(instances)
+    return inventory.want_gpus(instances)
 
 
 class FilterModule:

@@ -81,7 +81,7 @@ def maintenance_plan(
 
 def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
     """The instances; those that are named with another model."""
-    from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import with_models as changed
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine.inventory import with_models as changed
 
     return changed(instances, models)
 

@@ -78,10 +78,12 @@ def mistake(file: str, target: str) -> str:
         earlier = [folder for folder, rank in RANK.items() if rank < RANK[here]] if here in RANK else []
         if there not in earlier:
             return f"{here} may import from {', '.join(earlier) or 'nothing'}"
-        return "only node/ and node_tool import node/" if there == "node" else ""
+        return "node/ is imported by node/ alone" if there == "node" else ""
     kind = file.split("/")[1]
     if kind in CONTROLLER and there == "node":
         return "node/ runs on nodes, this runs on the controller"
+    if kind == "modules" and there == "node":
+        return "a module calls the node's library by core/node_call.py"
     if kind == "modules" and there == "fleet":
         return "fleet/ is the controller's alone, a module runs on nodes"
     return ""

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 
+from ..hardware.cdi import gpu_argv
 from .container import python_argv
-from .release import Release, gpu_argv, mount_argv, ulimit_argv, user_argv
+from .release import Release, mount_argv, ulimit_argv, user_argv
 
 SECONDS = 300
 """For the answer; 10 on a machine that has nothing else to do, 50 where two engines load beside it (measured)."""

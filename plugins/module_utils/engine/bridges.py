@@ -15,7 +15,7 @@ from datetime import datetime
 from ..core import files
 from ..core.paths import Paths
 from . import activation, bridge_place, listeners, removal
-from .instances import bridge_name, bridged_instance
+from .inventory import bridge_name, bridged_instance
 from .release import Rendered, bridge_of
 from .state import drains, lock, releases
 

@@ -19,7 +19,8 @@ from ..core import systemd
 from ..core.paths import Paths, unit_name
 from ..core.problems import Problem
 from . import environment, listeners
-from .instances import Instance, bridge_name
+from .instances import Instance
+from .inventory import bridge_name
 from .state import releases
 
 PORT, ADDRESS, KEY = "port", "address", "vllm_api_key"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .instances import bridged_instance
+from .inventory import bridged_instance
 
 _ENGINE = "--shutdown-timeout"
 """The last flag that the collection itself gives to an engine: the flags of the registry follow its value."""

@@ -15,7 +15,7 @@ from ..models.registry.entries import Entry
 from ..store import stored, variants
 from ..store.sources.source import PREFIX
 from . import agent_service
-from .instances import present_instances
+from .inventory import present_instances
 
 ROLE = "role vllm"
 

@@ -19,6 +19,7 @@ from ..models.prompts import refusals
 from ..models.registry.entries import Entry, Registry
 from ..models.registry.variants import lineage
 from .gpu_assignment import Node, Wish, assign, read_node
+from .inventory import present_instances
 
 NAME = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$")
 """An instance's name becomes a unit, a container and a file: 40 characters keep all three within their limits."""
@@ -42,10 +43,6 @@ MAX_GPUS = 64
 
 INSTANCE_KEYS = frozenset({"name", "model", "port", "bridge_port", "gpus", "accelerator", "state"})
 
-_BRIDGE = "_bridge"
-"""What a bridge's name ends with. No instance has an underscore in its name, so that none is taken for a bridge."""
-
-
 _UNIQUE: Mapping[str, str] = {"name": "name", "port": "port", "bridge_port": "port"}
 """Keys whose values no two instances may share, by what they are: a bridge's port is a port as any other."""
 
@@ -62,38 +59,6 @@ class Instance:
     state: str = "present"
     bridge_port: int | None = None
     """Where a second engine may listen that serves while an update swaps this one; None: there shall be none."""
-
-
-def bridge_name(instance: str) -> str:
-    """The bridge of an instance: a second engine that serves in its place while an update swaps it."""
-    return f"{instance}{_BRIDGE}"
-
-
-def bridged_instance(name: str) -> str:
-    """The instance that a bridge stands in for; empty where this is no bridge."""
-    return name.removesuffix(_BRIDGE) if name.endswith(_BRIDGE) else ""
-
-
-def present_instances(instances: Sequence[Any]) -> list[Any]:
-    """The instances that shall be there; one that is no dictionary is passed on, for load_instances to report."""
-    return [item for item in instances if not isinstance(item, Mapping) or item.get("state") != "absent"]
-
-
-def want_gpus(instances: Sequence[Any]) -> bool:
-    """Whether any instance that shall be there runs on GPUs."""
-    present = [item for item in present_instances(instances) if isinstance(item, Mapping)]
-    return any(item.get("accelerator") != "cpu" for item in present)
-
-
-def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
-    """The instances; those that are named with another model.
-
-    All of them, for GPUs that are only counted are those that the others leave.
-    """
-    return [
-        {**item, "model": models[item["name"]]} if isinstance(item, Mapping) and item.get("name") in models else item
-        for item in instances
-    ]
 
 
 def models_once(given: object, rest: str = "") -> dict[str, str]:

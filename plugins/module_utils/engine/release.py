@@ -22,7 +22,8 @@ from ..core.unit_files import sandbox, systemd_quote
 from ..hardware import cdi
 from ..store.stored_model import StoredModel
 from . import first_releases
-from .instances import Instance, bridge_name, bridged_instance
+from .instances import Instance
+from .inventory import bridge_name, bridged_instance
 
 SCHEMA = 1
 
@@ -355,7 +356,7 @@ def _container_argv(
         *([f"--memory={settings.memory}"] if settings.memory else []),
         f"--pids-limit={settings.pids_limit}",
         *ulimit_argv(settings),
-        *gpu_argv(instance.gpus, settings.gpu_request),
+        *cdi.gpu_argv(instance.gpus, settings.gpu_request),
         f"--env-file={Paths().env(instance.name)}",
         *mount_argv(instance.name, stored.path, settings),
         "--log-driver=journald",
@@ -387,14 +388,6 @@ def mount_argv(name: str, model_path: str, settings: Settings) -> list[str]:
         *(f"--mount=type=bind,source={source},target={source},readonly" for source in sources),
         f"--mount=type=bind,source={cache},target={cache}",
     ]
-
-
-def gpu_argv(gpus: Sequence[str], request: str) -> list[str]:
-    """The arguments of `docker` that ask for GPUs."""
-    devices = [f"{cdi.KIND}={gpu}" for gpu in gpus]
-    if request == "cdi" or not devices:
-        return [f"--device={device}" for device in devices]
-    return ["--runtime=nvidia", f"--env=NVIDIA_VISIBLE_DEVICES={','.join(devices)}"]
 
 
 def _unit(release: Release) -> str:

@@ -14,7 +14,7 @@ from ..core.docker_api import Docker, DockerError, DockerUnavailable
 from ..core.paths import Paths
 from . import argument_check, bridge_place, bridges, endpoints, environment, load_time, prepare
 from .instance_facts import BridgeFacts, UpdateFacts
-from .instances import bridge_name
+from .inventory import bridge_name
 from .state import drains, history, install_state, pins, releases, swaps
 
 

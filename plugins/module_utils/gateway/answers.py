@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.local_http import LocalConnection
-from ..engine.instances import bridge_name
+from ..engine.inventory import bridge_name
 from . import runtime
 from .backends import SET
 from .config import CONTROL_SOCKET, LOCAL_PATH, LOCAL_SOCKET

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..core.addresses import AddressError, host_addresses, in_url, resolve
 from ..core.problems import Problem
-from ..engine.instances import bridge_name, present_instances
+from ..engine.inventory import bridge_name, present_instances
 from ..engine.reported import running
 
 SET, MODEL = "set_", "model_"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..core import files
-from ..engine.instances import bridge_name
+from ..engine.inventory import bridge_name
 from . import runtime, servers
 from .backends import SET
 from .config import CONTROL_SOCKET

@@ -309,3 +309,11 @@ def _renumbered(root: Path, node: Node) -> bool:
 def _some(names: Sequence[str]) -> str:
     more = len(names) - NAMES_SHOWN
     return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def gpu_argv(gpus: Sequence[str], request: str) -> list[str]:
+    """The arguments of `docker` that ask for GPUs."""
+    devices = [f"{KIND}={gpu}" for gpu in gpus]
+    if request == "cdi" or not devices:
+        return [f"--device={device}" for device in devices]
+    return ["--runtime=nvidia", f"--env=NVIDIA_VISIBLE_DEVICES={','.join(devices)}"]

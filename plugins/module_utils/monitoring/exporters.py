@@ -9,7 +9,7 @@ import re
 
 from ..core.addresses import in_url
 from ..core.paths import Paths
-from ..engine.release import gpu_argv
+from ..hardware.cdi import gpu_argv
 from .places import HEADER
 from .units import command_line
 

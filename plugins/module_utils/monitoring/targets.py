@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.addresses import AddressError, host_addresses, in_url, resolve
 from ..core.defaults import BY_VARIABLE
-from ..engine.instances import present_instances, want_gpus
+from ..engine.inventory import present_instances, want_gpus
 from ..engine.reported import running
 
 JOBS = ("node", "engine", "gateway", "dcgm", "prometheus", "alertmanager")

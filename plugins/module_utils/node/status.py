@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core import files, systemd, table
 from ..core.paths import Paths, unit_name
-from ..engine.instances import bridged_instance
+from ..engine.inventory import bridged_instance
 from ..engine.probe import health
 from ..engine.release import Release
 from ..engine.state import drains, pins, probe_state, releases

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.records import plain
 from ...engine.instance_facts import InstanceFacts
-from ...engine.instances import bridge_name, present_instances
+from ...engine.inventory import bridge_name, present_instances
 from .gateways import GatewayView
 
 

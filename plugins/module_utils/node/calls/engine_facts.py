@@ -15,7 +15,7 @@ from ...core.docker_api import Docker
 from ...core.gather_subset import chosen
 from ...core.paths import Paths
 from ...engine import bridges
-from ...engine.instances import bridged_instance
+from ...engine.inventory import bridged_instance
 from ...engine.probe import throughput
 from ...engine.state import install_state, releases
 from ...engine.update_facts import Facts

@@ -32,11 +32,8 @@ from ...engine.endpoints import (
     running_instances,
 )
 from ...engine.environment import API_KEY
-from ...engine.instances import (
-    Instance,
-    present_instances,
-    want_gpus,
-)
+from ...engine.instances import Instance
+from ...engine.inventory import present_instances, want_gpus
 from ...engine.release import Settings, render
 from ...engine.settings import (
     check_environment,

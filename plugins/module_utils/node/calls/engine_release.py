@@ -18,7 +18,8 @@ from ...core.paths import Paths
 from ...core.problems import InputError, Problem, nearest
 from ...engine import bridges, changes, image_version, plans
 from ...engine.declared import Declared
-from ...engine.instances import Instance, want_gpus
+from ...engine.instances import Instance
+from ...engine.inventory import want_gpus
 from ...engine.release import (
     SCHEMA,
     Rendered,

@@ -19,7 +19,7 @@ from ...core.docker_api import (
 from ...core.paths import Paths, unit_name
 from ...core.problems import InputError
 from ...engine import bridges, load_time, removal
-from ...engine.instances import bridge_name, bridged_instance
+from ...engine.inventory import bridge_name, bridged_instance
 from ...engine.probe import wait
 from ...engine.release import TARGET_UNIT
 from ...engine.state import (

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,25 @@ def test_a_command_is_installed_once_and_removed(tmp_path: Path) -> None:
     gone.apply()
     assert not library.exists() and not command.exists()
     assert plan(tmp_path, present=False).files == []
+
+
+def test_the_whole_library_is_installed_out_of_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory on the node, or an archive that was sent."""
+    directory = tmp_path / "sent"
+    texts = {"__init__.py": "", "core/__init__.py": "", "core/other.py": "OTHER = 1\n"}
+    for path, text in texts.items():
+        (directory / path).parent.mkdir(parents=True, exist_ok=True)
+        (directory / path).write_text(text)
+    with zipfile.ZipFile(tmp_path / "sent.zip", "w") as archive:
+        for path, text in texts.items():
+            archive.writestr(path, text)
+    for place in (directory, tmp_path / "sent.zip"):
+        monkeypatch.setattr(node_library, "__file__", str(place / "core/node_library.py"))
+        assert node_library.own() == texts
+    found = node_library.plan(START, tmp_path / "lib/tool", tmp_path / "bin/tool", whole=True)
+    wanted = {tmp_path / "lib/tool" / path: (text, 0o644) for path, text in texts.items()}
+    assert {path: found.wanted[path] for path in wanted} == wanted
+    assert set(found.wanted) - set(wanted) == {tmp_path / "bin/tool"}
 
 
 def test_a_directory_without_wanted_files_goes(tmp_path: Path) -> None:

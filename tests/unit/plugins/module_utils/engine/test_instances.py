@@ -15,11 +15,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.instanc
     load_instances,
     models_once,
     needed_entries,
-    present_instances,
     served_models,
-    want_gpus,
-    with_models,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.inventory import with_models
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
 
@@ -115,23 +113,7 @@ def test_a_gpu_serves_one_instance() -> None:
 
 def test_what_is_absent_needs_no_model() -> None:
     instances = [instance(), instance(name="old", model="big", state="absent"), "a mistake"]
-    assert present_instances(instances) == [instances[0], "a mistake"]
     assert served_models(MODELS, instances) == {"tiny-a": MODELS["tiny-a"]}
-
-
-@pytest.mark.parametrize(
-    ("instances", "wanted"),
-    [
-        ([], False),
-        ([instance()], True),
-        ([instance(accelerator="nvidia", gpus=[3])], True),
-        ([instance(accelerator="cpu")], False),
-        ([instance(accelerator="cpu"), instance(name="b")], True),
-        ([instance(state="absent"), instance(name="b", accelerator="cpu"), "a mistake"], False),
-    ],
-)
-def test_whether_a_node_needs_gpus(instances: list[Any], wanted: bool) -> None:
-    assert want_gpus(instances) is wanted
 
 
 def test_another_model_for_once_takes_no_gpu_that_the_others_have() -> None:

@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the inventory says of instances, before the instances are checked, and how bridges are named.
+
+Private to the collection. A module that only names instances is sent with this file, and not with what checks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_BRIDGE = "_bridge"
+"""What a bridge's name ends with. No instance has an underscore in its name, so that none is taken for a bridge."""
+
+
+def bridge_name(instance: str) -> str:
+    """The bridge of an instance: a second engine that serves in its place while an update swaps it."""
+    return f"{instance}{_BRIDGE}"
+
+
+def bridged_instance(name: str) -> str:
+    """The instance that a bridge stands in for; empty where this is no bridge."""
+    return name.removesuffix(_BRIDGE) if name.endswith(_BRIDGE) else ""
+
+
+def present_instances(instances: Sequence[Any]) -> list[Any]:
+    """The instances that shall be there; one that is no dictionary is passed on, for load_instances to report."""
+    return [item for item in instances if not isinstance(item, Mapping) or item.get("state") != "absent"]
+
+
+def want_gpus(instances: Sequence[Any]) -> bool:
+    """Whether any instance that shall be there runs on GPUs."""
+    present = [item for item in present_instances(instances) if isinstance(item, Mapping)]
+    return any(item.get("accelerator") != "cpu" for item in present)
+
+
+def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
+    """The instances; those that are named with another model.
+
+    All of them, for GPUs that are only counted are those that the others leave.
+    """
+    return [
+        {**item, "model": models[item["name"]]} if isinstance(item, Mapping) and item.get("name") in models else item
+        for item in instances
+    ]

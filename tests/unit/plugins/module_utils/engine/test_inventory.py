@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the inventory says of instances, mistakes included, and the names of bridges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.inventory import (
+    bridge_name,
+    bridged_instance,
+    present_instances,
+    want_gpus,
+    with_models,
+)
+
+
+def instance(**changes: Any) -> dict[str, Any]:
+    return {"name": "main", "model": "tiny-a", "port": 5005, **changes}
+
+
+def test_what_is_absent_is_left_out_and_mistakes_are_kept() -> None:
+    instances = [instance(), instance(name="old", model="big", state="absent"), "a mistake"]
+    assert present_instances(instances) == [instances[0], "a mistake"]
+
+
+@pytest.mark.parametrize(
+    ("instances", "wanted"),
+    [
+        ([], False),
+        ([instance()], True),
+        ([instance(accelerator="nvidia", gpus=[3])], True),
+        ([instance(accelerator="cpu")], False),
+        ([instance(accelerator="cpu"), instance(name="b")], True),
+        ([instance(state="absent"), instance(name="b", accelerator="cpu"), "a mistake"], False),
+    ],
+)
+def test_whether_a_node_needs_gpus(instances: list[Any], wanted: bool) -> None:
+    assert want_gpus(instances) is wanted
+
+
+def test_another_model_for_some() -> None:
+    instances: list[Any] = [instance(), instance(name="next"), "odd"]
+    assert with_models(instances, {"next": "wide"}) == [instances[0], {**instances[1], "model": "wide"}, "odd"]
+
+
+def test_a_bridge_is_named_after_its_instance() -> None:
+    assert bridge_name("main") == "main_bridge" and bridged_instance("main_bridge") == "main"
+    assert bridged_instance("main") == ""

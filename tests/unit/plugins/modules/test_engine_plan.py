@@ -1,0 +1,34 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module engine_plan: what it takes, and what it keeps secret. Its implementation has tests of its own."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.modules import engine_plan
+
+from .conftest import RunModule
+
+
+def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
+    said = run_module(
+        engine_plan,
+        instances=[],
+        models={},
+        image="i",
+        user="u",
+        secret_environment={"VLLM_API_KEY": "s3cret-value"},
+        library={"digest": "another"},
+    )
+    assert said["library_missing"] and not said["changed"]
+    given = said["invocation"]["module_args"]
+    assert "library" not in given and "s3cret-value" not in str(said)
+
+
+def test_a_setting_that_there_is_not(run_module: RunModule) -> None:
+    said = run_module(engine_plan, instances=[], models={}, image="i", user="u", settings={"gpu": "0"})
+    assert said["failed"] and "gpu" in said["msg"]
+
+
+def test_an_agent_needs_a_port(run_module: RunModule) -> None:
+    said = run_module(engine_plan, instances=[], models={}, image="i", user="u", agent={"address": "127.0.0.1"})
+    assert said["failed"] and "port" in said["msg"]

@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module engine_probe: each state has what it needs. Its implementation has tests of its own."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.modules import engine_probe
+
+from .conftest import RunModule
+
+
+def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
+    said = run_module(engine_probe, name="main", release=2, library={"digest": "another"})
+    assert said["library_missing"] and not said["changed"]
+    given = said["invocation"]["module_args"]
+    assert "library" not in given and given["timeout"] == 300
+
+
+def test_a_probe_needs_a_release(run_module: RunModule) -> None:
+    said = run_module(engine_probe, name="main")
+    assert said["failed"] and "release" in said["msg"]
+
+
+def test_a_watch_needs_its_seconds(run_module: RunModule) -> None:
+    said = run_module(engine_probe, name="main", state="watched")
+    assert said["failed"] and "seconds" in said["msg"]

@@ -1,0 +1,30 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module engine_release: what it takes, and what it keeps secret. Its implementation has tests of its own."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.modules import engine_release
+
+from .conftest import RunModule
+
+
+def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
+    said = run_module(
+        engine_release,
+        instances=[],
+        models={},
+        image="i",
+        user="u",
+        places={},
+        secret_environment={"VLLM_API_KEY": "s3cret-value"},
+        library={"digest": "another"},
+    )
+    assert said["library_missing"] and not said["changed"]
+    given = said["invocation"]["module_args"]
+    assert "library" not in given and "s3cret-value" not in str(said)
+
+
+def test_places_are_required(run_module: RunModule) -> None:
+    said = run_module(engine_release, instances=[], models={}, image="i", user="u")
+    assert said["failed"] and "places" in said["msg"]

@@ -1,0 +1,26 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module engine_service: its states, and what a bridge needs. Its implementation has tests of its own."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.modules import engine_service
+
+from .conftest import RunModule
+
+
+def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
+    said = run_module(engine_service, names=["main"], library={"digest": "another"})
+    assert said["library_missing"] and not said["changed"]
+    given = said["invocation"]["module_args"]
+    assert "library" not in given and given["state"] == "started"
+
+
+def test_a_bridge_needs_a_port(run_module: RunModule) -> None:
+    said = run_module(engine_service, names=["main"], bridge={"release": 1})
+    assert said["failed"] and "port" in said["msg"]
+
+
+def test_a_state_that_there_is_not(run_module: RunModule) -> None:
+    said = run_module(engine_service, names=["main"], state="restarted")
+    assert said["failed"] and "started, ready, stopped, absent" in said["msg"]

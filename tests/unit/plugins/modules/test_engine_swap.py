@@ -1,0 +1,21 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module engine_swap: what a swap is told. Its implementation has tests of its own."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.modules import engine_swap
+
+from .conftest import RunModule
+
+
+def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
+    said = run_module(engine_swap, name="main", release=2, library={"digest": "another"})
+    assert said["library_missing"] and not said["changed"]
+    given = said["invocation"]["module_args"]
+    assert "library" not in given and given["pin"] is True
+
+
+def test_a_release_is_required(run_module: RunModule) -> None:
+    said = run_module(engine_swap, name="main")
+    assert said["failed"] and "release" in said["msg"]

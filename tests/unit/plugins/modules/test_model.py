@@ -1,0 +1,28 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module model: each state has what it needs, and the token stays secret. Its implementation has own tests."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.modules import model
+
+from .conftest import RunModule
+
+
+def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
+    said = run_module(
+        model, state="planned", store="/mnt/models", models={}, hub_token="s3cret-value", library={"digest": "another"}
+    )
+    assert said["library_missing"] and not said["changed"]
+    given = said["invocation"]["module_args"]
+    assert "library" not in given and "s3cret-value" not in str(said)
+
+
+def test_what_is_published_needs_a_store(run_module: RunModule) -> None:
+    said = run_module(model, models={})
+    assert said["failed"] and "store" in said["msg"]
+
+
+def test_an_origin_that_there_is_not(run_module: RunModule) -> None:
+    said = run_module(model, store="/mnt/models", models={}, origin="hub")
+    assert said["failed"] and "controller, node" in said["msg"]

@@ -1,0 +1,21 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module model_clean: what it keeps. Its implementation has tests of its own."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.modules import model_clean
+
+from .conftest import RunModule
+
+
+def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
+    said = run_module(model_clean, store="/mnt/models", library={"digest": "another"})
+    assert said["library_missing"] and not said["changed"]
+    given = said["invocation"]["module_args"]
+    assert "library" not in given and given["keep"] == 2
+
+
+def test_a_store_is_required(run_module: RunModule) -> None:
+    said = run_module(model_clean, keep=1)
+    assert said["failed"] and "store" in said["msg"]

@@ -1,0 +1,21 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module node_recovery: what it keeps secret. Its implementation has tests of its own."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.modules import node_recovery
+
+from .conftest import RunModule
+
+
+def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
+    said = run_module(node_recovery, webhook="https://s3cret-value", library={"digest": "another"})
+    assert said["library_missing"] and not said["changed"]
+    given = said["invocation"]["module_args"]
+    assert "library" not in given and "s3cret-value" not in str(said)
+
+
+def test_a_budget_is_a_number(run_module: RunModule) -> None:
+    said = run_module(node_recovery, budget="many")
+    assert said["failed"] and "budget" in said["msg"]

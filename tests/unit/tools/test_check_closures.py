@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A module that imports too much is named with the way to what brings in the most."""
+
+from __future__ import annotations
+
+import check_closures
+import pytest
+
+UTILS = "ansible_collections.baremetal.inference.plugins.module_utils"
+MODULE = "plugins/modules/gpu_facts.py"
+
+
+def library(count: int, text: str = "") -> dict[str, str]:
+    """A module that imports core/small.py, and by core/way.py and core/heavy.py many others."""
+    parts = [f"core/part{number}.py" for number in range(count)]
+    return {
+        MODULE: f"from {UTILS}.core import small, way\n" + "x" * 500_000,
+        "plugins/module_utils/__init__.py": "",
+        "plugins/module_utils/core/__init__.py": "",
+        "plugins/module_utils/core/small.py": "",
+        "plugins/module_utils/core/way.py": "from . import heavy, small",
+        "plugins/module_utils/core/heavy.py": "\n".join(f"from .part{number} import X" for number in range(count)),
+        **{f"plugins/module_utils/{part}": text for part in parts},
+    }
+
+
+@pytest.fixture(autouse=True)
+def _without_the_modules_own_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The size of a module itself does not count. Its text need not be Python here."""
+    read = check_closures.imports
+    monkeypatch.setattr(
+        check_closures, "imports", lambda file, text, known: read(file, text.partition("\nxxx")[0], known)
+    )
+
+
+# Five files beside the parts: small, way, heavy, and two packages.
+def test_what_is_small_enough() -> None:
+    assert check_closures.problems(library(check_closures.FILES - 5)) == []
+    assert check_closures.problems(library(10, "#" * 20 * 1024)) == []
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        (library(check_closures.FILES - 4), "imports 41 files, 1 KiB: at most 40 files, 250 KiB"),
+        (library(10, "#" * 26 * 1024), "imports 15 files, 260 KiB"),
+    ],
+    ids=["files", "size"],
+)
+def test_what_is_too_much(files: dict[str, str], told: str) -> None:
+    (line,) = check_closures.problems(files)
+    assert line.startswith(f"{MODULE}: {told}")
+    assert (
+        "comes by plugins/modules/gpu_facts.py -> core/way.py -> core/heavy.py: without the last 4 files, 0 KiB" in line
+    )
+
+
+def test_a_circle_of_imports_ends() -> None:
+    files = {**library(0), "plugins/module_utils/core/heavy.py": "from . import way"}
+    assert set(check_closures.closure(MODULE, check_closures.graph(files))) == {
+        "plugins/module_utils/__init__.py",
+        *(f"plugins/module_utils/core/{name}.py" for name in ("__init__", "small", "way", "heavy")),
+    }
+
+
+def test_the_collections_modules_are_small() -> None:
+    assert check_closures.main() == 0
