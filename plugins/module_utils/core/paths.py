@@ -146,6 +146,10 @@ class Paths:
         """What the agent last found out about an instance."""
         return self.probes / f"{name}.json"
 
+    def gateway_answers(self, name: str) -> Path:
+        """When each gateway last asked the agent for an instance, and what it was answered."""
+        return self.root / "run/inference/gateways" / f"{name}.json"
+
     @property
     def textfiles(self) -> Path:
         """Where node_exporter reads metrics of others; Debian's package of it brings the directory."""

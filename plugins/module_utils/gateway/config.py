@@ -9,6 +9,7 @@ measured: docs/gateway.md says why.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ..core.addresses import in_url
@@ -353,8 +354,9 @@ def _own_servers(backend: Backend, settings: Settings) -> list[str]:
 
 
 def _asking_for(replica: Replica, settings: Settings) -> str:
-    """By which name the node's agent knows an engine."""
-    return f' agent-send "{replica.name}\\n"' if settings.agent_port else ""
+    """By which name the node's agent knows an engine, and who asks."""
+    name = re.sub(r"[^A-Za-z0-9._:-]", "_", settings.name)
+    return f' agent-send "{replica.name}\\n{name}\\n"' if settings.agent_port else ""
 
 
 def _bridges(backend: Backend) -> list[Replica]:

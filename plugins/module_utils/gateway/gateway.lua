@@ -59,13 +59,13 @@ local function instance_of(set, server)
   return server:sub(1, #bridge + 1) == bridge .. "." and bridge or name
 end
 
--- An agent that does not answer changes nothing. `old` says that this is no check: the agent does not count it as one.
+-- An agent that does not answer changes nothing. Without the gateway's name, the agent does not count this as a check.
 local function ask_agent(server, instance, port)
   local socket = core.tcp()
   socket:settimeout(ASK_SECONDS)
   local answer
   if socket:connect(server:get_addr():match("^(.*):%d+$"), port) then
-    socket:send(instance .. "\nold\n")
+    socket:send(instance .. "\n")
     answer = socket:receive("*l")
   end
   socket:close()

@@ -50,6 +50,8 @@ class Settings:
     affinity: str
     agent_port: int
     max_connections: int
+    name: str
+    """The gateway's own in the inventory: the nodes' agents remember by this name when it asked."""
 
 
 NUMBERS: Mapping[str, tuple[int, int]] = {

@@ -16,7 +16,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from ..core import files, journal
@@ -26,6 +26,7 @@ from ..engine.probe import health
 from ..engine.probe.health import Finding
 from ..engine.state import drains, lock, probe_state, releases
 from ..engine.state.drains import format_time, parse_time
+from ..engine.state.gateway_answers import GatewayAnswers
 from ..engine.state.probe_state import STALE, ProbeState
 from . import agent_check, textfile
 from .prober import Prober
@@ -47,6 +48,9 @@ LISTEN_INTERVAL = 2.0
 LONGEST_ROUND = 60.0
 """Seconds that a probe takes when engine, systemd and Docker are all stuck. The agent itself is stuck beyond that."""
 
+ANSWERS_INTERVAL = 0.5
+"""Seconds between two times that the last answers to gateways are written, unless a gateway gets another answer."""
+
 FLUSH_TIMEOUT = 3.0
 """Seconds that the last writes may take at the end."""
 
@@ -60,6 +64,8 @@ class _Watched:
     checked: float
     began: float
     task: asyncio.Task[None] | None = None
+    answers: GatewayAnswers = field(default_factory=GatewayAnswers)
+    answers_written: float = 0.0
 
 
 class Agent:
@@ -108,13 +114,22 @@ class Agent:
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.to_thread(self._writer.flush, FLUSH_TIMEOUT)
 
-    def answer(self, name: str) -> str:
-        """The answer to a gateway that asks for an instance."""
+    def answer(self, name: str, gateway: str = "") -> str:
+        """The answer to a gateway that asks for an instance. A gateway that says its name is remembered."""
         watched = self._watched.get(name)
         if watched is None:
             return agent_check.reply(health.STOPPED, "no instance of this name on this node", None, stale=False)
         drain = drains.read(self._paths, name, self._now())
-        return agent_check.reply(watched.state.verdict, watched.state.detail, drain, stale=_stale(watched))
+        text = agent_check.reply(watched.state.verdict, watched.state.detail, drain, stale=_stale(watched))
+        if gateway:
+            self._remember(name, watched, gateway, text)
+        return text
+
+    def _remember(self, name: str, watched: _Watched, gateway: str, text: str) -> None:
+        now = time.monotonic()
+        if watched.answers.record(gateway, text, now) or now - watched.answers_written >= ANSWERS_INTERVAL:
+            watched.answers_written = now
+            self._writer.put(self._paths.gateway_answers(name), files.to_json(watched.answers.to_json()))
 
     async def _listen(self, address: str, port: int) -> None:
         said = ""
@@ -160,6 +175,7 @@ class Agent:
             if watched.task:
                 watched.task.cancel()
             self._writer.put(self._paths.probe(name), None)
+            self._writer.put(self._paths.gateway_answers(name), None)
             self._entries.say(f"{name}: is not on this node any more", journal.NOTICE, instance=name)
         for name in sorted(names - self._watched.keys()):
             watched = self._begin(name)

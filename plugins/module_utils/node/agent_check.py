@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """HAProxy's agent-check: an instance's name comes in, what to do with it goes out. Private to the collection.
 
-HAProxy sends what `agent-send` says as soon as it is connected, and reads one line. Source: HAProxy's configuration
+HAProxy sends what `agent-send` says as soon as it is connected, and reads one line. The second line is the gateway's
+name. A question without a name is no check (gateway.lua), or comes from a gateway of before version 0.2. Source: HAProxy's configuration
 manual, `agent-check`. A description is parted by a blank: `down#why` is not understood (measured with 2.6).
 """
 
@@ -20,7 +21,10 @@ READ_LIMIT = 2.0
 """Seconds in which the name must have come."""
 
 _LONGEST = 256
-"""Bytes of a name, and of a reason."""
+"""Bytes of a reason."""
+
+_LONGEST_QUESTION = 512
+"""Bytes of the names of an instance and of a gateway."""
 
 UP = "up ready"
 """`ready` takes back our own `drain`, which `up` alone would leave in force."""
@@ -41,19 +45,35 @@ def _plain(text: str) -> str:
     return " ".join("".join(kept).replace("#", " ").split())[:_LONGEST]
 
 
-async def serve(answer: Callable[[str], str], address: str, port: int) -> asyncio.Server:
-    """Answer by `answer`, which gets the name that was asked for. Raises OSError where nothing can listen there."""
+async def _question(reader: asyncio.StreamReader) -> tuple[str, str]:
+    """The names of an instance and of the gateway that asks for it; empty where they did not come."""
+    received = b""
+    while b"\n" not in received and len(received) < _LONGEST_QUESTION:
+        part = await reader.read(_LONGEST_QUESTION)
+        if not part:
+            break
+        received += part
+    # What no line break ends may be cut off.
+    instance, gateway, *_ = [*received.decode(errors="replace").split("\n")[:-1], "", ""]
+    return instance.strip(), gateway.strip()
+
+
+async def serve(answer: Callable[[str, str], str], address: str, port: int) -> asyncio.Server:
+    """Answer by `answer`, which gets the names of an instance and of the gateway that asks; that one may be empty.
+
+    Raises OSError where nothing can listen there.
+    """
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # A gateway that goes away, or says nothing, is no concern of anybody else.
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        with contextlib.suppress(OSError):
             try:
                 async with asyncio.timeout(READ_LIMIT):
-                    name = (await reader.readuntil(b"\n")).decode(errors="replace").strip()
-                    if name:
-                        writer.write(f"{answer(name)}\n".encode())
+                    instance, gateway = await _question(reader)
+                    if instance:
+                        writer.write(f"{answer(instance, gateway)}\n".encode())
                         await writer.drain()
             finally:
                 writer.close()
 
-    return await asyncio.start_server(talk, address, port, limit=_LONGEST)
+    return await asyncio.start_server(talk, address, port, limit=_LONGEST_QUESTION)

@@ -16,10 +16,13 @@ from ..core.paths import Paths, unit_name
 from ..engine.inventory import bridged_instance
 from ..engine.probe import health
 from ..engine.release import Release
-from ..engine.state import drains, pins, probe_state, releases
+from ..engine.state import drains, gateway_answers, pins, probe_state, releases
 from ..engine.state.drains import Drain
 
 SCHEMA = 1
+
+SILENT_SECONDS = 5.0
+"""A gateway asks each second."""
 
 _PROPERTIES = (
     "LoadState",
@@ -43,6 +46,17 @@ class Probe:
     latency_ms: int | None
     detail: str
     stale: bool
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway that asks the agent for the instance."""
+
+    name: str
+    answer: str
+    """The last answer's first word: up, drain or down."""
+    seconds: float
+    """Since the gateway asked last."""
 
 
 @dataclass
@@ -73,6 +87,7 @@ class Status:
     gpus: list[str] = field(default_factory=list)
     probe: Probe | None = None
     drain: Drain | None = None
+    gateways: list[Gateway] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -113,6 +128,7 @@ def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime) -> Status
         release=numbers,
         probe=_probe(paths, name, now),
         drain=drains.read(paths, name, now),
+        gateways=_gateways(paths, name),
         problems=problems,
     )
     number = numbers["active"] or numbers["desired"]
@@ -130,6 +146,11 @@ def _probe(paths: Paths, name: str, now: datetime) -> Probe | None:
         return None
     stale = probe_state.stale(state, now)
     return Probe(state.verdict, state.since, state.checked, state.latency_ms, state.detail, stale)
+
+
+def _gateways(paths: Paths, name: str) -> list[Gateway]:
+    now = time.monotonic()
+    return [Gateway(each.gateway, each.word, round(now - each.asked, 1)) for each in gateway_answers.read(paths, name)]
 
 
 def _describe(status: Status, release: Release) -> None:
@@ -209,6 +230,12 @@ def _notes(status: Status) -> list[str]:
         notes.append(f"was last probed at {status.probe.checked}: systemctl status inference-agent")
     elif status.serving and status.probe and status.probe.verdict not in (health.HEALTHY, health.STARTING):
         notes.append(f"{status.probe.verdict} since {status.probe.since}: {status.probe.detail}")
+    notes += [
+        f"gateway {gateway.name} has not asked the agent for {gateway.seconds:.0f} s: it was removed, has stopped,"
+        " or does not reach this node"
+        for gateway in status.gateways
+        if gateway.seconds > SILENT_SECONDS
+    ]
     if status.state == "failed":
         unit = unit_name(status.name)
         notes.append(f"systemd gave up ({status.result}): systemctl reset-failed {unit}; systemctl start {unit}")

@@ -45,8 +45,8 @@ RestartSec=2
 WatchdogSec={WATCHDOG}
 TimeoutStartSec={START_TIMEOUT}
 TimeoutStopSec={STOP_TIMEOUT}
-# Where it asks for a recovery.
-RuntimeDirectory=inference/recover
+# Where it asks for a recovery, and where it writes what gateways were answered.
+RuntimeDirectory=inference/recover inference/gateways
 RuntimeDirectoryMode=0700
 RuntimeDirectoryPreserve=yes
 # Heard on a node whose processors and memory its engines have taken.

@@ -35,7 +35,7 @@ FILTERS = FilterModule().filters()
 def settings() -> dict[str, Any]:
     """The role's defaults without the prefix of its variables, and what the role adds to them."""
     defaults = yaml.safe_load(DEFAULTS.read_text())
-    roles_own = {"agent_port": 5004, "tls": False}
+    roles_own = {"agent_port": 5004, "tls": False, "name": "gateway1"}
     return {**roles_own, **{name.removeprefix("gateway_"): value for name, value in defaults.items()}}
 
 

@@ -39,6 +39,7 @@ def settings() -> dict[str, Any]:
         "affinity": "none",
         "agent_port": 5004,
         "max_connections": 4096,
+        "name": "gateway1",
     }
 
 

@@ -26,7 +26,7 @@ def test_servers_are_checked_once_and_followed_where_they_are_borrowed(
     config = made(settings, replicas).config
     own = section(config, "backend set_chat")
     assert "server gpu1 192.0.2.11:5005" in own and "server gpu2 192.0.2.12:5005" in own
-    assert any(line.startswith("default-server") and 'agent-send "chat\\n"' in line for line in own)
+    assert any(line.startswith("default-server") and 'agent-send "chat\\ngateway1\\n"' in line for line in own)
     borrowed = section(config, "backend model_large")
     assert "server chat.gpu1 192.0.2.11:5005 track set_chat/gpu1" in borrowed
     assert "server batch.gpu2 192.0.2.12:5006 track set_batch/gpu2" in borrowed
@@ -39,11 +39,13 @@ def test_a_bridge_is_a_server_that_asks_for_itself(
 ) -> None:
     replicas = [replace(replicas[0], bridge_port=5105), *replicas[1:]]
     config = made(settings, replicas).config
-    assert 'server chat_bridge.gpu1 192.0.2.11:5105 agent-send "chat_bridge\\n"' in section(config, "backend set_chat")
+    asking = 'server chat_bridge.gpu1 192.0.2.11:5105 agent-send "chat_bridge\\ngateway1\\n"'
+    assert asking in section(config, "backend set_chat")
     borrowed = section(config, "backend model_large")
     assert "server chat_bridge.gpu1 192.0.2.11:5105 track set_chat/chat_bridge.gpu1" in borrowed
     assert config.count("_bridge.") == 3
     assert "agent-send" not in made(settings, replicas, agent_port=0).config
+    assert 'agent-send "chat\\ngate_way_\\n"' in made(settings, replicas, name='gate way"').config
     assert made(settings, replicas).backends["chat"] == ["gpu1", "gpu2"]
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +22,12 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_ap
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import Notifier
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health, liveness
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, probe_state, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
+    drains,
+    gateway_answers,
+    probe_state,
+    releases,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
 from ansible_collections.baremetal.inference.plugins.module_utils.node import agent
 from ansible_collections.baremetal.inference.plugins.module_utils.node.agent import Agent
@@ -163,6 +169,30 @@ def test_a_hung_engine_goes_and_comes_and_holds_up_no_other(bench: Bench) -> Non
     # On a busy machine any other probe may have been late.
     assert ("unknown", "hung") in steps and steps[-1] == ("hung", "healthy")
     assert "main: hung, was unknown since 2026-05-01T12:00:00Z: no token" in bench.entries.text
+
+
+def test_it_remembers_what_each_gateway_was_answered(bench: Bench) -> None:
+    """A question without a gateway's name is no check."""
+    bench.add("main")
+
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "up ready")
+        await bench.ask("main\ngw1")
+        drains.drain(bench.paths, ["main"], drains.Drain("alice", "new disk", "2026-05-01T12:00:00Z"))
+        for question in ("main\ngw1", "main", "main\ngw2"):
+            assert await bench.ask(question) == "drain"
+        # Within the interval, only another answer is written at once.
+        await asyncio.sleep(agent.ANSWERS_INTERVAL)
+        assert await bench.ask("main\ngw1") == "drain"
+        await bench.until(lambda: len(gateway_answers.read(bench.paths, "main")) == 2)
+        await bench.until(lambda: gateway_answers.read(bench.paths, "main")[0].times == 2)
+        assert await bench.ask("other\ngw1") == "down #stopped: no instance of this name on this node"
+
+    bench.run(story)
+    found = gateway_answers.read(bench.paths, "main")
+    assert [(each.gateway, each.word, each.times) for each in found] == [("gw1", "drain", 2), ("gw2", "drain", 1)]
+    assert all(0 <= time.monotonic() - each.asked < 60 for each in found)
+    assert gateway_answers.read(bench.paths, "other") == []
 
 
 def test_it_asks_for_the_recovery_of_what_hangs_alone(bench: Bench) -> None:

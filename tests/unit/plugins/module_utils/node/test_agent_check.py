@@ -60,12 +60,14 @@ def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_check, "READ_LIMIT", 0.2)
 
     async def run() -> list[bytes]:
-        async with await agent_check.serve(lambda name: f"heard {name}", "127.0.0.1", 0) as server:
+        async with await agent_check.serve(lambda *names: f"heard {'|'.join(names)}", "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             calls = [
                 talk(port, b"main\n"),
                 talk(port, b"main\r\n"),
-                talk(port, b"main\nmore\n"),
+                # The gateway's name, whole and cut off.
+                talk(port, b"main\ngateway1\n"),
+                talk(port, b"main\ngatew"),
                 talk(port, b"\xff\n"),
                 # Nothing that could be answered: no name, no end of line, too much, gone.
                 talk(port, b"\n"),
@@ -75,12 +77,13 @@ def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
             ]
             return [await call for call in calls]
 
-    assert asyncio.run(run()) == [b"heard main\n"] * 3 + ["heard \ufffd\n".encode()] + [b""] * 4
+    heard = ["main|", "main|", "main|gateway1", "main|", "\ufffd|"]
+    assert asyncio.run(run()) == [*(f"heard {names}\n".encode() for names in heard), *[b""] * 4]
 
 
 def test_a_client_that_says_nothing_holds_up_no_other() -> None:
     async def run() -> bytes:
-        async with await agent_check.serve(lambda name: "up ready", "127.0.0.1", 0) as server:
+        async with await agent_check.serve(lambda *_names: "up ready", "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             silent = [await asyncio.open_connection("127.0.0.1", port) for _client in range(50)]
             async with asyncio.timeout(1):

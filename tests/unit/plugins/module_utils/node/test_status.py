@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gateway_answers import GatewayAnswers
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
 from ..conftest import stage
@@ -86,6 +88,20 @@ def test_status_of_one_instance_that_serves(paths: Paths, units: Units, output: 
     assert main["release"] == {"active": 1, "current": 1, "desired": 1, "wanted": 1}
     assert (main["pending"], main["serving"], main["restarts"]) == (False, True, 2)
     assert main["container"] == "vllm-main"
+
+
+def test_a_gateway_that_asks_no_more_is_named(paths: Paths, units: Units, output: Output) -> None:
+    answers = GatewayAnswers()
+    answers.record("gw1", "up ready", time.monotonic() - 60)
+    answers.record("gw2", "drain", time.monotonic())
+    files.write_json(paths.gateway_answers("main"), answers.to_json())
+    inferctl.main(["status", "main"], paths)
+    notes = [line for line in output()[0].splitlines() if "gateway" in line]
+    assert len(notes) == 1 and re.match(r"main: gateway gw1 has not asked the agent for 6\d s", notes[0])
+    inferctl.main(["status", "main", "--json"], paths)
+    found = json.loads(output()[0])["instances"][0]["gateways"]
+    assert [(each["name"], each["answer"]) for each in found] == [("gw1", "up"), ("gw2", "drain")]
+    assert found[0]["seconds"] >= 60 > 5 > found[1]["seconds"] >= 0
 
 
 def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units, output: Output) -> None:

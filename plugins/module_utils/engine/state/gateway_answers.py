@@ -1,0 +1,68 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When each gateway last asked for an instance, and what the agent answered. Private to the collection.
+
+The agent writes a file for each instance. The file lies in memory: after a boot, no gateway has asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ...core import files
+from ...core.paths import Paths
+
+SCHEMA = 1
+
+FORGET_SECONDS = 300.0
+"""After this time, a gateway that asks no more is forgotten: it was removed, or renamed."""
+
+
+@dataclass(frozen=True)
+class GatewayAnswer:
+    """The last answers to one gateway."""
+
+    gateway: str
+    """The gateway's name in the inventory."""
+    word: str
+    """The answer's first word: up, drain or down."""
+    times: int
+    """How often in a row the gateway got this word."""
+    asked: float
+    """When the gateway asked last, in seconds of the node's monotonic clock."""
+
+
+class GatewayAnswers:
+    """What the agent remembers for one instance. Times are seconds of the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, GatewayAnswer] = {}
+
+    def record(self, gateway: str, answer: str, now: float) -> bool:
+        """Record an answer. Returns whether the gateway got another word than before, or is new."""
+        word = answer.partition(" ")[0]
+        before = self._last.get(gateway)
+        changed = before is None or before.word != word
+        self._last[gateway] = GatewayAnswer(gateway, word, 1 if before is None or changed else before.times + 1, now)
+        for name in [name for name, last in self._last.items() if now - last.asked > FORGET_SECONDS]:
+            del self._last[name]
+        return changed
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, "gateways": [asdict(last) for _, last in sorted(self._last.items())]}
+
+
+def read(paths: Paths, name: str) -> list[GatewayAnswer]:
+    """The last answers for an instance; none where the agent has written none that can be understood."""
+    try:
+        value = files.read_json(paths.gateway_answers(name))
+        if not isinstance(value, dict) or value.get("schema") != SCHEMA:
+            return []
+        return [
+            GatewayAnswer(str(each["gateway"]), str(each["word"]), int(each["times"]), float(each["asked"]))
+            for each in value["gateways"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
