@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """HAProxy's agent-check: an instance's name comes in, what to do with it goes out. Private to the collection.
 
-HAProxy sends what `agent-send` says as soon as it is connected, and reads one line. The second line is the gateway's
-name. A question without a name is no check (gateway.lua), or comes from a gateway of before version 0.2. Source: HAProxy's configuration
-manual, `agent-check`. A description is parted by a blank: `down#why` is not understood (measured with 2.6).
+HAProxy sends what `agent-send` says when it is connected, and reads one line. The second line of a question is the
+gateway's name. A question without that name is no check (gateway.lua), or comes from a gateway of before version 0.2.
+Source: HAProxy's configuration manual, `agent-check`. A description is parted by a blank: `down#why` is not understood
+(measured with 2.6).
 """
 
 from __future__ import annotations
