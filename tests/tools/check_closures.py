@@ -86,8 +86,8 @@ def problems(files: Mapping[str, str]) -> list[str]:
         way = " -> ".join(file.removeprefix(f"{LIBRARY}/") for file in chain(module, heavy, closed))
         found.append(
             f"{module}: imports {len(closed)} files, {size:.0f} KiB: at most {FILES} files, {KIB} KiB. The most comes "
-            f"by {way}: without the last {len(rest)} files, {kib(rest, files):.0f} KiB. Import less, or have the library "
-            "of the node run the module (node/calls)"
+            f"by {way}: without the last {len(rest)} files, {kib(rest, files):.0f} KiB. Import less, or have the "
+            "library of the node run the module (node/calls)"
         )
     return found
 
