@@ -21,9 +21,9 @@ def present_instances(instances: Sequence[Any]) -> list[Any]:
 
 def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
     """The registry's entries whose weights at least one present instance needs."""
-    from ansible_collections.baremetal.inference.plugins.module_utils.engine import instances as declared
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine import served
 
-    return declared.served_models(models, instances)
+    return served.served_models(models, instances)
 
 
 def want_gpus(instances: Sequence[Any]) -> bool:

@@ -58,7 +58,7 @@ def removal_plan(
 
 def set_models(given: object, rest: str = "") -> dict[str, str]:
     """The models of `-e set=…`, by instance. Raises AnsibleFilterError."""
-    from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import models_once
+    from ansible_collections.baremetal.inference.plugins.module_utils.engine.inventory import models_once
 
     try:
         return models_once(given, rest)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -59,33 +58,6 @@ class Instance:
     state: str = "present"
     bridge_port: int | None = None
     """Where a second engine may listen that serves while an update swaps this one; None: there shall be none."""
-
-
-def models_once(given: object, rest: str = "") -> dict[str, str]:
-    """The models of `-e set=…`, by instance.
-
-    Ansible cuts such a text at its first blank; the rest of it is `rest`. Raises ValueError.
-    """
-    text = f"{given} {rest}".strip()
-    found = given
-    if isinstance(given, str):
-        with suppress(ValueError):
-            found = json.loads(text)
-    if not isinstance(found, Mapping) or not all(isinstance(model, str) for model in found.values()):
-        raise ValueError(
-            f"set: found {text}, must be a model for each of some instances, and alone in its -e:"
-            """ -e 'set={"main": "qwen3-8b"}', or -e '{"set": {"main": "qwen3-8b"}}'"""
-        )
-    return dict(found)
-
-
-def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
-    """The registry's entries whose weights at least one present instance needs: of a variant, that is its base."""
-    asked = [item.get("model") for item in present_instances(instances) if isinstance(item, Mapping)]
-    ancestry = [lineage(models, name) for name in asked if isinstance(name, str)]
-    # An entry with a base is the last one only where its base is a mistake, which reading the registry reports.
-    wanted = {names[-1] for names in ancestry if names and "base" not in models[names[-1]]}
-    return {name: entry for name, entry in models.items() if name in wanted}
 
 
 def served_entries(instances: Sequence[Any], entries: Mapping[str, Entry]) -> list[Entry]:

@@ -8,7 +8,9 @@ Private to the collection. A module that only names instances is sent with this 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 _BRIDGE = "_bridge"
@@ -45,3 +47,21 @@ def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any
         {**item, "model": models[item["name"]]} if isinstance(item, Mapping) and item.get("name") in models else item
         for item in instances
     ]
+
+
+def models_once(given: object, rest: str = "") -> dict[str, str]:
+    """The models of `-e set=…`, by instance.
+
+    Ansible cuts such a text at its first blank; the rest of it is `rest`. Raises ValueError.
+    """
+    text = f"{given} {rest}".strip()
+    found = given
+    if isinstance(given, str):
+        with suppress(ValueError):
+            found = json.loads(text)
+    if not isinstance(found, Mapping) or not all(isinstance(model, str) for model in found.values()):
+        raise ValueError(
+            f"set: found {text}, must be a model for each of some instances, and alone in its -e:"
+            """ -e 'set={"main": "qwen3-8b"}', or -e '{"set": {"main": "qwen3-8b"}}'"""
+        )
+    return dict(found)

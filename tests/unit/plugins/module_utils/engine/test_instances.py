@@ -13,11 +13,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.instanc
     MAX_GPUS,
     Instance,
     load_instances,
-    models_once,
     needed_entries,
-    served_models,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.inventory import with_models
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.served import served_models
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry import entries
 
@@ -123,26 +122,6 @@ def test_another_model_for_once_takes_no_gpu_that_the_others_have() -> None:
     assert [one.gpus for one in load(other[:2])] == [("0",), ("1", "2")]
 
 
-@pytest.mark.parametrize(
-    ("given", "rest"),
-    [
-        ('{"main":"big","next":"wide"}', ""),
-        ('{"main":', '"big", "next": "wide"}'),
-        ({"main": "big", "next": "wide"}, ""),
-    ],
-)
-def test_what_is_set_for_once_may_have_blanks(given: object, rest: str) -> None:
-    assert models_once(given, rest) == {"main": "big", "next": "wide"}
-
-
-@pytest.mark.parametrize("given", ["main=big", '{"main":', '["main"]', '{"main":1}', ["main"]])
-def test_what_cannot_be_set_for_once_is_told_with_what_can(given: object) -> None:
-    with pytest.raises(ValueError) as refused:
-        models_once(given)
-    assert str(refused.value).startswith(f"set: found {given}, must be a model for each of some instances")
-    assert """-e 'set={"main": "qwen3-8b"}'""" in str(refused.value)
-
-
 VARIANTS: dict[str, Any] = {
     **MODELS,
     "short": {"base": "tiny-a", "max-model-len": 128},
@@ -151,13 +130,6 @@ VARIANTS: dict[str, Any] = {
     "round": {"base": "about"},
     "about": {"base": "round"},
 }
-
-
-def test_of_a_variant_the_weights_of_its_base_are_needed() -> None:
-    """The store keeps weights once, whatever is served from them; what is a mistake needs nothing."""
-    instances = [instance(model=name) for name in ("shorter", "tiny-a", "lost", "round", "gone", ["odd"])]
-    assert served_models(VARIANTS, instances) == {"tiny-a": MODELS["tiny-a"]}
-    assert served_models(VARIANTS, [instance(model="round")]) == {}
 
 
 def test_the_node_keeps_what_its_instances_are_made_of() -> None:

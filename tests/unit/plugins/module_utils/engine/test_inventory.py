@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.inventory import (
     bridge_name,
     bridged_instance,
+    models_once,
     present_instances,
     want_gpus,
     with_models,
@@ -49,3 +50,23 @@ def test_another_model_for_some() -> None:
 def test_a_bridge_is_named_after_its_instance() -> None:
     assert bridge_name("main") == "main_bridge" and bridged_instance("main_bridge") == "main"
     assert bridged_instance("main") == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "rest"),
+    [
+        ('{"main":"big","next":"wide"}', ""),
+        ('{"main":', '"big", "next": "wide"}'),
+        ({"main": "big", "next": "wide"}, ""),
+    ],
+)
+def test_what_is_set_for_once_may_have_blanks(given: object, rest: str) -> None:
+    assert models_once(given, rest) == {"main": "big", "next": "wide"}
+
+
+@pytest.mark.parametrize("given", ["main=big", '{"main":', '["main"]', '{"main":1}', ["main"]])
+def test_what_cannot_be_set_for_once_is_told_with_what_can(given: object) -> None:
+    with pytest.raises(ValueError) as refused:
+        models_once(given)
+    assert str(refused.value).startswith(f"set: found {given}, must be a model for each of some instances")
+    assert """-e 'set={"main": "qwen3-8b"}'""" in str(refused.value)

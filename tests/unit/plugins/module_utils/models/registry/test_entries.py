@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import load_instances, served_models
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import load_instances
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.served import served_models
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
 from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.check import arguments
 from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import (

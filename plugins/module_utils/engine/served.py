@@ -1,0 +1,24 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which entries of the registry the instances need. Private to the collection.
+
+A filter of many tasks asks, and each task's process compiles what the filter imports: so the registry is not read here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..models.registry.variants import lineage
+from .inventory import present_instances
+
+
+def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
+    """The registry's entries whose weights at least one present instance needs: of a variant, that is its base."""
+    asked = [item.get("model") for item in present_instances(instances) if isinstance(item, Mapping)]
+    ancestry = [lineage(models, name) for name in asked if isinstance(name, str)]
+    # An entry with a base is the last one only where its base is a mistake, which reading the registry reports.
+    wanted = {names[-1] for names in ancestry if names and "base" not in models[names[-1]]}
+    return {name: entry for name, entry in models.items() if name in wanted}

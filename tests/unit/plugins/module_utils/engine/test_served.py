@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which entries of the registry the instances need, and what a worker process compiles to find out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.served import served_models
+
+MODELS: dict[str, Any] = {
+    "tiny-a": {"model": "/models/tiny-a"},
+    "short": {"base": "tiny-a", "max-model-len": 128},
+    "shorter": {"base": "short", "max-model-len": 64},
+    "lost": {"base": "nowhere"},
+    "round": {"base": "about"},
+    "about": {"base": "round"},
+}
+FEW = 6
+"""Files of the collection that a worker process may compile for the filters of every task: inventory, served models,
+variants, problems, defaults and addresses."""
+
+
+def instance(**changes: Any) -> dict[str, Any]:
+    return {"name": "main", "model": "tiny-a", "port": 5005, **changes}
+
+
+def test_of_a_variant_the_weights_of_its_base_are_needed() -> None:
+    """The store keeps weights once, whatever is served from them; what is a mistake needs nothing."""
+    instances = [instance(model=name) for name in ("shorter", "tiny-a", "lost", "round", "gone", ["odd"])]
+    assert served_models(MODELS, instances) == {"tiny-a": MODELS["tiny-a"]}
+    assert served_models(MODELS, [instance(model="round")]) == {}
+
+
+def test_filters_of_every_task_import_few_files() -> None:
+    """A worker process is forked for each task and node; it compiles anew whatever its filters import."""
+    package = "ansible_collections.baremetal.inference.plugins"
+    script = f"""
+import sys
+from {package}.filter import addresses, defaults, instances, updates
+mine = instances.FilterModule().filters() | updates.FilterModule().filters()
+listed = [{{"name": "main", "model": "a"}}]
+mine["present_instances"](listed), mine["want_gpus"](listed), mine["served_models"]({{}}, listed)
+mine["with_models"](listed, {{}}), mine["set_models"]({{}})
+defaults.site_default("common_user"), addresses.host_addresses(["a"], {{"a": {{"ansible_host": "192.0.2.1"}}}})
+files = [module.__file__ for name, module in sys.modules.items() if name.startswith("{package}.module_utils.")]
+print(*sorted(name for name in files if name and not name.endswith("__init__.py")))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert len(ran.stdout.split()) <= FEW, ran.stdout
