@@ -29,19 +29,23 @@ IMPORT = re.compile(r"^[ \t]*from[ ](\.+)([\w.]*)[ ]import[ ](\([^)]*\)|.*)$", r
 """A relative import. The library has no other imports of its own. Parsing the syntax of all files takes 20 times as
 long, in each run; a test compares both."""
 
-PREFIX = "inference-library-"
+KEPT = "inference-library"
 
 
 @dataclass(frozen=True)
 class Library:
-    """A library in an archive."""
+    """The library of a run."""
 
     digest: str
-    archive: Path
+    directory: Path
+    """Where the run keeps the library's digest and archive."""
 
     def encoded(self) -> str:
-        """The archive as text. Raises OSError."""
-        return base64.b64encode(self.archive.read_bytes()).decode()
+        """The library's archive as text, packed once in a run. Raises OSError."""
+        archive = self.directory / f"{KEPT}.zip"
+        if not archive.exists():
+            _keep(archive, pack(read()))
+        return base64.b64encode(archive.read_bytes()).decode()
 
 
 def imported(path: str, text: str) -> Iterator[str]:
@@ -80,15 +84,16 @@ def pack(library: dict[str, bytes]) -> bytes:
 
 
 def of_run(directory: Path) -> Library:
-    """The library of a run, packed once in a directory that only this run has. Raises OSError."""
-    for archive in directory.glob(f"{PREFIX}*.zip"):
-        return Library(archive.stem.removeprefix(PREFIX), archive)
-    library = read()
-    found = node_call.digest(library)
-    archive = directory / f"{PREFIX}{found}.zip"
-    # Several workers may do this at once.
-    handle, temporary = tempfile.mkstemp(dir=directory)
+    """The library of a run, read once. The directory is one that only this run has. Raises OSError."""
+    kept = directory / KEPT
+    if not kept.exists():
+        _keep(kept, node_call.digest(read()).encode())
+    return Library(kept.read_text(), directory)
+
+
+def _keep(path: Path, content: bytes) -> None:
+    """Write a file at once: several workers may do this at the same time. Raises OSError."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as stream:
-        stream.write(pack(library))
-    os.replace(temporary, archive)
-    return Library(found, archive)
+        stream.write(content)
+    os.replace(temporary, path)

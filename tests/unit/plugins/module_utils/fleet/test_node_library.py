@@ -83,13 +83,16 @@ def test_the_collections_library_is_that_of_nodes() -> None:
         assert found[path] == (node_library.ROOT / path).read_bytes()
 
 
-def test_a_run_packs_the_library_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_reads_and_packs_the_library_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = node_library.of_run(tmp_path)
-    monkeypatch.setattr(node_library, "read", lambda: pytest.fail("read again"))
-    assert node_library.of_run(tmp_path) == first
-    assert [path.name for path in tmp_path.iterdir()] == [first.archive.name]
-    with zipfile.ZipFile(io.BytesIO(base64.b64decode(first.encoded()))) as archive:
+    assert len(list(tmp_path.iterdir())) == 1, "the library is packed only for a node that needs the library"
+    encoded = first.encoded()
+    with zipfile.ZipFile(io.BytesIO(base64.b64decode(encoded))) as archive:
         assert node_call.digest({name: archive.read(name) for name in archive.namelist()}) == first.digest
+    monkeypatch.setattr(node_library, "read", lambda: pytest.fail("read again"))
+    again = node_library.of_run(tmp_path)
+    assert again == first and again.encoded() == encoded
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_the_same_files_give_the_same_archive() -> None:
