@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters of the role model_store: which node takes which model from where.
+"""Filters of the role model_store: its settings, and which node takes which model from where.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
@@ -97,8 +97,15 @@ def _words(variables: Mapping[str, Any], turn: Turn) -> str:
     return next(each["summary"] for each in variables["__model_store_plan"]["fetches"] if each["name"] == name)
 
 
+def store_problems(settings: Mapping[str, Any]) -> list[str]:
+    """Every mistake in the role's settings."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.store.settings import problems
+
+    return [str(problem) for problem in problems(settings)]
+
+
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"model_turns": model_turns, "model_origins": model_origins}
+        return {"model_turns": model_turns, "model_origins": model_origins, "store_problems": store_problems}

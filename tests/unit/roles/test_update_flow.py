@@ -705,6 +705,6 @@ def test_a_bridge_that_somebody_asks_is_waited_for(update: Update, seen: list[tu
 def test_a_bridge_whose_instance_is_not_declared_has_a_way_out(update: Update) -> None:
     """An update, which walks what is declared, would not come by."""
     staged = ({"module": "engine_release"}, {"releases": [], "orphans": ["gone"], "bridges": ["gone_bridge"]})
-    succeeded, output = update.run(seen=[staged], tasks=["stage"], __vllm_has_gpus=False, __vllm_variants={})
+    succeeded, output = update.run(seen=[staged], tasks=["stage"], __vllm_variants={})
     assert succeeded and "a still has gone_bridge, which stood in for an instance" in output, output
     assert "ansible a -b -m baremetal.inference.engine_service -a 'names=INSTANCE_bridge state=absent'" in output

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.baremetal.inference.plugins.filter.transfers import model_origins, model_turns
+from ansible_collections.baremetal.inference.plugins.filter.transfers import model_origins, model_turns, store_problems
 
 
 def facts(revision: str = "", name: str = "m", key: str = "k1", **more: Any) -> dict[str, Any]:
@@ -69,3 +69,10 @@ def test_check_mode_says_from_where_each_would_get_it() -> None:
         "b": ["m from a, or another node that has it by then"],
         "c": [],
     }
+
+
+def test_the_mistakes_of_a_store_are_texts() -> None:
+    settings = {"path": "models", "fast_path": "", "reserve_gib": 5, "fast_limit_gib": 0}
+    numbers = {"parallel_transfers": 0, "peer_transfers": 1, "keep": 1}
+    first, second = store_problems({**settings, **numbers})
+    assert "model_store_path: 'models'" in first and "model_store_parallel_transfers: 0" in second

@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What makes the roles model_store, vllm and recovery due, and that a role that is not due changes nothing.
+
+Each host differs in one thing from what it must be. The modules are stand-ins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+Call = dict[str, Any]
+
+DIGEST = f"@sha256:{'0' * 64}"
+
+SAY = {
+    "ansible.builtin.debug": {
+        "msg": "due on {{ inventory_hostname }}: {{ model_store_due }} {{ vllm_due }} {{ recovery_due }}."
+    }
+}
+
+SAY_STORE = {
+    "ansible.builtin.debug": {
+        "msg": "{% for host in ansible_play_hosts %}{{ host }}: {{ hostvars[host].model_store_due }} {% endfor %}"
+    },
+    "run_once": True,
+}
+
+MODULES = (
+    *("engine_image", "engine_plan", "engine_release", "engine_service", "model", "model_facts", "model_fast_copy"),
+    *("model_fetch", "model_share", "model_variants", "node_agent", "node_recovery", "node_tool"),
+)
+
+PLAN: Call = {"places": {}, "coming": {}, "transfers": [], "fetches": [], "remotes": {}, "copies": [], "problems": []}
+HUB = {"qwen": {"key": "k1", "revision": "r1"}}
+RELEASE = {"name": "main", "active": 1, "wanted": 2, "pending": True, "pin": "", "differences": ["- a"]}
+
+SOUND: Mapping[str, Call] = {
+    "model": {**PLAN, "rsync": "/usr/bin/rsync"},
+    "model_facts": {"facts": {}, "problems": []},
+    "model_fast_copy": {"due": False},
+    "engine_image": {"id": "sha256:1"},
+    "engine_plan": {"image_space": {}, "agent_due": False, "plans": [], "problems": []},
+    "node_tool": {"files": []},
+    "model_variants": {"published": [], "places": {}},
+    "engine_release": {"due": False, "releases": [], "orphans": [], "bridges": []},
+    "engine_service": {"due": False, "started": []},
+    "node_recovery": {"due": False},
+}
+"""What the modules answer where nothing differs."""
+
+DIFFERENCES: Mapping[str, tuple[str, Call, str]] = {
+    # By host: the module that tells the difference, what it answers, and what is due: model_store, vllm, recovery.
+    "sound": ("model", {}, "False False False"),
+    "coming": ("model", {"coming": {"tiny": "abc"}}, "True True False"),
+    "fast": ("model_fast_copy", {"due": True}, "True False False"),
+    "image": ("engine_plan", {"image_space": {"/var/lib/docker": 30}}, "False True False"),
+    "agent": ("engine_plan", {"agent_due": True}, "False True False"),
+    "tool": ("node_tool", {"files": ["/usr/local/bin/inferctl"]}, "False True False"),
+    "variant": ("model_variants", {"published": ["/mnt/models/bot/abc"]}, "False True False"),
+    "release": ("engine_release", {"due": True}, "False True False"),
+    "service": ("engine_service", {"due": True, "started": ["main"]}, "False True False"),
+    "recovery": ("node_recovery", {"due": True}, "False False True"),
+    "pending": ("engine_release", {"releases": [RELEASE], "orphans": ["old"]}, "False False False"),
+}
+
+
+def role(name: str, entry: str = "main") -> Call:
+    return {"ansible.builtin.include_role": {"name": f"baremetal.inference.{name}", "tasks_from": entry}}
+
+
+PREFLIGHT = [role("vllm", "preflight"), role("model_store", "preflight"), role("vllm", "compare")]
+# A stand-in cannot go on in the background, as the copies of `fast` do.
+CHANGE = [{**role(name), "when": "inventory_hostname != 'fast'"} for name in ("model_store", "vllm")]
+
+VARIABLES: Call = {
+    "models": {"tiny": {"model": "/srv/tiny"}, "bot": {"base": "tiny", "system-prompt": "Be kind."}},
+    "model_store_models": {"tiny": {"model": "/srv/tiny"}},
+    "model_store_hub_client_config": "/root/.docker/config.json",
+    "model_store_fast_path": "{{ '/mnt/nvme' if inventory_hostname == 'fast' else '' }}",
+    "vllm_models": "{{ models if inventory_hostname == 'variant' else {} }}",
+    "vllm_models_coming": "{{ model_store_coming | default({}) }}",
+    "vllm_model_places": "{{ model_store_places | default({}) }}",
+    "vllm_instances": [{"name": "main", "model": "bot", "port": 5005}],
+    "vllm_image": f"registry.example/vllm{DIGEST}",
+    "vllm_store_path": "/mnt/models",
+    "vllm_user": "inference",
+    "vllm_docker_data_root": "/var/lib/docker",
+    "vllm_docker_client_config": "/root/.docker/config.json",
+}
+
+
+@pytest.fixture
+def stage(staged: Callable[[Sequence[str]], Any]) -> Any:
+    return staged(MODULES)
+
+
+def run(stage: Any, tasks: Sequence[Call], hosts: Sequence[str], told: Sequence[tuple[Call, Call]]) -> tuple[bool, str]:
+    """A play over hosts whose modules find nothing to do, but for what is told."""
+    sound = [({"module": module}, answer) for module, answer in SOUND.items()]
+    play = {"hosts": "all", "vars": VARIABLES, "tasks": tasks}
+    found: tuple[bool, str] = stage.run([play], "\n".join(hosts), seen=[*sound, *told])
+    return found
+
+
+def test_each_difference_makes_its_role_due_and_no_other_host_is_changed(stage: Any) -> None:
+    told = [({"module": module, "on": host}, more) for host, (module, more, _due) in DIFFERENCES.items()]
+    tasks = [*PREFLIGHT, role("recovery", "preflight"), SAY, *CHANGE]
+    succeeded, output = run(stage, tasks, list(DIFFERENCES), told)
+    assert succeeded, output
+    for host, (_module, _more, due) in DIFFERENCES.items():
+        assert f"due on {host}: {due}." in output, output
+    # What waits is reported where nothing is due.
+    assert "main on pending serves release 1; release 2 is staged and pending" in output
+    assert "pending still has old, which the inventory does not declare" in output
+    assert "on sound serves" not in output and "sound still has" not in output
+    # Only what would start is judged.
+    assert {call["on"] for call in stage.calls(module="engine_plan") if "strict" not in call} == {"coming", "service"}
+    # The preflight asks in check mode alone, and only what is due is changed.
+    due_hosts = {host for host, (_module, _more, due) in DIFFERENCES.items() if due.split()[1] == "True"}
+    for module in ("node_tool", "node_agent", "engine_release", "engine_service"):
+        assert {call["on"] for call in stage.calls(module=module, check_mode=False)} == due_hosts, module
+    assert [call["on"] for call in stage.calls(module="model") if call.get("state") != "planned"] == ["coming"]
+    assert not stage.calls(module="node_recovery", check_mode=False)
+
+
+def test_nodes_that_have_a_model_give_it_to_one_that_fetches_the_model(stage: Any) -> None:
+    """Nobody is due for a model of a hub that all have."""
+    remotes = {"remotes": HUB}
+    fetches = {"coming": {"qwen": "REVISION"}, "fetches": [{"name": "qwen"}]}
+    told = [({"module": "model", "on": host}, remotes) for host in ("a", "b")]
+    succeeded, output = run(stage, [*PREFLIGHT, SAY_STORE], ["a", "b"], told)
+    assert succeeded and "a: False b: False" in output, output
+    told = [({"module": "model", "on": "a"}, remotes), ({"module": "model", "on": "b"}, {**remotes, **fetches})]
+    succeeded, output = run(stage, [*PREFLIGHT, SAY_STORE], ["a", "b", "c"], told)
+    assert succeeded and "a: True b: True c: False" in output, output
+
+
+@pytest.mark.full
+def test_every_mistake_of_the_store_is_told_at_once_before_anything_is_fetched(stage: Any) -> None:
+    told = [({"module": "model"}, {"problems": ["models.tiny: is gone"]})]
+    variables = {"model_store_path": "models", "model_store_keep": 0}
+    tasks = [{**role("model_store", "preflight"), "vars": variables}]
+    succeeded, output = run(stage, tasks, ["a"], told)
+    assert not succeeded and not stage.calls(module="model_fetch"), output
+    for words in ("model_store_path: 'models': must be", "model_store_keep: 0: must be", "models.tiny: is gone"):
+        assert words in output, output
