@@ -8,7 +8,7 @@ The imports stand inside the functions: Ansible loads every file of filters in e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,8 +29,13 @@ def fleet_page(reported: Mapping[str, Mapping[str, Any]]) -> str:
     return page.render(read(reported, datetime.now(UTC)))
 
 
+def counted(things: Sized, noun: str) -> str:
+    """How many there are, in words: "1 node", "8 nodes". The noun has a regular plural."""
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
+
+
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"fleet_screen": fleet_screen, "fleet_page": fleet_page}
+        return {"fleet_screen": fleet_screen, "fleet_page": fleet_page, "counted": counted}
