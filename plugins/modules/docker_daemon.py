@@ -19,6 +19,10 @@ description:
     RV(restart_required) says so instead, on every run until the daemon was restarted.
   - When the daemon does not come up, or does not reload, the module puts the old file back and reports the last words
     of the daemon.
+  - Writes the authorities of registries and the logins of a client, which need neither a reload nor a restart.
+  - With O(engine), looks at the engine's packages and at the bus, sets the keys of C(daemon.json) by which containers
+    get GPUs, and refuses, all at once, what is wrong with the input of the role C(docker). The module installs no
+    package; RV(due) tells whether one is missing, or is not pinned and held.
   - Starts and enables the service. While the service is down, containers that live on without it are counted by their
     shims, and a start that would end them, because C(live-restore) is off, is refused unless O(restart_allowed=true).
 extends_documentation_fragment:
@@ -31,7 +35,7 @@ attributes:
   diff_mode:
     support: full
     details:
-      - Of O(environment), only the names are shown.
+      - Of O(environment), only the names are shown. Of O(client_config), nothing is.
 options:
   config:
     description:
@@ -48,6 +52,132 @@ options:
     description: Restart the daemon when needed, also while containers run.
     type: bool
     default: false
+  authorities:
+    description:
+      - Certificate authorities of registries, each in a directory of its own below C(/etc/docker/certs.d), which the
+        daemon reads at every pull.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      registry:
+        description: HOST or HOST:PORT.
+        type: str
+        required: true
+      ca:
+        description: The certificate in PEM.
+        type: str
+        default: ""
+      state:
+        description: V(absent) removes the directory with all that is in it.
+        type: str
+        choices: [present, absent]
+        default: present
+  logins:
+    description:
+      - Logins in O(client_config), by registry, as C(docker login) writes them, USER:PASSWORD in Base64. Other logins
+        stay. An empty value is refused as an incomplete login.
+    type: dict
+    default: {}
+  logins_gone:
+    description: Registries whose logins are removed from O(client_config).
+    type: list
+    elements: str
+    default: []
+  client_config:
+    description: The client's configuration, of mode 0600. Left alone where O(logins) and O(logins_gone) are empty.
+    type: path
+    default: /root/.docker/config.json
+  engine:
+    description: The engine that is wanted. Where it is left out, packages and GPUs are not looked at.
+    type: dict
+    suboptions:
+      source:
+        description: Debian's archive, or Docker's repository.
+        type: str
+        choices: [debian, docker]
+        default: debian
+      version:
+        description: The version, with C(*) as a wildcard. Empty for the tested one of Debian's release.
+        type: str
+        default: ""
+      repository_key:
+        description: The repository's key, an address or the ASCII armoured text.
+        type: str
+        default: ""
+      cdi:
+        description: Whether to set C(features.cdi) where the engine knows CDI, from version 25 on.
+        type: bool
+        default: true
+      nvidia:
+        description: Whether containers get GPUs; V(auto) where the PCI bus has an NVIDIA GPU.
+        type: str
+        choices: [auto, always, never]
+        default: auto
+      toolkit_version:
+        description: The version of NVIDIA's toolkit that is wanted.
+        type: str
+        default: ""
+      toolkit_minimum:
+        description: The first version of the toolkit that does.
+        type: str
+        default: 0.0.0
+      toolkit_excluded:
+        description: A later version that does not do.
+        type: str
+        default: ""
+      root:
+        description: The directory below which the PCI bus is read.
+        type: path
+        default: /
+  files:
+    description:
+      - Files that other tasks write, and that count for RV(due) alone. C($(CODENAME\)) in a text stands for the name of
+        the node's release.
+    type: list
+    elements: dict
+    default: []
+    suboptions: &files
+      path:
+        description: The file.
+        type: path
+        required: true
+      text:
+        description: The text, with mode 0644. Any text will do where it is left out.
+        type: str
+      checksum:
+        description: The checksum, as ALGORITHM:DIGEST.
+        type: str
+        default: ""
+      state:
+        description: Whether the file is there.
+        type: str
+        choices: [present, absent]
+        default: present
+  gpu_files:
+    description: Such files, where containers get GPUs.
+    type: list
+    elements: dict
+    default: []
+    suboptions: *files
+  gpu_units:
+    description: Units that other tasks enable and start, where containers get GPUs, and that count for RV(due) alone.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      name:
+        description: The unit.
+        type: str
+        required: true
+      enabled:
+        description: Whether the unit must be enabled.
+        type: bool
+        default: true
+      active:
+        description: Whether the unit must run.
+        type: bool
+        default: true
   path:
     description: The configuration file.
     type: path
@@ -122,6 +252,56 @@ validated_by:
   returned: success
   type: str
   sample: dockerd --validate
+due:
+  description:
+    - Whether anything is not as declared, packages, pins, O(files) and a restart that is due included.
+  returned: success
+  type: bool
+due_reasons:
+  description: What is not as declared beside RV(config), a sentence for each.
+  returned: success
+  type: list
+  elements: str
+engine:
+  description: The engine.
+  returned: when O(engine) is given
+  type: dict
+  contains:
+    present:
+      description: Whether all packages are installed.
+      type: bool
+    moving:
+      description: The packages that are installed in another version than the wanted one.
+      type: list
+      elements: str
+    postponed:
+      description: Whether the other version waits, because containers run. RV(restart_required) is then true.
+      type: bool
+    version:
+      description: The version that is there once the role has run, with C(*) as a wildcard.
+      type: str
+    install:
+      description: The packages, as apt-get reads them.
+      type: list
+      elements: str
+    pins:
+      description: How the packages are pinned and held, as M(baremetal.inference.apt_packages) takes it.
+      type: dict
+    codename:
+      description: The name of the node's release.
+      type: str
+    gpus:
+      description: Whether containers get GPUs.
+      type: bool
+    gpu_request:
+      description: How containers ask for GPUs, V(cdi) of Docker itself, V(runtime) of NVIDIA's runtime.
+      type: str
+    cdi_problem:
+      description: Why containers cannot ask for GPUs by CDI name, and what to do; empty when they can.
+      type: str
+    driver_loaded:
+      description: Whether an NVIDIA driver is loaded.
+      type: bool
 backup_file:
   description: The copy of the replaced file.
   returned: when a file was replaced
@@ -131,19 +311,37 @@ backup_file:
 import os
 import re
 import shlex
+import shutil
 import stat
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core import differences, files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.defaults import DOCKER_CLIENT_CONFIG
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import SystemdError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import (
+    apt_packages,
+    apt_pins,
+    docker_engine,
+    docker_input,
+    docker_registries,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import docker_daemon as dd
-from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError, ServiceFiles
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_sources import CODENAME
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import (
+    HIDDEN,
+    ServiceError,
+    ServiceFiles,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware import pci
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import driver
 
 SERVICE = "docker.service"
 SOCKET = "unix:///run/docker.sock"
@@ -152,6 +350,47 @@ DROP_IN = Path("/etc/systemd/system/docker.service.d/50-environment.conf")
 DROP_IN_TEXT = f"# Managed by the role baremetal.inference.docker\n[Service]\nEnvironmentFile={ENVIRONMENT_FILE}\n"
 
 PROCESSES = Path("/proc")
+RELEASE = Path("/etc/os-release")
+DRIVER = Path("/dev/nvidiactl")
+TOOLKIT_CONFIG = Path("/etc/nvidia-container-runtime/config.toml")
+
+ARGUMENTS: dict[str, Any] = {
+    "config": {"type": "dict", "default": {}},
+    "environment": {"type": "dict", "default": {}, "no_log": True},
+    "restart_allowed": {"type": "bool", "default": False},
+    "authorities": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "registry": {"type": "str", "required": True},
+            "ca": {"type": "str", "default": ""},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        },
+    },
+    "logins": {"type": "dict", "default": {}, "no_log": True},
+    "logins_gone": {"type": "list", "elements": "str", "default": []},
+    "client_config": {"type": "path", "default": DOCKER_CLIENT_CONFIG},
+    "engine": {
+        "type": "dict",
+        "options": {
+            "source": {"type": "str", "choices": list(docker_engine.FOREIGN), "default": docker_engine.DEBIAN},
+            "version": {"type": "str", "default": ""},
+            "repository_key": {"type": "str", "default": "", "no_log": False},
+            "cdi": {"type": "bool", "default": True},
+            "nvidia": {"type": "str", "choices": ["auto", "always", "never"], "default": "auto"},
+            "toolkit_version": {"type": "str", "default": ""},
+            "toolkit_minimum": {"type": "str", "default": "0.0.0"},
+            "toolkit_excluded": {"type": "str", "default": ""},
+            "root": {"type": "path", "default": "/"},
+        },
+    },
+    "files": differences.FILE_OPTIONS,
+    "gpu_files": differences.FILE_OPTIONS,
+    "gpu_units": differences.UNIT_OPTIONS,
+    "path": {"type": "path", "default": "/etc/docker/daemon.json"},
+    "state_path": {"type": "path", "default": str(Paths().docker_daemon)},
+}
 
 SHIM = "containerd-shim"
 """What the kernel calls the process that keeps a container without its daemon: the first 15 characters of
@@ -171,7 +410,7 @@ RELOAD = 10
 
 
 class Host:
-    """The machine: its commands and files."""
+    """The machine: its commands, files and GPUs."""
 
     def run(self, *command: str, timeout: int = QUICK, **options: Any) -> tuple[int, str]:
         """Exit code and both outputs of a command; 124 when it took too long, 127 when it is not there."""
@@ -206,6 +445,23 @@ class Host:
             return None
         except (OSError, UnicodeDecodeError) as error:
             raise ServiceError(f"{path}: cannot be read: {error}. Nothing was changed.") from error
+
+    def release(self) -> dict[str, str]:
+        """What the operating system says of itself. Raises ServiceError."""
+        lines = (self.read(RELEASE) or "").splitlines()
+        return {key: value.strip('"') for key, _, value in (line.partition("=") for line in lines)}
+
+    def packages(self, names: Sequence[str]) -> dict[str, apt_packages.Installed]:
+        """What is installed of some packages. Raises ServiceError."""
+        code, output = self.run("dpkg-query", "--show", f"--showformat={apt_packages.FORM}", *names)
+        # 1: dpkg does not know one of the packages.
+        if code not in (0, 1):
+            raise ServiceError(f"dpkg-query failed ({code}): {output.strip()}. Nothing was changed.")
+        return apt_packages.read_installed(output)
+
+    def has_gpu(self, root: Path) -> bool:
+        """Whether the PCI bus has an NVIDIA GPU that is this machine's own."""
+        return any(not driver.left_alone(root, gpu.driver, gpu.address) for gpu in pci.nvidia_gpus(root))
 
     def service(self) -> dict[str, str]:
         """The properties of the daemon's unit. Raises ServiceError where no systemd answers."""
@@ -284,6 +540,8 @@ class DockerDaemon(ServiceFiles):
         self.path = Path(self.params["path"])
         self.state_path = Path(self.params["state_path"])
         self.drop_ins = frozenset({DROP_IN})
+        self.client_config = Path(self.params["client_config"])
+        self.secret = (ENVIRONMENT_FILE, self.client_config)
 
     def command(self, *words: str) -> tuple[int, str, str]:
         code, output = self.host.run(*words, timeout=SLOW)
@@ -293,23 +551,26 @@ class DockerDaemon(ServiceFiles):
         return self.host.read(path)
 
     def inspect(self) -> None:
-        self.old_text = self.read(self.path)
-        self.old_state_text = self.read(self.state_path)
-        old = dd.parse(self.old_text or "", str(self.path))
-        self.state = dd.load_state(self.old_state_text or "", str(self.state_path))
-        merged = dd.merge(old, self.params["config"], self.state.owned)
-        self.config, self.owned = merged.config, merged.owned
-        text = self.old_text if dd.same(old, self.config) else dd.render(self.config)
-        environment = dd.environment_text({key: str(value) for key, value in self.params["environment"].items()})
-        drop_in = DROP_IN_TEXT if environment else None
-        self.compare({self.path: text, ENVIRONMENT_FILE: environment or None, DROP_IN: drop_in})
-        self.environment = dd.digest(environment)
         self.service = self.host.service()
         running = self.service.get("ActiveState") in ("active", "reloading")
         self.active = {SERVICE: running}
         self.enabled = {SERVICE: self.service.get("UnitFileState") == "enabled"}
         self.containers = self.host.containers() if running else self.host.shims()
         self.invocation = self.service.get("InvocationID", "")
+        self.refuse_bad_input()
+        self.read_engine()
+        self.old_text = self.read(self.path)
+        self.old_state_text = self.read(self.state_path)
+        old = dd.parse(self.old_text or "", str(self.path))
+        self.state = dd.load_state(self.old_state_text or "", str(self.state_path))
+        merged = dd.merge(old, self.declared(), self.state.owned)
+        self.config, self.owned = merged.config, merged.owned
+        text = self.old_text if dd.same(old, self.config) else dd.render(self.config)
+        environment = dd.environment_text({key: str(value) for key, value in self.params["environment"].items()})
+        drop_in = DROP_IN_TEXT if environment else None
+        own = {self.path: text, ENVIRONMENT_FILE: environment or None, DROP_IN: drop_in}
+        self.compare(own | self.authorities() | self.client())
+        self.environment = dd.digest(environment)
         remembered = self.state.loaded if self.state.invocation == self.invocation else None
         self.loaded = remembered or dd.Snapshot(old, dd.digest(self.before[ENVIRONMENT_FILE] or ""))
         if not (remembered and running):
@@ -318,6 +579,70 @@ class DockerDaemon(ServiceFiles):
         self.refuse_lost_containers(old)
         self.refuse_ended_containers()
         self.validated_by = self.validate()
+
+    def refuse_bad_input(self) -> None:
+        """Refuse what role docker was told and cannot do, all of it at once. Raises ServiceError."""
+        params = self.params
+        found = docker_registries.authority_problems(params["authorities"])
+        found += docker_registries.login_problems(params["logins"])
+        if params["engine"]:
+            found += docker_input.problems(params["engine"])
+            found += docker_input.path_problems(str(params["config"].get("data-root", "")), params["client_config"])
+        if found:
+            raise ServiceError("\n- ".join(["To correct, before anything is changed:", *found]))
+
+    def read_engine(self) -> None:
+        """Read packages and GPUs, and refuse what cannot become the engine that is wanted. Raises ServiceError."""
+        self.engine: docker_engine.Engine | None = None
+        wish = self.params["engine"]
+        if not wish:
+            return
+        self.release = self.host.release()
+        number, source = self.release.get("VERSION_ID", ""), wish["source"]
+        if self.release.get("ID") != "debian" or number not in docker_engine.PACKAGES:
+            raise ServiceError(
+                f"role docker supports Debian {' and '.join(docker_engine.PACKAGES)}, found "
+                f"{self.release.get('PRETTY_NAME', 'an unknown system')}. Install a supported release on the node, or "
+                "take the node out of the inventory group. Nothing was changed."
+            )
+        quiet = self.containers == 0 or self.params["restart_allowed"]
+        installed = self.host.packages(docker_engine.names(source, number))
+        packages = docker_engine.PACKAGES[number][source]
+        self.engine = docker_engine.Engine(source, packages, installed, wish["version"], quiet)
+        if foreign := self.engine.foreign:
+            raise ServiceError(
+                f'docker_source is "{source}", but {", ".join(foreign)} of the other source is installed, and both '
+                "cannot be. Set docker_source to the installed one, or drain the node, run `apt-get remove "
+                f"--allow-change-held-packages {' '.join(foreign)}`, and try again. Nothing was changed."
+            )
+        nvidia = wish["nvidia"]
+        self.gpus = nvidia == "always" or (nvidia == "auto" and self.host.has_gpu(Path(wish["root"])))
+
+    def declared(self) -> dict[str, Any]:
+        """The keys that are declared, with those by which containers get GPUs."""
+        config: dict[str, Any] = self.params["config"]
+        if not self.engine:
+            return config
+        return dd.merge(self.engine.keys(self.params["engine"]["cdi"], self.gpus), config).config
+
+    def authorities(self) -> dict[Path, str | None]:
+        """The files of the registries' authorities; remembers the directories that must go."""
+        declared = self.params["authorities"]
+        directories = [
+            docker_registries.authority(one["registry"]).parent for one in declared if one["state"] == "absent"
+        ]
+        self.surplus = [path for path in directories if path.exists()]
+        return {
+            docker_registries.authority(one["registry"]): one["ca"] for one in declared if one["state"] == "present"
+        }
+
+    def client(self) -> dict[Path, str | None]:
+        """The client's configuration, where logins are declared. Raises ServiceError."""
+        logins, gone = self.params["logins"], self.params["logins_gone"]
+        if not (logins or gone):
+            return {}
+        old = self.read(self.client_config)
+        return {self.client_config: docker_registries.client_config(old, str(self.client_config), logins, gone)}
 
     def refuse_bad_values(self) -> None:
         found = dd.problems(self.config)
@@ -364,10 +689,11 @@ class DockerDaemon(ServiceFiles):
         return how
 
     def mode(self, path: Path) -> int:
-        return 0o600 if path == ENVIRONMENT_FILE else 0o644
+        return 0o600 if path in self.secret else 0o644
 
     def kept(self, path: Path) -> bool:
-        return True
+        # Those are the operator's own, with the mode that the operator gave them.
+        return path in (self.path, ENVIRONMENT_FILE, DROP_IN) or super().kept(path)
 
     def write(self, path: Path, text: str | None, place: Path) -> None:
         if path != self.path or text is None or not place.exists():
@@ -395,12 +721,66 @@ class DockerDaemon(ServiceFiles):
         result["restart_reasons"] = self.reasons(pending.restart) if result["restart_required"] else []
         verbs = {"started": "start", "restarted": "restart", "reloaded": "reload"}
         self.actions = {SERVICE: next((verb for key, verb in verbs.items() if result[key]), "none")}
-        result["changed"] = self.changes or self.owned != self.state.owned
+        result["changed"] = self.changes or bool(self.surplus) or self.owned != self.state.owned
         if self.module._diff:
-            result["diff"] = self.diff([self.path, ENVIRONMENT_FILE])
+            ours = (self.path, ENVIRONMENT_FILE, DROP_IN)
+            result["diff"] = self.diff([self.path, ENVIRONMENT_FILE, *(p for p in self.differing if p not in ours)])
+            result["diff"] += [{"before": f"{path}\n", "after": ""} for path in self.surplus]
         return result
 
+    def judge(self, result: dict[str, Any]) -> dict[str, Any]:
+        """The result with what is due, and with what there is to know of the engine. Raises SystemdError and others."""
+        reasons = list(result["restart_reasons"])
+        files_of_others = list(self.params["files"])
+        if self.engine:
+            reasons += [reason for reason in [self.engine.restart_reason] if reason]
+            not_loaded = result["restart_keys"] if result["restart_required"] else []
+            result["engine"] = {
+                "present": self.engine.present,
+                "moving": self.engine.moving,
+                "postponed": self.engine.postponed,
+                "version": self.engine.version,
+                "install": self.engine.install,
+                "pins": self.engine.pins,
+                "codename": self.release.get("VERSION_CODENAME", ""),
+                "gpus": self.gpus,
+                "gpu_request": self.engine.gpu_request,
+                "cdi_problem": self.engine.cdi_problem(self.gpus, self.config, not_loaded),
+                "driver_loaded": DRIVER.exists(),
+            }
+            result["restart_reasons"] = list(reasons)
+            result["restart_required"] = bool(reasons)
+            reasons += self.package_reasons(self.engine)
+            if self.gpus:
+                files_of_others += self.params["gpu_files"]
+                reasons += differences.of_units(self.params["gpu_units"])
+                reasons += self.runtime_reasons(self.engine)
+            files_of_others = [self.with_codename(one) for one in files_of_others]
+        reasons += differences.of_files(files_of_others)
+        result["due_reasons"] = reasons
+        result["due"] = bool(result["changed"] or reasons)
+        return result
+
+    def package_reasons(self, engine: docker_engine.Engine) -> list[str]:
+        """What is missing of the packages, or is not pinned and held. Raises PinError and OSError."""
+        reasons = [] if engine.present else [f"not all of {' '.join(engine.install)} are installed"]
+        reasons += [f"{name} has another version than {engine.wanted}" for name in engine.moving]
+        return reasons + apt_pins.Pins(self.module.run_command, engine.pins, check=True).reasons()
+
+    def runtime_reasons(self, engine: docker_engine.Engine) -> list[str]:
+        """Why NVIDIA's runtime would not go by the specification of the GPUs. Raises ServiceError."""
+        if engine.gpu_request == "cdi" or docker_engine.goes_by_specification(self.read(TOOLKIT_CONFIG)):
+            return []
+        return [f"{TOOLKIT_CONFIG} does not say that the runtime goes by the specification"]
+
+    def with_codename(self, declared: dict[str, Any]) -> dict[str, Any]:
+        """A declared file, with the name of this release in its text."""
+        text, codename = declared["text"], self.release.get("VERSION_CODENAME", "")
+        return declared if text is None else {**declared, "text": text.replace(CODENAME, codename)}
+
     def shown(self, path: Path) -> tuple[str, str]:
+        if path == self.client_config:
+            return HIDDEN
         before, after = super().shown(path)
         if path != ENVIRONMENT_FILE:
             return before, after
@@ -418,6 +798,8 @@ class DockerDaemon(ServiceFiles):
         if (loaded := self.service.get("LoadState")) != "loaded":
             raise ServiceError(f"{SERVICE} is {loaded}: install the engine, or unmask its unit. Nothing was changed.")
         super().apply(result)
+        for directory in self.surplus:
+            shutil.rmtree(directory)
 
     def back_up(self) -> dict[str, Any]:
         if not self.differing and self.owned == self.state.owned:
@@ -462,18 +844,13 @@ def _names(text: str, changes: bool, which: str) -> str:
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={
-            "config": {"type": "dict", "default": {}},
-            "environment": {"type": "dict", "default": {}, "no_log": True},
-            "restart_allowed": {"type": "bool", "default": False},
-            "path": {"type": "path", "default": "/etc/docker/daemon.json"},
-            "state_path": {"type": "path", "default": str(Paths().docker_daemon)},
-        },
+        argument_spec=ARGUMENTS,
         supports_check_mode=True,
     )
     try:
-        result = DockerDaemon(module).run()
-    except (ServiceError, OSError) as error:
+        daemon = DockerDaemon(module)
+        result = daemon.judge(daemon.run())
+    except (ServiceError, SystemdError, apt_pins.PinError, OSError, UnicodeDecodeError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)
 

@@ -170,6 +170,15 @@ class Pins:
         ]
         return {"held": held, "released": released, "diff": diff}
 
+    def reasons(self) -> list[str]:
+        """What is not pinned and held as wanted, a sentence for each. For a check. Raises PinError and OSError."""
+        found = self.apply()
+        return [
+            *(f"{name} is not on hold" for name in found["held"]),
+            *(f"{name} is on hold for nothing" for name in found["released"]),
+            *(f"{one['before_header']} has another text" for one in found["diff"]),
+        ]
+
 
 def select(run: Callable[..., tuple[int, str, str]], hold: Sequence[str], release: Sequence[str] = ()) -> None:
     """Put packages on hold, and take others off it. Raises PinError."""

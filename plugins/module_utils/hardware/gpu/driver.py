@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...core import sysfs
+from ..pci import GIVEN_AWAY
 from .models import Gpu
 from .values import whole, word
 
@@ -117,6 +118,11 @@ def excluded(root: Path, address: str) -> bool:
     """Whether an operator took a GPU out of use by the module's parameter NVreg_ExcludedGpus."""
     text = sysfs.read(root / "proc/driver/nvidia/gpus" / address / "information") or ""
     return bool(re.search(r"^GPU (?:Excluded|Blacklisted):\s*Yes", text, re.MULTILINE))
+
+
+def left_alone(root: Path, kernel_driver: str | None, address: str) -> bool:
+    """Whether NVIDIA's driver leaves a GPU alone: a virtual machine has the GPU, or an operator excluded it."""
+    return kernel_driver in GIVEN_AWAY or excluded(root, address)
 
 
 def _status(root: Path) -> str:

@@ -62,7 +62,7 @@ def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: 
     gpus = _join(pci.nvidia_gpus(root), told.gpus)
     for gpu in gpus:
         driver.information(root, gpu)
-        gpu.excluded = gpu.driver in pci.GIVEN_AWAY or driver.excluded(root, gpu.pci_bus_id or "")
+        gpu.excluded = driver.left_alone(root, gpu.driver, gpu.pci_bus_id or "")
         _complete(gpu)
     if NVIDIA_SMI in parts:
         _name_mig_devices(tool, gpus)

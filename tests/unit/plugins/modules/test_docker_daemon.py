@@ -6,13 +6,19 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_files
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import (
+    apt_pins,
+    docker_registries,
+    service_files,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError
 from ansible_collections.baremetal.inference.plugins.modules import docker_daemon as module_under_test
 
@@ -26,6 +32,7 @@ class Node:
         self.root = root
         self.daemon_json = root / "docker/daemon.json"
         self.state = root / "state/docker-daemon.json"
+        self.client = root / "client/config.json"
         self.containers = 0
         self.active = True
         self.enabled = True
@@ -33,6 +40,13 @@ class Node:
         self.old_engine = False
         self.refuses: set[str] = set()
         self.answers = True
+        self.packages = {
+            "docker.io": "26.1.5+dfsg1-9",
+            "docker-cli": "26.1.5+dfsg1-9",
+            "containerd": "1.7",
+            "runc": "1.1",
+        }
+        self.held = set(self.packages)
         self.judged: list[dict[str, Any]] = []
         self.calls: list[str] = []
 
@@ -43,6 +57,8 @@ class Node:
             return self.judge(command)
         if words.startswith("systemctl show"):
             return 0, self.show()
+        if words.startswith("dpkg-query"):
+            return 1, self.dpkg(*command[3:])
         if " ps " in words:
             return (0, f"WARNING: of the client\n{CONTAINER}\n" * self.containers) if self.answers else (1, "no answer")
         if " events " in words:
@@ -50,6 +66,20 @@ class Node:
         if words.startswith("systemctl"):
             return self.systemctl(command[1])
         return 0, "the daemon's last words"
+
+    def dpkg(self, *names: str) -> str:
+        """What dpkg-query prints of some packages, with and without their version."""
+        lines = [
+            f"{'hold' if name in self.held else 'install'} installed {name} {self.packages[name]}\n"
+            for name in self.packages
+            if not names or name in names
+        ]
+        return "".join(lines)
+
+    def run_command(self, command: list[str], **options: Any) -> tuple[int, str, str]:
+        """Stands for the module's own run_command, which the pins use."""
+        lines = self.dpkg(*command[3:]).splitlines()
+        return 0, "".join(line.rpartition(" ")[0] + "\n" for line in lines), ""
 
     def judge(self, command: tuple[str, ...]) -> tuple[int, str]:
         if self.old_engine and "--validate" in command:
@@ -87,15 +117,18 @@ class Node:
     def apply(self, config: dict[str, Any], check: bool = False, **params: Any) -> dict[str, Any]:
         """One run of the module."""
         self.calls.clear()
-        params = {"config": config, "environment": {}, "restart_allowed": False, **params}
+        places = {"path": str(self.daemon_json), "state_path": str(self.state), "client_config": str(self.client)}
+        defaults = {name: option.get("default") for name, option in module_under_test.ARGUMENTS.items()}
         module: Any = SimpleNamespace(
-            params={**params, "path": str(self.daemon_json), "state_path": str(self.state)},
+            params={**defaults, "config": config, **places, **params},
             check_mode=check,
+            run_command=self.run_command,
             _diff=True,
             get_bin_path=lambda name, opt_dirs: f"/usr/sbin/{name}",
             backup_local=lambda path: f"{path}.backup",
         )
-        return module_under_test.DockerDaemon(module).run()
+        daemon = module_under_test.DockerDaemon(module)
+        return daemon.judge(daemon.run())
 
     def verbs(self) -> list[str]:
         return [call for call in self.calls if call in ("start", "restart", "reload", "enable")]
@@ -112,6 +145,13 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     monkeypatch.setattr(module_under_test, "ENVIRONMENT_FILE", tmp_path / "docker/daemon.env")
     monkeypatch.setattr(module_under_test, "DROP_IN", tmp_path / "unit.d/50-environment.conf")
     monkeypatch.setattr(module_under_test, "PROCESSES", tmp_path / "proc")
+    monkeypatch.setattr(module_under_test, "RELEASE", tmp_path / "os-release")
+    monkeypatch.setattr(module_under_test, "DRIVER", tmp_path / "dev/nvidiactl")
+    monkeypatch.setattr(module_under_test, "TOOLKIT_CONFIG", tmp_path / "runtime/config.toml")
+    monkeypatch.setattr(docker_registries, "AUTHORITIES", tmp_path / "docker/certs.d")
+    monkeypatch.setattr(apt_pins, "ETC_APT", tmp_path / "apt")
+    monkeypatch.setattr(apt_pins, "PREFERENCES", tmp_path / "apt/preferences.d")
+    (tmp_path / "os-release").write_text('PRETTY_NAME="Debian"\nID=debian\nVERSION_ID="13"\nVERSION_CODENAME=trixie\n')
     monkeypatch.setattr(module_under_test, "RELOAD", 0.05)
     monkeypatch.setattr(service_files, "POLL_SECONDS", 0.02)
     return node
@@ -294,3 +334,217 @@ def test_the_formatting_of_an_unchanged_file_stays(node: Node) -> None:
     assert node.apply({"debug": True})["changed"], "the key is ours from now on"
     assert node.daemon_json.read_text(encoding="utf-8") == before and node.judged == []
     assert not node.apply({"debug": True})["changed"]
+
+
+ENGINE: dict[str, Any] = {
+    "source": "debian",
+    "version": "",
+    "repository_key": "",
+    "cdi": True,
+    "nvidia": "auto",
+    "toolkit_version": "1.20.0",
+    "toolkit_minimum": "1.18.0",
+    "toolkit_excluded": "1.19.0",
+    "root": "/no/bus",
+}
+PEM = "-----BEGIN CERTIFICATE-----\nours\n"
+SECRET = "cm9vdDpodW50ZXIy"
+DECLARED: dict[str, Any] = {
+    "engine": ENGINE,
+    "authorities": [{"registry": "registry:5000", "ca": PEM, "state": "present"}],
+    "logins": {"registry:5000": SECRET},
+}
+
+
+def settle(node: Node, **params: Any) -> None:
+    """A node on which there is nothing to change."""
+    node.apply({"debug": True}, **{**DECLARED, **params})
+    pins = {"name": "docker", "packages": list(node.packages), "pinned": ["docker.io", "docker-cli"], "versions": {}}
+    found = apt_pins.Pins(node.run_command, {**pins, "version": "26.1.5*"}, check=True)
+    for path, text in found.texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def look(node: Node, **params: Any) -> dict[str, Any]:
+    """What the preflight of the role sees."""
+    return node.apply({"debug": True}, check=True, **{**DECLARED, **params})
+
+
+def test_a_node_with_nothing_to_change_is_not_due(node: Node) -> None:
+    settle(node)
+    found = look(node)
+    assert (found["due"], found["due_reasons"], found["changed"]) == (False, [], False)
+    assert (found["engine"]["version"], found["engine"]["codename"]) == ("26.1.5*", "trixie")
+    assert (found["engine"]["gpus"], found["engine"]["cdi_problem"]) == (False, "")
+    assert node.config()["features"] == {"cdi": True}
+    assert SECRET not in json.dumps(found)
+
+
+def unhold(node: Node) -> None:
+    node.held.remove("runc")
+
+
+def upgrade(node: Node) -> None:
+    node.packages["docker.io"] = "26.2.0-1"
+
+
+def uninstall(node: Node) -> None:
+    del node.packages["runc"]
+
+
+def unpin(node: Node) -> None:
+    (node.root / "apt/preferences.d/52-docker").unlink()
+
+
+def edit(node: Node) -> None:
+    node.write({**node.config(), "debug": False})
+
+
+def stop(node: Node) -> None:
+    node.active = False
+
+
+def disable(node: Node) -> None:
+    node.enabled = False
+
+
+def lose_authority(node: Node) -> None:
+    docker_registries.authority("registry:5000").unlink()
+
+
+def log_in_again(node: Node) -> None:
+    node.client.write_text(node.client.read_text().replace(SECRET, "b3RoZXI="))
+
+
+def publish_logins(node: Node) -> None:
+    node.client.chmod(0o644)
+
+
+SIMPLE = [edit, stop, disable, lose_authority, log_in_again, publish_logins]
+
+
+@pytest.mark.parametrize("harm", [unhold, upgrade, uninstall, unpin, *SIMPLE])
+def test_whatever_is_not_as_declared_is_due(node: Node, harm: Callable[[Node], None]) -> None:
+    settle(node)
+    harm(node)
+    assert look(node)["due"]
+
+
+@pytest.mark.parametrize("harm", SIMPLE)
+def test_and_a_run_mends_it(node: Node, harm: Callable[[Node], None]) -> None:
+    settle(node)
+    harm(node)
+    assert node.apply({"debug": True}, **DECLARED)["changed"]
+    assert not look(node)["due"]
+
+
+def test_a_restart_that_waits_is_due(node: Node) -> None:
+    settle(node)
+    node.containers = 1
+    node.apply({"debug": True, "bip": "10.0.0.1/24"}, **DECLARED)
+    found = node.apply({"debug": True, "bip": "10.0.0.1/24"}, check=True, **DECLARED)
+    assert (found["changed"], found["restart_required"], found["due"]) == (False, True, True)
+
+
+def test_a_version_that_waits_says_why(node: Node) -> None:
+    settle(node)
+    node.containers, node.packages["docker.io"] = 1, "20.10.24"
+    found = look(node)
+    assert found["restart_required"] and found["engine"]["postponed"] and found["engine"]["gpu_request"] == "runtime"
+    assert "docker.io 20.10.24 is installed, 26.1.5* is wanted" in found["restart_reasons"]
+    assert not look(node, restart_allowed=True)["restart_required"]
+
+
+def test_what_other_tasks_write_is_due(node: Node) -> None:
+    settle(node)
+    (node.root / "sources").write_text("Suites: trixie\n")
+    (node.root / "sources").chmod(0o644)
+    good = {"path": str(node.root / "sources"), "text": "Suites: $(CODENAME)\n"}
+    assert not look(node, files=[good])["due"]
+    assert look(node, files=[{**good, "text": "Suites: other\n"}])["due"]
+
+
+def test_the_parts_for_gpus_count_where_there_are_gpus(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle(node, engine={**ENGINE, "nvidia": "always"})
+    states = {"ActiveState": "active", "UnitFileState": "enabled"}
+    monkeypatch.setattr(systemd, "show", lambda units, _names: dict.fromkeys(units, states))
+    gone: dict[str, Any] = {"gpu_files": [{"path": "/no/file", "text": None}]}
+    down: dict[str, Any] = {"gpu_units": [{"name": "nvidia-cdi-refresh.path"}]}
+    always = {"engine": {**ENGINE, "nvidia": "always"}}
+    assert not look(node, **gone)["due"]
+    assert not look(node, **down, **always)["due"]
+    assert look(node, **gone, **always)["due"]
+    states["ActiveState"] = "inactive"
+    assert look(node, **down, **always)["due"]
+
+
+def test_a_gpu_on_the_bus_is_seen(node: Node) -> None:
+    settle(node)
+    for address, driver in (("0000:1b:00.0", "vfio-pci"), ("0000:1c:00.0", "nvidia")):
+        device = node.root / "sys/bus/pci/devices" / address
+        device.mkdir(parents=True)
+        for name, text in (("vendor", "0x10de"), ("device", "0x2330"), ("class", "0x030200")):
+            (device / name).write_text(text)
+        (device / "driver").symlink_to(f"../../drivers/{driver}")
+        found = look(node, engine={**ENGINE, "root": str(node.root)})["engine"]["gpus"]
+        assert found is (driver == "nvidia"), "a GPU that a virtual machine has is none of ours"
+    assert not look(node, engine={**ENGINE, "root": str(node.root), "nvidia": "never"})["engine"]["gpus"]
+
+
+def test_an_old_engine_needs_the_runtime_that_goes_by_the_specification(node: Node) -> None:
+    (node.root / "os-release").write_text('ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\n')
+    node.packages = {"docker.io": "20.10.24+dfsg1-1", "containerd": "1.6", "runc": "1.1"}
+    always = {"engine": {**ENGINE, "nvidia": "always"}}
+    settle(node, **always)
+    assert node.config()["runtimes"] and "features" not in node.config()
+    words = "does not say that the runtime goes by the specification"
+    assert any(words in reason for reason in look(node, **always)["due_reasons"])
+    module_under_test.TOOLKIT_CONFIG.parent.mkdir()
+    module_under_test.TOOLKIT_CONFIG.write_text('[nvidia-container-runtime]\nmode = "cdi"\n')
+    assert not any(words in reason for reason in look(node, **always)["due_reasons"])
+
+
+def test_mistakes_are_refused_all_at_once_and_show_no_secret(node: Node) -> None:
+    wrong = {
+        "engine": {**ENGINE, "version": "latest", "toolkit_version": "1.19.0"},
+        "authorities": [{"registry": "..", "ca": "", "state": "absent"}],
+        "logins": {"a": "", "b": SECRET},
+        "client_config": "config.json",
+    }
+    for check in (True, False):
+        with pytest.raises(ServiceError) as caught:
+            node.apply({}, check=check, **wrong)
+        said = str(caught.value)
+        variables = ("docker_version", "docker_nvidia_toolkit_version", "docker_registry_cas", "docker_client_config")
+        assert all(name in said for name in (*variables, "docker_registry_credentials: a must"))
+        assert SECRET not in said and node.verbs() == [] and not node.daemon_json.exists()
+
+
+def test_an_engine_of_the_other_source_is_refused(node: Node) -> None:
+    node.packages["containerd.io"] = "1.7"
+    with pytest.raises(ServiceError, match=r"containerd\.io of the other source is installed"):
+        look(node)
+
+
+def test_another_system_is_refused(node: Node) -> None:
+    (node.root / "os-release").write_text('PRETTY_NAME="Debian 11"\nID=debian\nVERSION_ID="11"\n')
+    with pytest.raises(ServiceError, match="supports Debian 12 and 13, found Debian 11"):
+        look(node)
+
+
+def test_an_authority_that_goes_takes_its_directory_along(node: Node) -> None:
+    settle(node)
+    directory = docker_registries.authority("registry:5000").parent
+    (directory / "client.key").touch()
+    gone = {"authorities": [{"registry": "registry:5000", "ca": "", "state": "absent"}]}
+    predicted = look(node, **gone)
+    assert predicted["changed"] and directory.exists() and str(directory) in json.dumps(predicted["diff"])
+    assert node.apply({"debug": True}, **{**DECLARED, **gone})["changed"] and not directory.exists()
+    assert not look(node, **gone)["due"]
+
+
+def test_logins_are_kept_out_of_sight(node: Node) -> None:
+    found = node.apply({}, **DECLARED)
+    assert stat.S_IMODE(node.client.stat().st_mode) == 0o600
+    assert SECRET not in json.dumps(found) and str(node.client) in json.dumps(found["diff"])

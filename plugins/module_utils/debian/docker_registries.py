@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What Docker knows of registries: their authorities, and the logins of a client. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .service_files import ServiceError
+
+AUTHORITIES = Path("/etc/docker/certs.d")
+"""The daemon reads this directory at every pull: no reload is needed."""
+
+REGISTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?")
+"""HOST or HOST:PORT. The first character keeps the name from leading out of AUTHORITIES."""
+
+PEM = "BEGIN CERTIFICATE"
+
+
+def authority(registry: str) -> Path:
+    """The file with the certificate of a registry's authority."""
+    return AUTHORITIES / registry / "ca.crt"
+
+
+def authority_problems(declared: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What is wrong with the declared authorities, one sentence for each registry."""
+    return [
+        f"docker_registry_cas: {one['registry']} must be HOST or HOST:PORT without a scheme, and have `ca` (a "
+        f'certificate in PEM, or the absolute path of a certificate on the controller, found "{one["ca"]}") unless its '
+        "state is absent"
+        for one in declared
+        if not (REGISTRY.fullmatch(one["registry"]) and (one["state"] == "absent" or PEM in one["ca"]))
+    ]
+
+
+def login_problems(logins: Mapping[str, str]) -> list[str]:
+    """What is wrong with the declared logins; their secrets are no part of the text."""
+    incomplete = sorted(registry for registry, login in logins.items() if not login)
+    if not incomplete:
+        return []
+    return [
+        f"docker_registry_credentials: {', '.join(incomplete)} must have a username and a password. Add them, or set "
+        "`state: absent` to remove that login"
+    ]
+
+
+def client_config(old: str | None, where: str, logins: Mapping[str, str], gone: Iterable[str]) -> str | None:
+    """The text of a client's configuration with these logins, and without those that are gone.
+
+    A text that has them already stays as it is. `logins` has the value that `docker login` writes, by registry. Raises
+    ServiceError, which shows nothing of the file.
+    """
+    try:
+        config = json.loads(old) if old is not None else {}
+    except ValueError:
+        config = None
+    if not isinstance(config, dict) or not isinstance(config.get("auths", {}), dict):
+        raise ServiceError(
+            f"docker_client_config {where} cannot be used: the file is not JSON with an object of logins "
+            f'("auths"). Repair the file (python3 -m json.tool {where}), or move the file away: other logins in the '
+            "file are then gone. Nothing was changed."
+        )
+    auths = config.get("auths", {})
+    wanted = {**auths, **{registry: {"auth": login} for registry, login in logins.items()}}
+    for registry in gone:
+        wanted.pop(registry, None)
+    if wanted == auths:
+        return old
+    return json.dumps({**config, "auths": wanted}, indent=4, sort_keys=True) + "\n"

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files and units that are not as declared are named, each with what is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import differences, systemd
+
+
+@pytest.mark.parametrize(
+    ("declared", "word"),
+    [
+        ({"text": "ours\n"}, ""),
+        ({"text": "others\n"}, "has another text or mode"),
+        ({"text": None}, ""),
+        ({"checksum": f"sha256:{hashlib.sha256(b'ours' + bytes([10])).hexdigest().upper()}"}, ""),
+        ({"checksum": f"sha256:{'0' * 64}"}, "has another checksum"),
+        ({"checksum": "sha256:https://example.com/sums"}, "has another checksum"),
+        ({"checksum": "no-such:1"}, "has another checksum"),
+        ({"state": "absent"}, "is there"),
+    ],
+)
+def test_a_file_that_is_there(tmp_path: Path, declared: dict[str, Any], word: str) -> None:
+    (tmp_path / "file").write_text("ours\n")
+    (tmp_path / "file").chmod(0o644)
+    found = differences.of_files([{"path": "/file", **declared}], tmp_path)
+    assert found == ([f"/file {word}"] if word else [])
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    declared = [{"path": "/file", "text": ""}, {"path": "/other"}, {"path": "/none", "state": "absent"}]
+    assert differences.of_files(declared, tmp_path) == ["/file is missing", "/other is missing"]
+
+
+def test_the_mode_counts(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("ours\n")
+    (tmp_path / "file").chmod(0o600)
+    assert differences.of_files([{"path": "/file", "text": "ours\n"}], tmp_path) == ["/file has another text or mode"]
+
+
+def test_a_link_that_leads_nowhere_is_there(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("nowhere")
+    assert differences.of_files([{"path": "/link", "state": "absent"}], tmp_path) == ["/link is there"]
+
+
+def test_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = {
+        "good.service": ("active", "enabled"),
+        "off.service": ("active", "disabled"),
+        "down.service": ("inactive", "enabled"),
+        "oneshot.service": ("inactive", "enabled"),
+        "by-hand.service": ("active", "static"),
+    }
+
+    def show(units: list[str], properties: list[str]) -> dict[str, dict[str, str]]:
+        return {unit: dict(zip(properties, states[unit], strict=True)) for unit in units}
+
+    monkeypatch.setattr(systemd, "show", show)
+    declared: list[dict[str, Any]] = [{"name": name} for name in ("good.service", "off.service", "down.service")]
+    declared += [{"name": "oneshot.service", "active": False}, {"name": "by-hand.service", "enabled": False}]
+    assert differences.of_units(declared) == ["off.service is not enabled", "down.service does not run"]
