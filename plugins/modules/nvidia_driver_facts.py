@@ -86,6 +86,95 @@ options:
     description: For V(cuda), the library to load.
     type: str
     default: libcuda.so.1
+  compare:
+    description:
+      - Holds the node against a plan, and says in RV(due) whether the role C(nvidia_driver) has anything to do.
+        Packages, pins, files, units, kernels, signatures and loaded modules are compared. Where all of them are as they
+        should be, CUDA is asked for O(devices). A driver that does not work, or a GPU that is lost, makes the role due.
+      - O(version) and O(kernels) count as for V(gate). The module fails where the decision has problems, with all of
+        them.
+      - Internal to this collection; its suboptions may change without notice.
+    type: dict
+    suboptions:
+      decision:
+        description: What the filter decided.
+        type: dict
+        required: true
+      driver:
+        description: The fact RV(ansible_facts.nvidia_driver) of the node.
+        type: dict
+        required: true
+      advice:
+        description: What a refusal ends with.
+        type: str
+        default: ""
+      own_key:
+        description: Whether the site has a key or a password of its own for signing, which is compared elsewhere.
+        type: bool
+        default: false
+      pins:
+        description: The pins, as M(baremetal.inference.apt_packages) takes them.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          name:
+            description: What the packages make up.
+            type: str
+            required: true
+          packages:
+            description: The packages to hold, with C(*) as a wildcard.
+            type: list
+            elements: str
+            required: true
+          pinned:
+            description: Those of them that are pinned.
+            type: list
+            elements: str
+            default: []
+          version:
+            description: The version, with C(*) as a wildcard.
+            type: str
+            default: ""
+      files:
+        description: The files that the role writes.
+        type: list
+        elements: dict
+        default: []
+        suboptions:
+          path:
+            description: The file.
+            type: path
+            required: true
+          text:
+            description: The text, with mode 0644. Any text will do where it is left out.
+            type: str
+          checksum:
+            description: The checksum, as ALGORITHM:DIGEST.
+            type: str
+            default: ""
+          state:
+            description: Whether the file is there.
+            type: str
+            choices: [present, absent]
+            default: present
+      units:
+        description: The units that the role enables and, where O(load), starts.
+        type: list
+        elements: str
+        default: []
+      load:
+        description: Whether the modules must be loaded and the units run, as on a node with GPUs.
+        type: bool
+        default: false
+      ask_cuda:
+        description: Whether to ask CUDA.
+        type: bool
+        default: false
+      fabric:
+        description: Whether the GPUs must be registered with the fabric of NVSwitches.
+        type: bool
+        default: false
 """
 
 EXAMPLES = r"""
@@ -115,6 +204,19 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+plan:
+  description: The plan of the decision.
+  returned: with O(compare)
+  type: dict
+due:
+  description: Whether anything is not as it should be.
+  returned: with O(compare)
+  type: bool
+reasons:
+  description: What that is, a sentence for each.
+  returned: with O(compare)
+  type: list
+  elements: str
 warnings:
   description: Programs that hung or were broken, and files that could not be read.
   returned: when there are any
@@ -353,12 +455,17 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
+from ansible_collections.baremetal.inference.plugins.module_utils.core import commands, differences
 from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import choices, chosen
+from ansible_collections.baremetal.inference.plugins.module_utils.core.systemd import SystemdError
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_pins import PinError
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import cuda, dkms, fabric, gate
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.comparison import Comparison
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.facts import Reader
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.kernels import Kernel
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts as gpu_facts
+
+ROOT = Path("/")
 
 DRIVER = "driver"
 GATE = "gate"
@@ -375,6 +482,31 @@ ARGUMENTS = {
     "devices": {"type": "int"},
     "fabric_wait": {"type": "int", "default": 0},
     "library": {"type": "str", "default": cuda.LIBRARY},
+    "compare": {
+        "type": "dict",
+        "options": {
+            "decision": {"type": "dict", "required": True},
+            "driver": {"type": "dict", "required": True},
+            "advice": {"type": "str", "default": ""},
+            "own_key": {"type": "bool", "default": False},
+            "pins": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "name": {"type": "str", "required": True},
+                    "packages": {"type": "list", "elements": "str", "required": True},
+                    "pinned": {"type": "list", "elements": "str", "default": []},
+                    "version": {"type": "str", "default": ""},
+                },
+            },
+            "files": differences.FILE_OPTIONS,
+            "units": {"type": "list", "elements": "str", "default": []},
+            "load": {"type": "bool", "default": False},
+            "ask_cuda": {"type": "bool", "default": False},
+            "fabric": {"type": "bool", "default": False},
+        },
+    },
 }
 
 
@@ -430,6 +562,24 @@ def shortfall(found: cuda.Check, devices: int | None, fabric_wait: float = 0) ->
     )
 
 
+def compare(module: AnsibleModule) -> dict[str, Any]:
+    """What a comparison adds to the result; ends the module where the plan, or the node, cannot be read."""
+    params = module.params
+    wanted = params["compare"]
+    decision = wanted["decision"]
+    for warning in decision["warnings"]:
+        module.warn(warning)
+    if decision["problems"]:
+        words = ["no driver fits. To correct:", *decision["problems"]]
+        module.fail_json(msg="\n- ".join(words) + f"\n{wanted['advice']}")
+    asked = (params["version"], params["kernels"], params["devices"])
+    try:
+        found = Comparison(wanted, *asked, module.run_command, params["timeout"], params["library"], ROOT).reasons()
+    except (PinError, SystemdError, OSError, UnicodeDecodeError) as error:
+        module.fail_json(msg=str(error))
+    return {"plan": decision["plan"], "due": bool(found), "reasons": found}
+
+
 def main() -> None:
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     params = module.params
@@ -454,7 +604,8 @@ def main() -> None:
         problem = shortfall(found, params["devices"], params["fabric_wait"])
         if problem:
             module.fail_json(msg=problem, ansible_facts=facts)
-    module.exit_json(changed=False, ansible_facts=facts)
+    compared = compare(module) if params["compare"] else {}
+    module.exit_json(changed=False, ansible_facts=facts, **compared)
 
 
 if __name__ == "__main__":

@@ -167,3 +167,31 @@ def test_the_fabric_is_waited_for_where_asked(
     monkeypatch.setattr(nvidia_driver_facts.fabric, "wait", wait)
     found = run_module(nvidia_driver_facts, gather_subset=["cuda"], fabric_wait=300)
     assert (found["failed"], found["msg"]) == (True, "the fabric is not up")
+
+
+WANTED: dict[str, Any] = {"decision": {"plan": {"branch": 580}, "problems": [], "warnings": ["unwise"]}, "driver": {}}
+
+
+def test_a_comparison_says_whether_anything_is_due(run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    asked: list[Any] = []
+
+    def reasons(comparison: Any) -> list[str]:
+        asked.append((comparison.version, comparison.kernels, comparison.devices, comparison.wanted["load"]))
+        return found
+
+    monkeypatch.setattr(nvidia_driver_facts.Comparison, "reasons", reasons)
+    options = {"gather_subset": ["min"], "compare": {**WANTED, "load": True}, "devices": 8, "kernels": [NEXT]}
+    said = run_module(nvidia_driver_facts, check=True, **options)
+    assert (said["due"], said["reasons"], said["plan"], said["ansible_facts"]) == (False, [], {"branch": 580}, {})
+    assert asked == [("", [NEXT], 8, True)] and "unwise" in str(said["warnings"])
+    found.append("CUDA says no")
+    said = run_module(nvidia_driver_facts, **options)
+    assert (said["changed"], said["due"], said["reasons"]) == (False, True, ["CUDA says no"])
+
+
+def test_a_decision_with_problems_is_refused_with_all_of_them(run_module: RunModule) -> None:
+    decision = {"plan": None, "problems": ["too old", "too new"], "warnings": []}
+    wanted = {**WANTED, "decision": decision, "advice": "Nothing was changed."}
+    said = run_module(nvidia_driver_facts, gather_subset=["min"], compare=wanted)
+    assert said["failed"] and said["msg"] == "no driver fits. To correct:\n- too old\n- too new\nNothing was changed."

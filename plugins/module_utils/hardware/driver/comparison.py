@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Holds a node against the plan of a driver, and asks CUDA where nothing else is wrong. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...core import commands, differences
+from ...debian import apt_packages, apt_pins
+from ..gpu import facts as gpu_facts
+from . import cuda, due, fabric, kernels, signing
+
+NOUVEAU = "nouveau"
+
+Run = Callable[..., tuple[int, str, str]]
+"""Runs a command, as a module's run_command does."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One node and its plan. `wanted` is the option `compare` of the module nvidia_driver_facts."""
+
+    wanted: Mapping[str, Any]
+    version: str
+    """Of the module that every kernel must have; empty for any."""
+    kernels: list[str]
+    """The releases of the kernels, those in /boot where none is named."""
+    devices: int | None
+    """How many GPUs CUDA must find; None for any number."""
+    run: Run
+    timeout: float
+    """Seconds for CUDA, and for nvidia-smi."""
+    library: str = cuda.LIBRARY
+    root: Path = Path("/")
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        plan: dict[str, Any] = self.wanted["decision"]["plan"]
+        return plan
+
+    def reasons(self) -> list[str]:
+        """Why the role nvidia_driver has something to do. Raises PinError, SystemdError and OSError."""
+        driver, own_key, load = self.wanted["driver"], self.wanted["own_key"], self.wanted["load"]
+        named = [kernels.kernel(self.root, one) for one in self.kernels] or [
+            kernels.Kernel(one["release"], one["headers"]) for one in driver["kernels"]
+        ]
+        found = due.reasons(self.plan, driver, named, self.version, own_key)
+        found += [] if own_key else self.keys_left()
+        found += self.packages() + self.pins()
+        found += differences.of_files(self.wanted["files"], self.root)
+        found += differences.of_units([{"name": name, "active": load} for name in self.wanted["units"]])
+        found += self.modules() if load else []
+        # Last, and only then: to ask may load a module that nothing would load at the next boot.
+        return self.cuda() if self.wanted["ask_cuda"] and not found else found
+
+    def keys_left(self) -> list[str]:
+        """What an earlier run told DKMS of a key that the site has no more."""
+        paths = [self.root / name.lstrip("/") for name in signing.own_files("", b"")]
+        return [f"{path} is there" for path in paths if path.exists()]
+
+    def packages(self) -> list[str]:
+        """The packages that are missing, or too many."""
+        plan = self.plan
+        lists = apt_packages.read_lists(plan["install"], plan["remove"], plan["optional"]).lists
+        names = [*lists.present, *lists.absent, *lists.optional]
+        _code, output, _words = self.run(["dpkg-query", "--show", f"--showformat={apt_packages.FORM}", *names])
+        installed = apt_packages.read_installed(output)
+        missing = lists.missing(installed)
+        if optional := [name for name in lists.optional if name not in installed]:
+            command = ["apt-cache", "policy", *optional]
+            _code, output, _words = self.run(command, environ_update=apt_packages.ENVIRONMENT)
+            missing += [name for name in optional if name in apt_packages.read_candidates(output)]
+        surplus = [f"{name} is installed" for name in lists.surplus(installed)]
+        return [f"{name} is not installed" for name in missing] + surplus
+
+    def pins(self) -> list[str]:
+        """What is not pinned and held. Raises PinError and OSError."""
+        return [
+            reason
+            for item in self.wanted["pins"]
+            for reason in apt_pins.Pins(self.run, {"versions": {}, **item}, check=True).reasons()
+        ]
+
+    def modules(self) -> list[str]:
+        """The kernel's modules that are not loaded, and nouveau where it has the GPUs."""
+        loaded = self.root / "sys/module"
+        missing = [name for name in self.plan["modules"] if not (loaded / name.replace("-", "_")).exists()]
+        found = [f"the module {name} is not loaded" for name in missing]
+        if (loaded / NOUVEAU).exists():
+            found.append(f"{NOUVEAU}, the driver of the kernel itself, has the GPUs")
+        return found
+
+    def cuda(self) -> list[str]:
+        """Why engines would not get every GPU; empty where they do."""
+
+        def ask() -> cuda.Check:
+            return cuda.check(self.library, self.timeout)
+
+        found = fabric.wait(ask, self.gpus, 0) if self.wanted["fabric"] else ask()
+        if not found.ok:
+            return [found.message]
+        return [] if self.devices in (None, found.devices) else [f"CUDA finds {found.devices} GPUs of {self.devices}"]
+
+    def gpus(self) -> list[dict[str, Any]]:
+        """The GPUs as nvidia-smi shows them."""
+
+        def run(words: list[str]) -> commands.Outcome:
+            return commands.run(words, self.timeout)
+
+        return list(gpu_facts.gather(self.root, run, "nvidia-smi", (gpu_facts.NVIDIA_SMI,), self.timeout)["gpus"])

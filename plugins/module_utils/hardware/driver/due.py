@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a driver is not as a plan wants it, as far as the facts of the driver tell. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import gate, secure_boot
+from .dkms import Module
+from .kernels import Kernel
+
+
+def reasons(
+    plan: Mapping[str, Any], facts: Mapping[str, Any], kernels: Sequence[Kernel], version: str, own_key: bool
+) -> list[str]:
+    """Why the role nvidia_driver has something to do, one sentence for each reason.
+
+    `kernels` are those that must have the module, of `version` where it is not empty. `own_key` says that the site has
+    a key or a password of its own for signing, which only the module nvidia_driver_signing can compare.
+    """
+    found = []
+    if plan["uninstall_runfile"] or plan["install_runfile"]:
+        found.append(f"the driver of NVIDIA's installer {'goes' if plan['uninstall_runfile'] else 'is not there'}")
+    if plan["remove_first"]:
+        found.append(f"{', '.join(plan['remove_first'])}: of another source or branch")
+    if own_key or (plan["sign"] and not _signed(facts)):
+        found.append("the modules may not be signed with a key that the firmware knows")
+    found += [text for text in (facts["difference"], facts["secure_boot"]["problem"]) if text]
+    found += [
+        f"kernel {kernel['release']}: the initial RAM disk may have nouveau in it"
+        for kernel in facts["kernels"]
+        if kernel["outdated_initrd"]
+    ]
+    modules = [Module(**{**one, "notes": tuple(one["notes"])}) for one in facts["dkms"]]
+    return found + [str(one) for one in gate.problems(kernels, modules, gate.Wanted(version, plan["flavor"]))]
+
+
+def _signed(facts: Mapping[str, Any]) -> bool:
+    """Whether every kernel's module is signed with the key that DKMS has, and the firmware knows that key."""
+    firmware = facts["secure_boot"]
+    if firmware["serial"] is None or (firmware["enabled"] and firmware["key"] != secure_boot.ENROLLED):
+        return False
+    signatures = [kernel["signature"] for kernel in facts["kernels"] if kernel["ready"]]
+    return all(one is not None and one["key"] == firmware["serial"] for one in signatures)

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the facts of a driver make the role nvidia_driver do again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver import due
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.kernels import Kernel
+
+KERNEL = "6.1.0-70-amd64"
+MODULE = {
+    "name": "nvidia",
+    "version": "580.95.05",
+    "kernel": KERNEL,
+    "arch": "x86_64",
+    "state": "installed",
+    "notes": [],
+}
+PLAN: dict[str, Any] = {
+    "uninstall_runfile": False,
+    "install_runfile": False,
+    "remove_first": [],
+    "sign": False,
+    "flavor": "open",
+}
+FIRMWARE: dict[str, Any] = {"serial": "0A7F", "enabled": False, "key": None, "problem": None}
+SIGNED = {"release": KERNEL, "ready": True, "outdated_initrd": False, "signature": {"signer": "DKMS", "key": "0A7F"}}
+FACTS: dict[str, Any] = {"difference": None, "secure_boot": FIRMWARE, "kernels": [SIGNED], "dkms": [MODULE]}
+
+
+def reasons(
+    plan: dict[str, Any] | None = None, facts: dict[str, Any] | None = None, own_key: bool = False
+) -> list[str]:
+    kernels = [Kernel(KERNEL, headers=True)]
+    return due.reasons(PLAN | (plan or {}), FACTS | (facts or {}), kernels, "580.95.05", own_key)
+
+
+def test_a_driver_that_is_whole_has_nothing_to_do() -> None:
+    assert reasons() == []
+    assert reasons({"sign": True}) == []
+    assert reasons({"sign": True}, {"secure_boot": {**FIRMWARE, "enabled": True, "key": "enrolled"}}) == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "facts", "words"),
+    [
+        ({"uninstall_runfile": True}, {}, "NVIDIA's installer goes"),
+        ({"install_runfile": True}, {}, "NVIDIA's installer is not there"),
+        ({"remove_first": ["libcuda1"]}, {}, "libcuda1: of another source"),
+        ({"sign": True}, {"kernels": [{**SIGNED, "signature": None}]}, "may not be signed"),
+        ({"sign": True}, {"kernels": [{**SIGNED, "signature": {"signer": "DKMS", "key": "FF"}}]}, "may not be signed"),
+        ({"sign": True}, {"secure_boot": {**FIRMWARE, "serial": None}}, "may not be signed"),
+        ({"sign": True}, {"secure_boot": {**FIRMWARE, "enabled": True, "key": "missing"}}, "may not be signed"),
+        ({}, {"secure_boot": {**FIRMWARE, "problem": "enrol it"}}, "enrol it"),
+        ({}, {"difference": "the loaded module is older"}, "the loaded module is older"),
+        ({}, {"kernels": [{**SIGNED, "outdated_initrd": True}]}, "may have nouveau in it"),
+        ({}, {"dkms": []}, "DKMS"),
+        ({}, {"dkms": [{**MODULE, "state": "added"}]}, f"kernel {KERNEL}"),
+        ({}, {"dkms": [{**MODULE, "version": "575.1"}]}, "580.95.05"),
+        ({}, {"dkms": [{**MODULE, "notes": ["Diff between built and installed module!"]}]}, "DKMS warns"),
+    ],
+)
+def test_each_of_these_is_a_reason(plan: dict[str, Any], facts: dict[str, Any], words: str) -> None:
+    found = reasons(plan, facts)
+    assert len(found) == 1 and words in found[0]
+
+
+def test_a_sites_own_key_is_compared_elsewhere() -> None:
+    assert len(reasons(own_key=True)) == 1

@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What makes the roles docker and nvidia_driver change a node. Each machine of a play is one case; none is changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .conftest import Stage
+
+Cases = Mapping[str, dict[str, dict[str, Any]]]
+"""By machine, what modules answer there instead of the usual."""
+
+
+def due(stage: Stage, role: str, usual: dict[str, dict[str, Any]], cases: Cases, *options: str) -> set[str]:
+    """The machines on which a role says that it is due, after its preflight."""
+    preflight = {"name": f"baremetal.inference.{role}", "tasks_from": "preflight"}
+    said = {"name": "Say", "ansible.builtin.debug": {"msg": f"{{{{ inventory_hostname }}}}={{{{ {role}_due }}}}"}}
+    tasks = [{"name": "Check", "ansible.builtin.include_role": preflight}, said]
+    seen = [({"module": module}, answer) for module, answer in usual.items()]
+    seen += [
+        ({"module": module, "on": host}, answer) for host, case in cases.items() for module, answer in case.items()
+    ]
+    done, output = stage.run([{"name": "See", "hosts": "all", "tasks": tasks}], "\n".join(cases), *options, seen=seen)
+    assert done and re.findall(r"changed=([^0]\d*)", output) == [], output
+    answers = dict(re.findall(r'"msg": "(\w+)=(\w+)"', output))
+    assert set(answers) == set(cases), output
+    return {host for host, answer in answers.items() if answer == "True"}
+
+
+NOTHING: dict[str, Any] = {key: [] for key in ("installed", "removed", "held", "released", "diff")}
+CDI: dict[str, Any] = {"refresh_reason": None, "specs": [{"path": "/a", "stale": None}], "conflicts": []}
+
+
+def containers(cdi: dict[str, Any], *lost: str) -> dict[str, Any]:
+    """What gpu_facts answers of specifications and containers."""
+    return {"ansible_facts": {"cdi": {**CDI, **cdi}, "container_gpus": {"lost": list(lost)}}}
+
+
+def engine(due: bool = False, gpus: bool = True, driver: bool = True) -> dict[str, Any]:
+    """What docker_daemon answers."""
+    found = {"gpus": gpus, "driver_loaded": driver, "gpu_request": "cdi", "cdi_problem": ""}
+    return {"due": due, "restart_required": False, "restart_reasons": [], "engine": found}
+
+
+def test_what_makes_docker_due(staged: Callable[..., Stage]) -> None:
+    usual = {"docker_daemon": engine(), "apt_packages": NOTHING, "gpu_facts": containers({})}
+    idle: Cases = {"plain": {"docker_daemon": engine(gpus=False)}, "gpus": {}}
+    wrong: Cases = {
+        "daemon": {"docker_daemon": engine(due=True, gpus=False)},
+        "driver": {"docker_daemon": engine(driver=False)},
+        **{key: {"apt_packages": {**NOTHING, key: ["x"]}} for key in NOTHING},
+        "refresh": {"gpu_facts": containers({"refresh_reason": "another driver"})},
+        "stale": {"gpu_facts": containers({"specs": [{"path": "/a", "stale": "another driver"}]})},
+        "conflicts": {"gpu_facts": containers({"conflicts": [{"device": "x", "paths": []}]})},
+        "lost": {"gpu_facts": containers({}, "main")},
+    }
+    stage = staged(usual)
+    assert due(stage, "docker", usual, {**idle, **wrong}) == set(wrong)
+    assert stage.calls(module="gpu_facts", on="plain") == []
+    assert all(call["check_mode"] for call in stage.calls() if call["module"] != "gpu_facts")
+
+
+GPU = {"pci_bus_id": "0000:1b:00.0", "name": "H100", "architecture": "Hopper", "excluded": False, "driver": "nvidia"}
+DRIVER = {"debian": 12, "packages": {}, "kernels": [], "secure_boot": {"enabled": None}, "runfile": None, "held_by": []}
+PLAN: dict[str, Any] = {key: [] for key in ("install", "optional", "remove", "own_holds", "remove_first", "hold")}
+PLAN |= {"version": "1", "uninstall_runfile": False, "install_runfile": False}
+CARDS: dict[str, Any] = {"changes": [], "diff": [], "reboot_required": False, "unanswered": ""}
+
+
+def bus(*gpus: dict[str, Any]) -> dict[str, Any]:
+    """What gpu_facts answers of the PCI bus."""
+    return {"ansible_facts": {"gpus": list(gpus), "nvswitches": [], "nvswitch_managers": []}}
+
+
+def test_what_makes_the_driver_due(staged: Callable[..., Stage]) -> None:
+    usual = {
+        "gpu_facts": bus(GPU),
+        "nvidia_driver_facts": {"ansible_facts": {"nvidia_driver": DRIVER}, "due": False, "plan": PLAN},
+        "gpu_settings": CARDS,
+    }
+    idle: Cases = {"none": {"gpu_facts": bus()}, "well": {}}
+    wrong: Cases = {
+        "changes": {"gpu_settings": {**CARDS, "changes": [{}]}},
+        "diff": {"gpu_settings": {**CARDS, "diff": [{}]}},
+        "reboot": {"gpu_settings": {**CARDS, "reboot_required": True}},
+        "unanswered": {"gpu_settings": {**CARDS, "unanswered": "no driver"}},
+        "differs": {"nvidia_driver_facts": {"due": True}},
+    }
+    usual["apt_packages"] = NOTHING
+    stage = staged(usual)
+    declared = ("--extra-vars", '{"nvidia_driver_gpu_settings": {"power_limit_w": 500}}')
+    assert due(stage, "nvidia_driver", usual, {**idle, **wrong}, *declared) == set(wrong)
+    assert stage.calls(module="nvidia_driver_facts", on="none") == []
+    assert [(call["on"], call["check_mode"]) for call in stage.calls(module="apt_packages")] == [("differs", True)]
+    _facts, call = stage.calls(module="nvidia_driver_facts", on="well")
+    asked = call["compare"]
+    assert asked["decision"]["problems"] == [] and asked["decision"]["plan"]["branch"] == 535
+    assert (asked["load"], asked["ask_cuda"], call["devices"]) == (True, True, 1)
+    names = [file["path"].rpartition("/")[2] for file in asked["files"] if file.get("state") != "absent"]
+    assert names == [
+        "inference-nvidia.conf",
+        "inference-nouveau.conf",
+        "inference-nvidia-devices.service",
+        "10-inference.conf",
+        "inference-gpu-settings.service",
+    ]
+    assert asked["files"][0]["text"].splitlines()[1:] == ["nvidia", "nvidia-uvm"]
