@@ -143,8 +143,8 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-actions:
-  description: What was done, or would be in check mode, one sentence each.
+differs:
+  description: What was done, or would be in check mode, one sentence each, the installation of packages included.
   returned: success
   type: list
   elements: str
@@ -224,7 +224,7 @@ def run(module: AnsibleModule, host: Host) -> dict[str, Any]:
     steps = "".join(f"{action}\n" for action in done.actions)
     return {
         "changed": bool(done.actions or (missing and module.check_mode)),
-        "actions": done.actions,
+        "differs": [*([f"install {', '.join(missing)}"] if missing else []), *done.actions],
         "packages": missing,
         "undeclared": [f"{line.source} at {line.path}" for line in fstab.undeclared(done.fstab, declared)],
         "diff": [
@@ -240,6 +240,11 @@ def main() -> None:
         result = run(module, Host())
     except (*ERRORS, OSError, UnicodeDecodeError) as error:
         module.fail_json(msg=str(error))
+    if result["undeclared"]:
+        module.warn(
+            f"no longer declared, and left as it is: {'; '.join(result['undeclared'])}. To give it up, stop what uses"
+            f" it, unmount it, and remove its line from {FSTAB}."
+        )
     module.exit_json(**result)
 
 

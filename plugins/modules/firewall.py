@@ -100,8 +100,8 @@ installed:
   description: Whether nftables is installed.
   returned: with O(phase=apply) and O(phase=trial)
   type: bool
-reasons:
-  description: What differs, for people.
+differs:
+  description: What differed from what is declared, for people.
   returned: with O(phase=apply) and O(phase=trial)
   type: list
   elements: str
@@ -318,15 +318,15 @@ class Manager:
         wanted = self.judged(parts) if installed else None
         service = units.get(SERVICE, {})
         self.service_off = (service.get("UnitFileState"), service.get("ActiveState")) != ("enabled", "active")
-        reasons = [f"{path} differs" for path, content in self.files.items() if content != self.before[path]]
+        differs = [f"{path} differs" for path, content in self.files.items() if content != self.before[path]]
         if wanted != self.running or not installed:
-            reasons.append(f"the table inet {nftables.TABLE} is not loaded, or differs from the files")
+            differs.append(f"the table inet {nftables.TABLE} is not loaded, or differs from the files")
         if self.service_off:
-            reasons.append(f"{SERVICE} is not on")
+            differs.append(f"{SERVICE} is not on")
         result: dict[str, Any] = {
-            "changed": bool(reasons),
+            "changed": bool(differs),
             "installed": installed,
-            "reasons": reasons,
+            "differs": differs,
             "ssh_ports": list(base.ssh_ports),
             "ssh_clients": sorted({flow.peer for flow in self.flows}),
         }

@@ -76,6 +76,13 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+differs:
+  description:
+    - What differed from what is declared, for people. RV(missing) and RV(surplus) count as well, for which a reboot is
+      due.
+  returned: success
+  type: list
+  elements: str
 set:
   description: The values that were set, or would be in check mode, as C(name) and C(value).
   returned: success
@@ -130,6 +137,7 @@ def main() -> None:
     given = {name: module.params[name] for name in EMPTY if module.params[name] is not None}
     kernel = line = None
     differing: list[ks.Setting] = []
+    stale: list[Path] = []
     problems: list[str] = []
     diff: list[dict[str, str]] = []
     changed = False
@@ -161,11 +169,20 @@ def main() -> None:
                 )
     except (ks.KernelError, kc.BootError, OSError, UnicodeDecodeError) as error:
         module.fail_json(msg=f"kernel_settings: {error}")
+    missing = line.missing() if line else []
+    surplus = line.surplus(applied=not module.check_mode) if line else []
     module.exit_json(
         changed=changed,
+        differs=[
+            *(f"{setting.name} is not {setting.value}" for setting in differing),
+            *(f"{path} differs" for path in stale),
+            *(["the parameters of the next boot differ"] if line and line.changed else []),
+            *(f"the kernel runs without {word}" for word in missing),
+            *(f"the kernel runs with {word}" for word in surplus),
+        ],
         set=[{"name": setting.name, "value": setting.value} for setting in differing],
-        missing=line.missing() if line else [],
-        surplus=line.surplus(applied=not module.check_mode) if line else [],
+        missing=missing,
+        surplus=surplus,
         diff=diff,
     )
 

@@ -80,6 +80,11 @@ closes:
   description: Whether passwords let somebody in, and will not do so any more.
   returned: with O(phase=apply) and O(phase=trial)
   type: bool
+differs:
+  description: What differed from what is declared, for people.
+  returned: with O(phase=apply) and O(phase=trial)
+  type: list
+  elements: str
 trial:
   description: Whether a change is on trial and waits for its confirmation.
   returned: with O(phase=apply) and O(phase=trial)
@@ -360,7 +365,13 @@ class Manager:
                     files.write(OURS, self.old)
                     self.server.reload()
                 raise SshdError(f"{OURS}: {error}\nThe old state is back and in use.") from error
-        result = {"changed": changed, "closes": self.closes, "trial": on_trial, "user": self.login.user}
+        result = {
+            "changed": changed,
+            "differs": [f"{OURS} differs"] if changed else [],
+            "closes": self.closes,
+            "trial": on_trial,
+            "user": self.login.user,
+        }
         if self.module._diff:
             result["diff"] = {
                 "before_header": str(OURS), "after_header": str(OURS), "before": self.old or "", "after": self.new

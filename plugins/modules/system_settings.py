@@ -118,7 +118,8 @@ options:
         left alone. What runs already keeps the limits that it was started with.
       - Writes C(60-inference.conf) in C(/etc/systemd/system.conf.d), C(/etc/systemd/user.conf.d) and
         C(/etc/security/limits.d), and C(/etc/tmpfiles.d/systemd-pstore.conf); a file that has nothing to say is
-        removed. Asks systemd afterwards what it gives to a service.
+        removed. Enables C(systemd-pstore.service) with O(services.keep_pstore). Asks systemd afterwards what it gives
+        to a service.
     type: dict
     suboptions:
       memlock:
@@ -174,6 +175,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+differs:
+  description:
+    - What differed from what is declared, for people, and what a run outside check mode waits for.
+  returned: success
+  type: list
+  elements: str
 notes:
   description: What an operator should know, and what is no mistake.
   returned: success
@@ -255,6 +262,8 @@ class Part:
     notes: list[str] = field(default_factory=list)
     # What has to be done although no file differs.
     orders: list[str] = field(default_factory=list)
+    # What a run outside check mode waits for, though it changes nothing.
+    awaits: list[str] = field(default_factory=list)
 
     def want(self, path: str, text: str | None) -> None:
         """Declare a file's text, None for no file."""
@@ -318,12 +327,19 @@ class Node:
             raise SettingsError(f"{' '.join(command)} failed ({code}): {output}")
         return output
 
+    def show(self, unit: str, *names: str) -> dict[str, str]:
+        """Properties of a unit, which need not be there. Raises SettingsError."""
+        shown = self.do("systemctl", "show", "--timestamp=unix", *(f"--property={name}" for name in names), unit)
+        return dict(line.split("=", 1) for line in shown.splitlines())
+
     def started(self, unit: str) -> int:
         """When a unit became active, in seconds since 1970; 0 where it is not active. Raises SettingsError."""
-        properties = ("--property=ActiveState", "--property=ActiveEnterTimestamp")
-        shown = self.do("systemctl", "show", "--timestamp=unix", *properties, unit)
-        values = dict(line.split("=", 1) for line in shown.splitlines())
+        values = self.show(unit, "ActiveState", "ActiveEnterTimestamp")
         return int(values["ActiveEnterTimestamp"].removeprefix("@")) if values["ActiveState"] == "active" else 0
+
+    def on(self, unit: str) -> bool:
+        """Whether a unit is active, and starts at boot. Raises SettingsError."""
+        return self.show(unit, "ActiveState", "UnitFileState") == {"ActiveState": "active", "UnitFileState": "enabled"}
 
 
 class Clock(Part):
@@ -351,17 +367,29 @@ class Clock(Part):
         self.want(self.MORE, self.more)
         if main is not None and self.changes:
             self.judge(chrony.main_text(main, bool(lines)), lines)
-        if main is not None and not self.changes:
+        if not self.changes:
             self.look_at_service()
 
     def look_at_service(self) -> None:
         """Whether chronyd runs with the files that are there: a run may have been cut off after it had written them."""
         started = self.node.started("chrony.service")
-        written = [self.node.path(path).stat().st_mtime for path in (self.MAIN, self.MORE)]
+        paths = [self.node.path(path) for path in (self.MAIN, self.MORE)]
+        # The package may have been purged since.
+        written = [path.stat().st_mtime for path in paths if path.exists()]
         if not started:
             self.orders.append("start chrony.service")
         elif max(written) >= started + 1 or self.unknown(self.sources()):
             self.orders.append("restart chrony.service, which is older than its configuration")
+        elif not self.node.on("chrony.service"):
+            self.orders.append("have chrony.service started at boot")
+        elif self.options["sync_seconds"] and not self.is_right(self.sources()):
+            self.awaits.append("the clock is not synchronised")
+
+    def is_right(self, sources: list[chrony.Source]) -> bool:
+        """Whether the clock is right and a source answers, as far as one question tells."""
+        # One try, the largest correction in seconds, any skew.
+        code, self.said = self.node.run("chronyc", "waitsync", "1", str(self.options["max_offset"]), "0")
+        return not code and not self.unknown(sources) and any(source.state == "*" for source in sources)
 
     def sources(self) -> list[chrony.Source]:
         """The sources that chronyd has, those without an address included."""
@@ -420,19 +448,14 @@ class Clock(Part):
         sources are gone. Returns the sources. Raises SettingsError."""
         seconds, offset = self.options["sync_seconds"], self.options["max_offset"]
         deadline = time.monotonic() + seconds
-        while True:
-            # One try, the largest correction in seconds, any skew.
-            code, said = self.node.run("chronyc", "waitsync", "1", str(offset), "0")
-            sources = self.sources()
-            missing = self.unknown(sources)
-            if not code and not missing and any(source.state == "*" for source in sources):
-                break
+        while not self.is_right(sources := self.sources()):
             if time.monotonic() > deadline:
+                missing = self.unknown(sources)
                 gone = (f"{name}: chronyd does not have it (journalctl -u chrony)" for name in missing)
                 raise SettingsError(
                     f"the clock is not synchronised after {seconds} s (allowed: {offset} s off)."
                     f" Sources: {'; '.join([*map(str, sources), *gone]) or 'none'}."
-                    f" chronyc said: {(said.splitlines() or ['nothing'])[-1]}."
+                    f" chronyc said: {(self.said.splitlines() or ['nothing'])[-1]}."
                     " Declare servers that this node reaches by UDP port 123 (common_ntp_servers, common_ntp_pools)"
                 )
             time.sleep(1)
@@ -622,6 +645,9 @@ class Journal(Part):
 class Services(Part):
     """What systemd gives to every service and login."""
 
+    PSTORE = "systemd-pstore.service"
+    """Moves what the firmware kept of a kernel's last words to a file, at boot."""
+
     def inspect(self) -> None:
         self.problems += [Problem("services", text) for text in service_limits.problems(self.options, ROOT)]
         if self.problems:
@@ -633,6 +659,8 @@ class Services(Part):
                 self.changes.append(Change(path, self.node.read(name), text or None))
         if self.differing():
             self.orders.append("have systemd read its files")
+        if self.keeps_pstore_off():
+            self.orders.append(f"enable {self.PSTORE}")
         guard = service_limits.watchdog(ROOT)[0]
         if (self.changes or self.orders) and self.options["watchdog_seconds"] and not guard:
             self.notes.append(
@@ -640,6 +668,12 @@ class Services(Part):
                 " Where the hardware has one, load its driver by /etc/modules-load.d"
                 " (ipmi_watchdog, iTCO_wdt, sp5100_tco)"
             )
+
+    def keeps_pstore_off(self) -> bool:
+        """Whether a kernel's last words shall be kept, and nothing saves them at boot. Raises SettingsError."""
+        if not self.options["keep_pstore"]:
+            return False
+        return self.node.show(self.PSTORE, "UnitFileState")["UnitFileState"] != "enabled"
 
     def differing(self) -> dict[str, str]:
         """What systemd has in place of what is asked for. Raises SettingsError."""
@@ -651,6 +685,8 @@ class Services(Part):
     def apply(self) -> None:
         self.write()
         self.node.do("systemctl", "daemon-reload")
+        if self.keeps_pstore_off():
+            self.node.do("systemctl", "enable", "--quiet", self.PSTORE)
         wrong = [f"{name}: asked for {self.asked[name]}, systemd has {has}" for name, has in self.differing().items()]
         if wrong:
             raise SettingsError(
@@ -679,6 +715,8 @@ class Logrotate(Part):
         self.want("/etc/logrotate.d/00-inference", f"# {HEADER}\nmaxsize {limit}\n")
         # Once a day, a log that grows fast fills the disk before anybody looks at its size.
         self.want(self.TIMER, f"# {HEADER}\n[Timer]\nOnCalendar=\nOnCalendar=hourly\n")
+        if not self.changes and not self.node.on("logrotate.timer"):
+            self.orders.append("start logrotate.timer, now and at boot")
 
     def apply(self) -> None:
         self.write()
@@ -715,6 +753,8 @@ def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any
     todo = [part for part in parts.values() if part.changes or part.orders]
     result: dict[str, Any] = {
         "changed": bool(todo),
+        "differs": [f"{change.path} differs" for part in todo for change in part.changes]
+        + [words for part in parts.values() for words in (*part.orders, *part.awaits)],
         "diff": [change.diff() for part in todo for change in part.changes]
         + [{"prepared": f"{order}\n"} for part in todo for order in part.orders],
     }

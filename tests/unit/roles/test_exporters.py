@@ -37,7 +37,7 @@ def test_dcgm_runs_and_is_reached_only_where_engines_have_gpus(staged: Callable[
     }
     nodes = [f"{node} instances='{json.dumps(instances)}'" for node, instances in INSTANCES.items()]
     hosts = "\n".join(["[gateway]", "gate", "[inference]", *nodes])
-    seen = [({"module": "firewall"}, {"installed": True, "reasons": []})]
+    seen = [({"module": "firewall"}, {"installed": True, "differs": []})]
     done, said = stage.run([play], hosts, "--extra-vars", json.dumps(variables), seen=seen)
     assert done, said
     images = {call["on"]: call["dcgm_image"] for call in stage.calls(module="monitoring_exporters")}

@@ -85,7 +85,7 @@ class Site:
             **more.pop("extra", {}),
         }
         more["seen"] = [
-            ({"module": "firewall"}, {"installed": True, "reasons": []}),
+            ({"module": "firewall"}, {"installed": True, "differs": []}),
             *more.get("seen", ()),
         ]
         found: tuple[bool, str] = self.stage.run(plays, HOSTS, "--extra-vars", json.dumps(variables), **more)

@@ -22,12 +22,12 @@ def test_check_predicts_a_run_acts_and_the_second_changes_nothing(node: Node) ->
     before = node.fstab()
     predicted = node.run(check=True, disks_=wanted)
     assert predicted["changed"] and node.done == [] and node.fstab() == before
-    assert any("format" in action and "/a " in action for action in predicted["actions"])
+    assert any("format" in action and "/a " in action for action in predicted["differs"])
     assert node.run(disks_=wanted)["changed"]
     assert node.fstab().count("UUID=uuid-inf-") == 2 and node.fstab().startswith(before)
     node.done.clear()
     again = node.run(disks_=wanted)
-    assert not again["changed"] and again["actions"] == [] and node.done == []
+    assert not again["changed"] and again["differs"] == [] and node.done == []
 
 
 def test_nothing_is_done_to_any_disk_when_one_is_not_blank(node: Node) -> None:
@@ -45,7 +45,7 @@ def test_a_join_that_was_cut_off_is_taken_up_again(node: Node) -> None:
         node.run(disks_=[node.fast("raid0")])
     node.failing = ""
     result = node.run(disks_=[node.fast("raid0")])
-    assert result["actions"][0].startswith("format /dev/md127")
+    assert result["differs"][0].startswith("format /dev/md127")
     assert sum("--create" in line for line in node.done) == 1
 
 

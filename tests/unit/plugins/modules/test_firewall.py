@@ -128,17 +128,17 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Firewall) -> No
     predicted = node(check=True, **WEB)
     assert (predicted["changed"], node.port, firewall.MAIN.exists()) == (True, 0, False)
     done = node(**WEB)
-    assert (done["reasons"], done["ssh_ports"], node.port) == (predicted["reasons"], [22], 80)
+    assert (done["differs"], done["ssh_ports"], node.port) == (predicted["differs"], [22], 80)
     assert node.kernel.service == ("enabled", "active") and "systemctl daemon-reload" in node.kernel.calls
     assert "flushes every table" in firewall.DROP_IN.read_text()
     again = node(**WEB)
-    assert (again["changed"], again["reasons"]) == (False, [])
+    assert (again["changed"], again["differs"]) == (False, [])
 
 
 def test_rules_that_somebody_unloaded_are_loaded_again(node: Firewall) -> None:
     node(**WEB)
     node.kernel.table = None
-    assert "is not loaded" in node(**WEB)["reasons"][0]
+    assert "is not loaded" in node(**WEB)["differs"][0]
     assert node.port == 80
 
 

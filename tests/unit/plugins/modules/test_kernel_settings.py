@@ -75,6 +75,7 @@ def test_without_options_nothing_is_read_or_changed(call: Call, node: Node) -> N
     result = call()
     assert {**result, "invocation": 0} == {
         "changed": False,
+        "differs": [],
         "set": [],
         "missing": [],
         "surplus": [],

@@ -32,7 +32,12 @@ class Node:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.started = {"chrony.service": 0, "systemd-journald.service": int(time.time()) - 1000}
+        self.started = {
+            "chrony.service": 0,
+            "logrotate.timer": 0,
+            "systemd-journald.service": int(time.time()) - 1000,
+        }
+        self.enabled: set[str] = set()
         self.calls: list[str] = []
         self.refuses = ""
         self.source = "ntp1"
@@ -60,7 +65,11 @@ class Node:
             return (1, "", "Fatal error : Invalid directive") if refused else (0, "", "")
         if "ActiveState" in words:
             at = self.started[command[-1]]
+            if "UnitFileState" in words:
+                return 0, f"ActiveState={'active' if at else 'inactive'}\n{self.unit_file(command[-1])}", ""
             return 0, f"ActiveState={'active' if at else 'inactive'}\nActiveEnterTimestamp=@{at}\n", ""
+        if "UnitFileState" in words:
+            return 0, self.unit_file(command[-1]), ""
         if "--property=DefaultLimitNOFILE" in words:
             return 0, "".join(f"{name}={value}\n" for name, value in self.limits.items()), ""
         if words == "systemctl daemon-reload":
@@ -76,9 +85,14 @@ class Node:
         if command[:2] == ["systemctl", "is-active"]:
             return 0, "active", ""
         self.calls.append(words)
+        if command[:2] == ["systemctl", "enable"]:
+            self.enabled.add(command[-1])
         if command[:2] == ["systemctl", "restart"] and command[2] in self.started:
             self.started[command[2]] = int(time.time())
         return 0, "", ""
+
+    def unit_file(self, unit: str) -> str:
+        return f"UnitFileState={'enabled' if unit in self.enabled else 'disabled'}\n"
 
     def files(self) -> dict[str, str]:
         return {
@@ -146,6 +160,54 @@ def test_all_mistakes_at_once_and_nothing_changed(node: Node) -> None:
     for word in ("clock.servers[0]", "Atlantis", "127.0.0.1", "lots", "200 MB"):
         assert word in text
     assert node.files() == before and node.calls == []
+
+
+def test_each_part_says_what_differs_and_nothing_once_it_is_right(node: Node) -> None:
+    """Of these words, the role takes that a node is due."""
+    node.write("etc/chrony/chrony.conf", CHRONY)
+    for part, option in ALL.items():
+        assert node.apply(check=True, **{part: option})["differs"], part
+    node.apply(**ALL)
+    assert node.apply(check=True, **ALL)["differs"] == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "option"),
+    [
+        ("chrony.service", {"clock": CLOCK}),
+        ("logrotate.timer", {"logrotate": {"max_size": "200M"}}),
+        ("systemd-pstore.service", {"services": ALL["services"]}),
+    ],
+)
+def test_a_unit_that_somebody_has_disabled_is_enabled_again(node: Node, unit: str, option: dict[str, Any]) -> None:
+    node.write("etc/chrony/chrony.conf", CHRONY)
+    node.apply(**option)
+    node.enabled.remove(unit)
+    assert node.apply(check=True, **option)["differs"] and unit not in node.enabled
+    assert node.apply(**option)["changed"] and unit in node.enabled
+    assert node.apply(**option)["differs"] == []
+
+
+@pytest.mark.parametrize("unit", ["chrony.service", "logrotate.timer"])
+def test_a_unit_that_does_not_run_is_started(node: Node, unit: str) -> None:
+    """Such as one whose package is gone, while our files are still there."""
+    option = {"clock": CLOCK} if unit == "chrony.service" else {"logrotate": {"max_size": "200M"}}
+    node.write("etc/chrony/chrony.conf", CHRONY)
+    node.apply(**option)
+    node.started[unit] = 0
+    (node.root / "etc/chrony/chrony.conf").unlink()
+    assert unit in "".join(node.apply(check=True, **option)["differs"])
+    assert node.apply(**option)["changed"] and node.started[unit]
+
+
+def test_a_clock_that_is_no_longer_right_differs_and_changes_nothing(node: Node) -> None:
+    """A run then waits for the clock, and fails where that stays."""
+    node.write("etc/chrony/chrony.conf", CHRONY)
+    node.apply(clock=CLOCK)
+    node.state = "?"
+    found = node.apply(check=True, clock=CLOCK)
+    assert (found["differs"], found["changed"]) == (["the clock is not synchronised"], False)
+    assert node.apply(check=True, clock={**CLOCK, "sync_seconds": 0})["differs"] == []
 
 
 def test_without_chrony_check_mode_predicts_its_files(node: Node) -> None:
