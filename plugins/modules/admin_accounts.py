@@ -6,7 +6,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: admin_accounts
-short_description: Have exactly these admins, with exactly these keys
+short_description: Have exactly these admins, with exactly these keys, and the user of a service
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -73,9 +73,21 @@ options:
     description: A user that is no admin.
     type: str
     default: ""
+  make_service_user:
+    description:
+      - Make O(service_user), and the group of this name that is the user's own, as a system account without a home
+        directory, a shell and a password.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
+- name: Have the user that engines run as
+  baremetal.inference.admin_accounts:
+    admins: []
+    service_user: inference
+    make_service_user: true
+
 - name: Have two admins, and no longer a third
   baremetal.inference.admin_accounts:
     admins:
@@ -92,8 +104,8 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-actions:
-  description: What was done, or would be in check mode, for people.
+differs:
+  description: What was done, or would be in check mode, for people, and whether sudo is missing.
   returned: with O(phase=apply) and O(phase=trial)
   type: list
   elements: str
@@ -147,6 +159,10 @@ SHADOW = Path("/etc/shadow")
 TRIAL_NAME = "admins"
 
 SHELL = "/bin/bash"
+
+NO_HOME = "/nonexistent"
+NO_SHELL = "/usr/sbin/nologin"
+"""Of a user that nobody logs in as. Source: Debian policy 9.2.3"""
 
 REMOVED = "1"
 """The day on which an account ends that is being removed, in days since 1970."""
@@ -232,7 +248,7 @@ class Manager:
         self.module = module
         self.trial = Trial(TRIAL_NAME)
         self.login = ssh_session.login() or ssh_session.Login("", "")
-        self.actions: list[str] = []
+        self.differs: list[str] = []
         self.diff: list[dict[str, str]] = []
         self.on_trial = False
         self.applies = not module.check_mode
@@ -249,6 +265,7 @@ class Manager:
         self.admins, found = declared_admins.understand(
             self.module.params["admins"], users, self.groups, self.module.params["service_user"], self.login.user
         )
+        found += self.service_problems()
         present = [admin for admin in self.admins if admin.present]
         for number, admin in enumerate(self.admins):
             if admin.present:
@@ -264,6 +281,21 @@ class Manager:
             self.module.warn(
                 f"{name} was an admin and is not in common_admins any more: declare it with state: absent to remove it."
             )
+
+    def service_problems(self) -> list[Problem]:
+        """Whether the service's user can be made into what it shall be."""
+        name = self.module.params["service_user"]
+        if not self.module.params["make_service_user"]:
+            return []
+        if not declared_admins.NAME.fullmatch(name):
+            message = "must be 1 to 32 of a-z, 0-9, _ and -, and begin with a letter or _"
+            return [Problem("common_user", message, "name", name)]
+        if name == "root":
+            message = (
+                "is the administrator, whose home and shell stay: choose another, or set common_user_enabled to false"
+            )
+            return [Problem("common_user", message, "name", name)]
+        return []
 
     def shell_problems(self, number: int, admin: Admin) -> list[Problem]:
         """Whether a shell can be used."""
@@ -284,14 +316,17 @@ class Manager:
 
     def apply(self) -> dict[str, Any]:
         """The module's result. Raises AccountError, TrialError and OSError."""
+        if self.module.params["make_service_user"]:
+            self.have_service_user(self.module.params["service_user"])
         for admin in self.admins:
             if admin.present:
                 self.have(admin)
             else:
                 self.remove(admin)
         result = {
-            "changed": bool(self.actions),
-            "actions": self.actions,
+            "changed": bool(self.differs),
+            # Without sudo, rules that are in place are worth nothing.
+            "differs": self.differs + (["sudo is not installed"] if self.admins and not VISUDO.exists() else []),
             "sudo_installed": VISUDO.exists(),
             "trial": self.on_trial,
             "user": self.login.user,
@@ -299,6 +334,25 @@ class Manager:
         if self.module._diff:
             result["diff"] = self.diff
         return result
+
+    def have_service_user(self, name: str) -> None:
+        """The user that a service runs as, in a group of the same name."""
+        try:
+            # By name: a directory service need not list its users and groups.
+            number: int | None = grp.getgrnam(name).gr_gid
+        except KeyError:
+            number = None
+            self.do(f"make the group {name}", "groupadd", "--system", name)
+            self.groups[name] = -1
+        account = self.account(name)
+        if account is None:
+            words = ("--system", "--no-create-home", "--home-dir", NO_HOME, "--shell", NO_SHELL, "--gid", name)
+            self.do(f"make the user {name}", "useradd", *words, name)
+        elif (account.pw_gid, account.pw_dir, account.pw_shell) != (number, NO_HOME, NO_SHELL):
+            self.do(
+                f"take home directory and shell from the user {name}", "usermod",
+                "--home", NO_HOME, "--shell", NO_SHELL, "--gid", name, name,
+            )  # fmt: skip
 
     def have(self, admin: Admin) -> None:
         """One admin that is there. The rule comes last: it is worth nothing without the account."""
@@ -488,7 +542,7 @@ class Manager:
             time.sleep(0.1)
 
     def note(self, action: str) -> None:
-        self.actions.append(action)
+        self.differs.append(action)
 
     def do(self, action: str, *command: str) -> None:
         """One change by a command. Raises AccountError."""
@@ -539,6 +593,7 @@ def main() -> None:
         argument_spec={
             "admins": admins,
             "service_user": {"type": "str", "default": ""},
+            "make_service_user": {"type": "bool", "default": False},
             "phase": {"type": "str", "choices": PHASES, "default": APPLY},
             "seconds": {"type": "int", "default": 60},
         },
@@ -556,9 +611,9 @@ def main() -> None:
         manager.inspect()
         result = manager.apply()
     except InputError as error:
-        module.fail_json(msg="\n- ".join(["The admins were not changed.", *map(str, error.problems)]))
+        module.fail_json(msg="\n- ".join(["The users were not changed.", *map(str, error.problems)]))
     except (AccountError, TrialError, OSError) as error:
-        done = f" Done before: {'; '.join(manager.actions)}." if manager.actions and manager.applies else ""
+        done = f" Done before: {'; '.join(manager.differs)}." if manager.differs and manager.applies else ""
         module.fail_json(msg=f"{error}{done}")
     module.exit_json(**result)
 

@@ -28,7 +28,7 @@ attributes:
   diff_mode:
     support: partial
     details:
-      - Of the files of O(pins).
+      - Of the files of O(pins) and O(unattended).
 options:
   present:
     description: What shall be installed, as NAME or NAME=VERSION, with C(*) as a wildcard in a version.
@@ -89,6 +89,21 @@ options:
           - Versions by package, for those that are each pinned to one of their own, with C(*) as a wildcard.
         type: dict
         default: {}
+  unattended:
+    description:
+      - What Debian's own timers upgrade unattended, as C(/etc/apt/apt.conf.d/52-inference). The file is written before
+        packages are installed, for C(unattended-upgrades) would otherwise begin with its own defaults.
+    type: dict
+    suboptions:
+      enabled:
+        description: Whether anything is upgraded unattended. Never with a reboot.
+        type: bool
+        required: true
+      origins:
+        description: From where upgrades come, as patterns of C(KEY=VALUE) joined by commas.
+        type: list
+        elements: str
+        default: []
   coming:
     description:
       - For O(pins), packages that another task would have installed in a run outside check mode, as NAME or
@@ -176,6 +191,11 @@ removed:
   returned: success
   type: list
   elements: str
+differs:
+  description: What differed from what is declared, for people.
+  returned: success
+  type: list
+  elements: str
 unavailable:
   description: What no source of the node has, of O(optional), and with O(allow_unavailable) of O(present).
   returned: success
@@ -239,7 +259,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages as ap
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins, apt_unattended
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import updates as up
 
 CPUINFO = Path("/proc/cpuinfo")
@@ -307,17 +327,32 @@ class Manager:
         """The result of packages and pins. Raises PackageError, PinError and OSError."""
         plan = self.plan()
         coming = [*self.module.params["coming"], *plan.installed]
+        unattended = self.module.params["unattended"]
+        diff = apt_unattended.apply(**unattended, check=self.module.check_mode) if unattended else []
         results = [pins.apply(coming) for pins in self.pins]
         if not self.module.check_mode:
             self.carry_out(plan)
             # apt-get takes the hold off what it changes, and what came along is new.
             results += [pins.apply() for pins in self.pins if plan.installed]
+        pinned = {key: [item for result in results for item in result[key]] for key in ("held", "released", "diff")}
+        verbs = {
+            "install": plan.installed,
+            "remove": plan.removed,
+            "hold": pinned["held"],
+            "release": pinned["released"],
+        }
+        diff += pinned["diff"]
         return {
             "installed": plan.installed,
             "removed": plan.removed,
             "unavailable": plan.unavailable,
             "components": self.components() if plan.unavailable else [],
-            **{key: [item for result in results for item in result[key]] for key in ("held", "released", "diff")},
+            **pinned,
+            "diff": diff,
+            "differs": [
+                *(f"{verb} {', '.join(names)}" for verb, names in verbs.items() if names),
+                *(f"{item['after_header']} differs" for item in diff),
+            ],
         }
 
     def simulate(self, changes: list[str]) -> tuple[list[str], list[str], list[str]]:
@@ -434,6 +469,18 @@ class Upgrade:
         return planned
 
 
+def unavailable(result: Mapping[str, Any], sources_change: bool) -> str:
+    """What to say of packages that no source has."""
+    names = ", ".join(result["unavailable"])
+    if sources_change:
+        return f"{names}: will come from the new sources, as far as they have it."
+    return (
+        f"{names}: in none of the components {', '.join(result['components'])} that the sources have. Microcode and"
+        " firmware lie in non-free-firmware: add it to the source of Debian (common_apt_sources), or set"
+        " common_firmware to false."
+    )
+
+
 def guest(module: AnsibleModule) -> bool:
     """Whether this is a virtual machine or a container."""
     code, _output, _words = module.run_command(["systemd-detect-virt", "--quiet"])
@@ -461,6 +508,10 @@ def main() -> None:
                     "versions": {"type": "dict", "default": {}},
                 },
             },
+            "unattended": {
+                "type": "dict",
+                "options": {"enabled": {"type": "bool", "required": True}, "origins": words},
+            },
             "coming": words,
             "upgrade": {
                 "type": "dict",
@@ -485,6 +536,7 @@ def main() -> None:
         reading = ap.read_lists(params["present"], params["absent"], optional, params["held"])
         problems = list(map(str, reading.problems))
         problems += [text for item in params["pins"] for text in apt_pins.mistakes(**item)]
+        problems += apt_unattended.mistakes(params["unattended"]["origins"] if params["unattended"] else [])
         if problems:
             module.fail_json(msg="\n- ".join(["Nothing was changed.", *problems]))
         pins = [apt_pins.Pins(module.run_command, item, module.check_mode) for item in params["pins"]]
@@ -493,8 +545,9 @@ def main() -> None:
             result |= Upgrade(module, params["upgrade"]).apply()
     except (PackageError, apt_pins.PinError, OSError, UnicodeDecodeError) as error:
         module.fail_json(msg=str(error))
-    changes = ("installed", "removed", "held", "released", "diff", "updates", "finished")
-    module.exit_json(changed=any(result.get(key) for key in changes), **result)
+    if params["microcode"] and result["unavailable"]:
+        module.warn(unavailable(result, params["allow_unavailable"] and module.check_mode))
+    module.exit_json(changed=any(result.get(key) for key in ("differs", "updates", "finished")), **result)
 
 
 if __name__ == "__main__":

@@ -68,7 +68,11 @@ def mistakes(
 ) -> list[str]:
     """What is wrong with the module's parameters: these files could otherwise break apt on the node."""
     found = [] if NAME.fullmatch(name) else [f"name {name!r}: only a-z, 0-9, _ and - may be in it"]
-    found += [f"packages: {item!r} is not a package's name" for item in packages if not PACKAGE.fullmatch(item)]
+    found += [
+        f"packages: {item!r} is not a package's name: write the name, with * as a wildcard, and no version"
+        for item in packages
+        if not PACKAGE.fullmatch(item)
+    ]
     found += [f"pinned: {item!r} is not among packages" for item in pinned if item not in packages]
     if pinned and not VERSION.fullmatch(version):
         found.append(f"version {version!r}: must be a version as apt shows it, with * as a wildcard, as 20.10.24*")

@@ -38,11 +38,15 @@ class Node:
         self.commands: list[tuple[str, ...]] = []
         self.visudo_accepts = True
         self.warnings: list[str] = []
+        self.homes: dict[str, str] = {}
+        self.shells: dict[str, str] = {}
 
     def account(self, name: str) -> SimpleNamespace:
-        home = str(self.root / name)
+        home = self.homes.get(name, str(self.root / name))
+        shell = self.shells.get(name, "/bin/bash")
+        # A user's own group has its number, as far as it was made by its name.
         return SimpleNamespace(
-            pw_name=name, pw_uid=self.users[name], pw_gid=self.users[name], pw_dir=home, pw_shell="/bin/bash"
+            pw_name=name, pw_uid=self.users[name], pw_gid=self.users[name], pw_dir=home, pw_shell=shell
         )
 
     def run(self, *command: str, text: str = "") -> tuple[int, str]:
@@ -52,6 +56,8 @@ class Node:
         if command[0] == "useradd":
             self.users[command[-1]] = 59999
             (self.root / command[-1]).mkdir(exist_ok=True)
+        if command[0] in ("useradd", "usermod") and "/nonexistent" in command:
+            self.homes[command[-1]], self.shells[command[-1]] = "/nonexistent", "/usr/sbin/nologin"
         if command[0] == "userdel":
             del self.users[command[-1]]
         if command[0] == "groupadd":
@@ -65,8 +71,15 @@ class Node:
     def key_file(self, name: str = "alice") -> str:
         return (self.root / name / ".ssh/authorized_keys").read_text()
 
-    def apply(self, *admins: dict[str, Any], check: bool = False, phase: str = "apply") -> dict[str, Any]:
-        params = {"admins": [{**ALICE, **item} for item in admins], "service_user": "inference", "phase": phase}
+    def apply(
+        self, *admins: dict[str, Any], check: bool = False, phase: str = "apply", service: str = ""
+    ) -> dict[str, Any]:
+        params = {
+            "admins": [{**ALICE, **item} for item in admins],
+            "service_user": service or "inference",
+            "make_service_user": bool(service),
+            "phase": phase,
+        }
         module: Any = SimpleNamespace(
             params={**params, "seconds": 60}, check_mode=check, _diff=True, warn=self.warnings.append
         )
@@ -107,6 +120,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
         "getgrall",
         lambda: [SimpleNamespace(gr_name=name, gr_gid=1, gr_mem=sorted(node.groups[name])) for name in node.groups],
     )
+    monkeypatch.setattr(module.grp, "getgrnam", lambda name: SimpleNamespace(gr_mem=node.groups[name], gr_gid=59999))
     monkeypatch.setattr(module.ssh_session, "login", lambda: Login("root", "192.0.2.7"))
     monkeypatch.setattr(trial, "RUN", tmp_path / "trials")
     monkeypatch.setattr(trial, "_run", node.run)
@@ -119,7 +133,7 @@ def test_check_predicts_and_the_second_run_changes_nothing(node: Node) -> None:
     assert node.commands == [] and "alice" not in node.users
     done = node.apply(admin)
     assert done == predicted
-    assert done["actions"] == [
+    assert done["differs"] == [
         "make the group gpu",
         "make the user alice",
         "replace the keys of alice",
@@ -155,7 +169,7 @@ def test_keys_are_written_into_no_directory_that_others_write(node: Node) -> Non
 def test_groups_are_left_alone_unless_declared(node: Node) -> None:
     node.apply({"groups": ["adm"]})
     assert node.apply({})["changed"] is False
-    assert node.apply({"groups": []})["actions"] == ["put alice into the groups (none)"]
+    assert node.apply({"groups": []})["differs"] == ["put alice into the groups (none)"]
     assert node.groups["adm"] == set()
 
 
@@ -168,7 +182,7 @@ def test_a_rule_that_visudo_refuses_stops_everything(node: Node) -> None:
 
 def test_no_rule_removes_the_file(node: Node) -> None:
     node.apply({})
-    assert node.apply({"sudo": []})["actions"] == ["remove the sudo rule of alice"]
+    assert node.apply({"sudo": []})["differs"] == ["remove the sudo rule of alice"]
     assert list(node.sudoers.iterdir()) == []
 
 
@@ -211,7 +225,7 @@ def test_processes_of_containers_are_somebody_elses(node: Node, monkeypatch: pyt
 def test_an_account_whose_removal_was_cut_off_is_opened_again(node: Node) -> None:
     node.apply({})
     (node.root / "shadow").write_text("root:*:19000:0:99999:7:::\nalice:!*:19000:0:99999:7::1:\n")
-    assert node.apply({}, check=True)["actions"] == ["open the account of alice again"]
+    assert node.apply({}, check=True)["differs"] == ["open the account of alice again"]
     node.apply({})
     assert node.commands[-1] == ("usermod", "--expiredate", "", "--password", "*", "alice")
     # An end that somebody else has set stays.
@@ -298,3 +312,47 @@ def test_a_trial_that_was_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_a_change_needs_its_values(run_module: RunModule, phase: str) -> None:
     found = run_module(admin_accounts, phase=phase)
     assert found["failed"] and "missing: admins" in found["msg"]
+
+
+def test_sudo_that_somebody_has_removed_is_missed(node: Node) -> None:
+    node.apply({})
+    (node.root / "visudo").unlink()
+    found = node.apply({}, check=True)
+    assert (found["differs"], found["changed"]) == (["sudo is not installed"], False)
+    assert node.apply(check=True)["differs"] == [], "nobody needs it"
+
+
+def test_the_user_of_a_service_is_made_and_has_neither_home_nor_shell(node: Node) -> None:
+    predicted = node.apply(service="engines", check=True)
+    assert predicted["differs"] == ["make the group engines", "make the user engines"] and node.commands == []
+    assert node.apply(service="engines") == predicted
+    assert node.account("engines").pw_shell == "/usr/sbin/nologin"
+    assert node.apply(service="engines")["differs"] == []
+    node.shells["engines"] = "/bin/bash"
+    assert node.apply(service="engines")["differs"] == ["take home directory and shell from the user engines"]
+    assert not node.apply(service="engines")["changed"]
+
+
+def test_a_user_of_a_service_is_left_alone_where_nobody_wants_it_made(node: Node) -> None:
+    assert node.apply()["differs"] == [] and node.commands == []
+
+
+@pytest.mark.parametrize("name", ["root", "Engines", ""])
+def test_a_user_of_a_service_that_cannot_be_is_refused(node: Node, name: str) -> None:
+    with pytest.raises(InputError, match="common_user"):
+        node.apply(service=name or " ")
+    assert node.commands == []
+
+
+def test_a_failure_says_what_was_done_before(
+    node: Node, run_module: RunModule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = node.run
+
+    def broken(*command: str, text: str = "") -> tuple[int, str]:
+        return (1, "the disk is full") if command[0] == "useradd" else run(*command, text=text)
+
+    monkeypatch.setattr(admin_accounts, "run", broken)
+    monkeypatch.setattr(admin_accounts.grp, "getgrnam", {}.__getitem__)
+    found = run_module(admin_accounts, admins=[], service_user="engines", make_service_user=True)
+    assert found["failed"] and "the disk is full Done before: make the group engines; make the user" in found["msg"]

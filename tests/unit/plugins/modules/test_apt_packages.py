@@ -75,7 +75,12 @@ class Node:
 
     def apply(self, *present: str, check: bool = False, lenient: bool = False, **lists: Any) -> dict[str, Any]:
         reading = ap.read_lists(present, lists.get("absent", ()), lists.get("optional", ()))
-        params = {"allow_unavailable": lenient, "gone": lists.get("gone", []), "coming": []}
+        params = {
+            "allow_unavailable": lenient,
+            "gone": lists.get("gone", []),
+            "coming": [],
+            "unattended": lists.get("unattended"),
+        }
         module: Any = SimpleNamespace(params=params, check_mode=check, run_command=self.run_command)
         pins = [apt_pins.Pins(self.run_command, item, check) for item in lists.get("pins", [])]
         return apt_packages.Manager(module, reading.lists, pins).apply()
@@ -105,7 +110,7 @@ def node() -> Node:
 
 def test_what_is_as_declared_is_not_touched(node: Node) -> None:
     result = node.apply("curl", absent=["gone"])
-    assert result["installed"] == result["removed"] == []
+    assert result["installed"] == result["removed"] == result["differs"] == []
     assert node.asked == []
 
 
@@ -115,6 +120,7 @@ def test_one_run_installs_and_removes(node: Node) -> None:
     assert [words[1] for words in node.asked] == ["--simulate"]
     assert predicted == node.apply("curl", "jq=1*", absent=["old"])
     assert predicted["installed"] == ["jq", "libjq1"] and predicted["removed"] == ["old"]
+    assert predicted["differs"] == ["install jq, libjq1", "remove old"]
     assert node.asked[-1] == ["apt-get", "install", "--allow-downgrades", "jq=1*", "old-"]
 
 
@@ -193,7 +199,30 @@ def test_packages_are_pinned_before_they_come_and_held_afterwards(
     assert (set(result["held"]), node.held) == ({"jq", "libjq1"}, {"jq", "libjq1"})
     node.plan, node.installed["jq"] = "", "2"
     again = node.apply("jq=2*", pins=[pins])
-    assert [again[key] for key in ("installed", "held", "released", "diff")] == [[], [], [], []]
+    assert [again[key] for key in ("installed", "held", "released", "diff", "differs")] == [[], [], [], [], []]
+    node.held.remove("libjq1")
+    assert node.apply("jq=2*", check=True, pins=[pins])["differs"] == ["hold libjq1"]
+    files = [f"{tmp_path}/{name}/52-driver differs" for name in ("preferences.d", "apt.conf.d")]
+    gone = node.apply("jq=2*", check=True, pins=[{**pins, "packages": [], "pinned": []}])
+    assert gone["differs"] == ["release jq", *files]
+
+
+def test_what_is_upgraded_unattended_is_written_before_packages_come(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The package would otherwise begin with its own defaults."""
+    etc(tmp_path, monkeypatch)
+    file = tmp_path / "apt.conf.d/52-inference"
+    options: dict[str, Any] = {"unattended": {"enabled": True, "origins": ["origin=Debian"]}}
+    node.plan = "Inst unattended-upgrades (1)\n"
+    predicted = node.apply("unattended-upgrades", check=True, **options)
+    assert predicted["differs"] == ["install unattended-upgrades", f"{file} differs"] and not file.exists()
+    node.code = 0
+    carry_out = apt_packages.Manager.carry_out
+    monkeypatch.setattr(
+        apt_packages.Manager, "carry_out", lambda self, plan: (file.read_text(), carry_out(self, plan))[1]
+    )
+    assert node.apply("unattended-upgrades", **options) == predicted
 
 
 def test_nothing_is_pinned_where_the_packages_cannot_come(
@@ -326,8 +355,12 @@ def test_an_update_that_fails_says_why(apt: Apt, run_module: RunModule) -> None:
 
 
 def test_every_mistake_is_named_at_once_and_nothing_done(apt: Apt, run_module: RunModule) -> None:
-    found = run_module(apt_packages, present=["curl!"], pins=[{"name": "../x", "packages": ["a b"]}])
-    assert found["failed"] and [word for word in ("curl!", "../x", "a b") if word not in found["msg"]] == []
+    unattended = {"enabled": True, "origins": ["Debian"]}
+    found = run_module(
+        apt_packages, present=["curl!"], pins=[{"name": "../x", "packages": ["a b"]}], unattended=unattended
+    )
+    words = ("curl!", "../x", "a b", "common_unattended_upgrades_origins has 'Debian'")
+    assert found["failed"] and [word for word in words if word not in found["msg"]] == []
     assert apt.calls == []
 
 
