@@ -33,7 +33,7 @@ def test_the_command_line_waits_for_a_reboot_that_nobody_makes(machine: Machine)
 
 
 # What these runs ask of the role: the kernel's part, without the checks before it, which take long here.
-KERNEL: dict[str, Any] = {"__common_checked": True}
+KERNEL: dict[str, Any] = {"common_due": True}
 
 
 def test_check_mode_foresees_a_new_value_and_leaves_the_old_one(machine: Machine, tmp_path: Path) -> None:

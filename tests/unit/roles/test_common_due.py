@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Role common changes a node where a comparison finds a difference, and leaves it alone where none does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+MODULES = (
+    "apt_sources",
+    "apt_packages",
+    "admin_accounts",
+    "ssh_server",
+    "kernel_settings",
+    "system_settings",
+    "disks",
+    "firewall",
+)
+ROLE = "baremetal.inference.common"
+
+# gpu_facts is here for the facts of the operating system alone.
+FACTS = {"name": "Facts", "baremetal.inference.gpu_facts": {}, "tags": ["always"]}
+DEBIAN = {"distribution": "Debian", "distribution_version": "12.5", "distribution_major_version": "12"}
+
+AS_DECLARED = {
+    "differs": [],
+    "closes": False,
+    "trial": False,
+    "sudo_installed": True,
+    "user": "root",
+    "missing": [],
+    "surplus": [],
+    "packages": [],
+    "installed": True,
+    "ssh_ports": [22],
+}
+VARIABLES = {
+    "ansible_become": False,
+    "common_nfs_mounts": [{"source": "nas:/models", "path": "/mnt/models"}],
+    # What would install packages here.
+    "common_logrotate_enabled": False,
+    "common_time_enabled": False,
+}
+
+Seen = list[tuple[dict[str, Any], dict[str, Any]]]
+
+
+def on(node: str, module: str, **answer: Any) -> Seen:
+    """What a module answers on a node, instead of that all is as declared."""
+    return [({"module": module, "on": node}, answer)]
+
+
+class Site:
+    """Nodes, each as declared unless the test says otherwise."""
+
+    def __init__(self, stage: Any) -> None:
+        self.stage = stage
+
+    def run(self, nodes: Sequence[str], *options: str, seen: Seen, entry: str = "preflight", **more: Any) -> str:
+        """Includes the role, then says which nodes are due; returns what was printed."""
+        facts: Seen = [({"module": "gpu_facts"}, {"ansible_facts": DEBIAN})]
+        everywhere: Seen = [({"module": module}, AS_DECLARED) for module in MODULES]
+        include = {"name": "Include", "ansible.builtin.include_role": {"name": ROLE, "tasks_from": entry}}
+        say = {"name": "Say", "ansible.builtin.debug": {"msg": "{{ inventory_hostname }} due: {{ common_due }}"}}
+        tasks = [FACTS, {**include, "tags": ["always"]}, {**say, "tags": ["always"]}]
+        play = {"name": "Play", "hosts": "all", "tasks": tasks}
+        variables = ["--extra-vars", json.dumps(VARIABLES)]
+        hosts = "\n".join(nodes)
+        _done, said = self.stage.run([play], hosts, *variables, *options, seen=[*facts, *everywhere, *seen], **more)
+        return str(said)
+
+    def calls(self, node: str, check_mode: bool) -> list[str]:
+        """The role's modules that were called on a node, in their order."""
+        return [
+            call["module"] for call in self.stage.calls(on=node, check_mode=check_mode) if call["module"] in MODULES
+        ]
+
+
+@pytest.fixture
+def site(staged: Callable[[Sequence[str]], Any]) -> Site:
+    return Site(staged([*MODULES, "gpu_facts"]))
+
+
+def test_each_difference_makes_a_node_due_and_each_is_asked_for_once(site: Site) -> None:
+    """A node for each module, on which it alone finds a difference."""
+    nodes = [module.replace("_", "-") for module in MODULES]
+    seen = [call for module in MODULES for call in on(module.replace("_", "-"), module, differs=["something"])]
+    said = site.run(["same", *nodes], seen=seen)
+    assert [node for node in ("same", *nodes) if f"{node} due: True" in said] == nodes
+    assert "same due: False" in said
+    for node in ("same", *nodes):
+        assert sorted(site.calls(node, check_mode=True)) == sorted(MODULES)
+        assert site.calls(node, check_mode=False) == [], "preflight changed something"
+
+
+def test_all_mistakes_are_told_at_once_and_those_of_another_system_are_not(site: Site) -> None:
+    wrong: list[dict[str, Any]] = [{"on": "wrong", "module": "apt_packages"}, {"on": "wrong", "module": "firewall"}]
+    old: Seen = on(
+        "old", "gpu_facts", ansible_facts={**DEBIAN, "distribution_version": "11.3", "distribution_major_version": "11"}
+    )
+    nodes = ["wrong", "old", "locked"]
+    lets_passwords_in = on("locked", "ssh_server", closes=True, differs=["a file"])
+    said = site.run(nodes, seen=[*old, *lets_passwords_in], failures=[*wrong, {"on": "old", "module": "disks"}])
+    assert "wrong: common_packages*" in said and "apt_packages was told to fail" in said
+    assert "wrong: common_firewall_*: firewall was told to fail" in said
+    assert "old runs Debian 11.3. Supported: Debian 12 and 13" in said and "disks was told to fail" not in said
+    assert "locked still lets passwords in" in said, "nobody has shown that a key works"
+    assert "due:" not in said
+    assert [site.calls(node, check_mode=False) for node in nodes] == [[], [], []]
+
+
+def test_a_node_that_is_not_due_is_left_alone(site: Site) -> None:
+    seen = on("due", "firewall", differs=["the table"])
+    site.run(["same", "due"], seen=seen, entry="main")
+    assert site.calls("same", check_mode=False) == []
+    changed = site.calls("due", check_mode=False)
+    assert set(changed) == set(MODULES) and changed[-1] == "firewall"
+
+
+def test_with_tags_only_their_part_is_compared_and_changed(site: Site) -> None:
+    seen = on("due", "firewall", differs=["the table"]) + on("due", "apt_sources", differs=["a file"])
+    site.run(["due"], "--tags", "common_firewall", seen=seen, entry="main")
+    assert set(site.calls("due", check_mode=True)) == set(site.calls("due", check_mode=False)) == {"firewall"}
+    site.run(["due"], "--tags", "docker", seen=seen, entry="main")
+    assert site.calls("due", check_mode=True) == []
