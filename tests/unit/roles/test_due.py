@@ -129,8 +129,8 @@ def test_each_difference_makes_its_role_due_and_no_other_host_is_changed(stage: 
 
 def test_nodes_that_have_a_model_give_it_to_one_that_fetches_the_model(stage: Any) -> None:
     """Nobody is due for a model of a hub that all have."""
-    remotes = {"remotes": HUB}
-    fetches = {"coming": {"qwen": "REVISION"}, "fetches": [{"name": "qwen"}]}
+    remotes: Call = {"remotes": HUB}
+    fetches: Call = {"coming": {"qwen": "REVISION"}, "fetches": [{"name": "qwen"}]}
     told = [({"module": "model", "on": host}, remotes) for host in ("a", "b")]
     succeeded, output = run(stage, [*PREFLIGHT, SAY_STORE], ["a", "b"], told)
     assert succeeded and "a: False b: False" in output, output
