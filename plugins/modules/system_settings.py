@@ -9,12 +9,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: system_settings
-short_description: A node's clock, names, logs, and the limits of its services, in one call
+short_description: A node's kernel, clock, names, logs, and the limits of its services, in one call
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Looks at everything first, and changes nothing where anything is wrong.
+  - Values of the kernel are read back. A value that the kernel did not take is an error that names what was asked and
+    what was found; files and values are then as before. Never reboots.
   - Installs nothing. In check mode it predicts what it would do on a node that has no chrony yet.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -22,10 +24,51 @@ attributes:
   check_mode:
     support: full
     details:
+      - Whether the kernel takes a value is only known by trying.
       - Does not wait for the clock, and asks chronyd nothing where chrony is not installed yet.
   diff_mode:
     support: full
 options:
+  kernel:
+    description:
+      - Values of the running kernel, set now and at every boot. Left out, they and their files are left alone.
+      - Before anything is changed, every key that does not exist, that cannot be written, or that another file sets to
+        another value at boot is named, all at once.
+      - A key that is not declared any more leaves the files; its running value stays until the next boot.
+    type: dict
+    suboptions:
+      sysctl:
+        description:
+          - Sysctls by name. Several numbers are written with blanks between them.
+          - V(null) leaves one alone that O(kernel.sysctl_where_present) would set.
+        type: dict
+        default: {}
+      sysctl_where_present:
+        description: The same for those that not every kernel has, without IPv6 for one. O(kernel.sysctl) wins.
+        type: dict
+        default: {}
+      hugepages:
+        description: Number of hugepages by size, V(2M) or V(1G). No more than the memory that is free holds.
+        type: dict
+        default: {}
+      transparent_hugepage:
+        description: Policy for transparent hugepages. Empty leaves it alone.
+        type: str
+        choices: ["", always, madvise, never]
+        default: ""
+      cpu_governor:
+        description: Governor of every CPU. Empty leaves it alone, and so does a machine without frequency scaling.
+        type: str
+        default: ""
+  cmdline:
+    description:
+      - The parameters of the kernel's command line, in their order; some may be there twice, as in C(hugepagesz=1G
+        hugepages=4 hugepagesz=2M hugepages=64). An empty list removes the file. Left out, it is left alone.
+      - Writes C(/etc/default/grub.d/50-inference.cfg), which adds to what other files say, and renews GRUB's menu. The
+        new menu is made with another name, checked by GRUB itself, and must hold every parameter before it takes the
+        place of the old menu. When anything fails, the old files are put back.
+    type: list
+    elements: str
   clock:
     description:
       - chrony's configuration. Left out, chrony is left alone.
@@ -166,6 +209,14 @@ EXAMPLES = r"""
         - address: 192.0.2.20
           names: [storage.example.com, storage]
 
+- name: Reboot a machine that panics, and let devices of the host bypass the IOMMU's translation
+  baremetal.inference.system_settings:
+    kernel:
+      sysctl:
+        kernel.panic: 30
+      transparent_hugepage: madvise
+    cmdline: [iommu=pt]
+
 - name: Let services lock as much memory as RDMA needs
   baremetal.inference.system_settings:
     services:
@@ -177,8 +228,18 @@ EXAMPLES = r"""
 RETURN = r"""
 differs:
   description:
-    - What differed from what is declared, for people, and what a run outside check mode waits for.
+    - What differed from what is declared, for people, with the parameters and the time that the node waits for.
   returned: success
+  type: list
+  elements: str
+missing:
+  description: Parameters that the running kernel was not started with.
+  returned: with O(cmdline)
+  type: list
+  elements: str
+surplus:
+  description: Parameters that left O(cmdline) in this call, and that the running kernel was started with.
+  returned: with O(cmdline)
   type: list
   elements: str
 notes:
@@ -199,8 +260,6 @@ import re
 import socket
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -214,8 +273,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian import 
     journald,
     service_limits,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.kernel_parts import CommandLine, Kernel
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.node_settings import (
+    Change,
+    Node,
+    Part,
+    SettingsError,
+)
 
-ROOT = Path("/")
 HEADER = "Managed by Ansible, module baremetal.inference.system_settings: changes made here are lost."
 
 JOURNAL_MESSAGE = "ec387f577b844b8fa948f33cad9a75e6"
@@ -232,114 +297,6 @@ ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 
 CLOUD_HOSTS = re.compile(r"^manage_etc_hosts:\s*['\"]?(\w+)", re.MULTILINE)
 CLOUD_FALSE = ("false", "no", "off")
-
-
-class SettingsError(Exception):
-    """The node does not do what it was told; the text is for the operator."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """A file's text before and after; None where there is none."""
-
-    path: Path
-    before: str | None
-    after: str | None
-
-    def diff(self) -> dict[str, str]:
-        header = {"before_header": str(self.path), "after_header": str(self.path)}
-        return {**header, "before": self.before or "", "after": self.after or ""}
-
-
-@dataclass
-class Part:
-    """A part of the settings: inspect() fills the lists, apply() is called where there are changes or orders."""
-
-    node: Node
-    options: Any
-    problems: list[Problem] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    # What has to be done although no file differs.
-    orders: list[str] = field(default_factory=list)
-    # What a run outside check mode waits for, though it changes nothing.
-    awaits: list[str] = field(default_factory=list)
-
-    def want(self, path: str, text: str | None) -> None:
-        """Declare a file's text, None for no file."""
-        full = self.node.path(path)
-        before = self.node.read(path)
-        if before != text:
-            self.changes.append(Change(full, before, text))
-
-    def write(self) -> None:
-        for change in self.changes:
-            if change.after is None:
-                change.path.unlink(missing_ok=True)
-            else:
-                files.write(change.path, change.after)
-
-    def undo(self) -> None:
-        """Bring the files back that write() replaced."""
-        for change in self.changes:
-            if change.before is None:
-                change.path.unlink(missing_ok=True)
-            else:
-                files.write(change.path, change.before)
-
-    def inspect(self) -> None:
-        """Read, judge and plan; changes nothing."""
-        raise NotImplementedError
-
-    def apply(self) -> None:
-        """Do it. Raises SettingsError."""
-        self.write()
-
-
-class Node:
-    """What is read from the node, and its commands."""
-
-    def __init__(self, run: Callable[..., tuple[int, str, str]]) -> None:
-        self.runner = run
-
-    def path(self, path: str) -> Path:
-        return ROOT / path.lstrip("/")
-
-    def read(self, path: str) -> str | None:
-        """A file's text, None where there is none."""
-        try:
-            return self.path(path).read_text(encoding="utf-8", errors="surrogateescape")
-        except FileNotFoundError:
-            return None
-
-    def run(self, *command: str) -> tuple[int, str]:
-        """Status and output, errors included, of a command; 127 where there is no such program."""
-        try:
-            code, output, words = self.runner(list(command), handle_exceptions=False)
-        except OSError as error:
-            return 127, str(error)
-        return code, (output + words).strip()
-
-    def do(self, *command: str) -> str:
-        """A command's output. Raises SettingsError."""
-        code, output = self.run(*command)
-        if code:
-            raise SettingsError(f"{' '.join(command)} failed ({code}): {output}")
-        return output
-
-    def show(self, unit: str, *names: str) -> dict[str, str]:
-        """Properties of a unit, which need not be there. Raises SettingsError."""
-        shown = self.do("systemctl", "show", "--timestamp=unix", *(f"--property={name}" for name in names), unit)
-        return dict(line.split("=", 1) for line in shown.splitlines())
-
-    def started(self, unit: str) -> int:
-        """When a unit became active, in seconds since 1970; 0 where it is not active. Raises SettingsError."""
-        values = self.show(unit, "ActiveState", "ActiveEnterTimestamp")
-        return int(values["ActiveEnterTimestamp"].removeprefix("@")) if values["ActiveState"] == "active" else 0
-
-    def on(self, unit: str) -> bool:
-        """Whether a unit is active, and starts at boot. Raises SettingsError."""
-        return self.show(unit, "ActiveState", "UnitFileState") == {"ActiveState": "active", "UnitFileState": "enabled"}
 
 
 class Clock(Part):
@@ -649,7 +606,7 @@ class Services(Part):
     """Moves what the firmware kept of a kernel's last words to a file, at boot."""
 
     def inspect(self) -> None:
-        self.problems += [Problem("services", text) for text in service_limits.problems(self.options, ROOT)]
+        self.problems += [Problem("services", text) for text in service_limits.problems(self.options, self.node.root)]
         if self.problems:
             return
         self.asked = service_limits.limits(self.options)
@@ -661,7 +618,7 @@ class Services(Part):
             self.orders.append("have systemd read its files")
         if self.keeps_pstore_off():
             self.orders.append(f"enable {self.PSTORE}")
-        guard = service_limits.watchdog(ROOT)[0]
+        guard = service_limits.watchdog(self.node.root)[0]
         if (self.changes or self.orders) and self.options["watchdog_seconds"] and not guard:
             self.notes.append(
                 "there is no watchdog device here (/sys/class/watchdog is empty): nothing resets a machine that hangs."
@@ -733,6 +690,8 @@ class Logrotate(Part):
 
 
 PARTS: dict[str, type[Part]] = {
+    "kernel": Kernel,
+    "cmdline": CommandLine,
     "clock": Clock,
     "timezone": Zone,
     "names": Names,
@@ -744,7 +703,8 @@ PARTS: dict[str, type[Part]] = {
 
 def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any]:
     """The module's result. Raises InputError, SettingsError and OSError."""
-    parts = {key: kind(node, params[key]) for key, kind in PARTS.items() if params[key]}
+    # An empty command line takes the file of an earlier one away.
+    parts = {key: kind(node, params[key]) for key, kind in PARTS.items() if params[key] not in (None, "")}
     for part in parts.values():
         part.inspect()
     problems = [problem for part in parts.values() for problem in part.problems]
@@ -767,6 +727,9 @@ def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any
                 result["clock"] = clock.wait()
             except SettingsError as error:
                 raise SettingsError(f"{error}.{clock.give_back()}") from None
+    line = parts.get("cmdline")
+    if isinstance(line, CommandLine):
+        result["missing"], result["surplus"] = line.line.missing(), line.line.surplus(applied=not check_mode)
     result["notes"] = [note for part in parts.values() for note in part.notes]
     return result
 
@@ -777,6 +740,17 @@ def main() -> None:
     names = {"type": "list", "elements": "str", "default": []}
     module = AnsibleModule(
         argument_spec={
+            "kernel": {
+                "type": "dict",
+                "options": {
+                    "sysctl": {"type": "dict", "default": {}},
+                    "sysctl_where_present": {"type": "dict", "default": {}},
+                    "hugepages": {"type": "dict", "default": {}},
+                    "transparent_hugepage": {**text, "choices": ["", "always", "madvise", "never"]},
+                    "cpu_governor": text,
+                },
+            },
+            "cmdline": {"type": "list", "elements": "str"},
             "clock": {
                 "type": "dict",
                 "options": {
@@ -822,7 +796,7 @@ def main() -> None:
     )
     module.run_command_environ_update = {"LC_ALL": "C"}
     try:
-        result = apply(module.params, Node(module.run_command), module.check_mode)
+        result = apply(module.params, Node(module.run_command, module.get_bin_path), module.check_mode)
     except InputError as error:
         module.fail_json(msg="\n- ".join(["Nothing was changed.", *map(str, error.problems)]))
     except (SettingsError, OSError, ValueError) as error:

@@ -161,10 +161,12 @@ def test_passwords_stay_on_until_a_key_was_seen_at_work(deb12: Node) -> None:
 
 def test_an_admin_comes_changes_keys_and_goes(deb13: Node, alice: Key, spare: Key, tmp_path: Path) -> None:
     admin = {"name": "alice", "keys": [alice.public, spare.public], "groups": ["adm"]}
+    deb13.run("usermod --shell /bin/sh inference")
     predicted, _output = changed_tasks(deb13, tmp_path, "--check", part=PART, common_admins=[admin])
     assert deb13.run("id alice", check=False) == ""
     done, _output = changed_tasks(deb13, tmp_path, part=PART, common_admins=[admin])
     assert done == predicted
+    assert deb13.run("getent passwd inference").endswith(":/usr/sbin/nologin")
     for key in (alice, spare):
         works, output = key.ssh(deb13, "alice", "sudo -n id -u")
         assert works and output.splitlines()[-1] == "0"

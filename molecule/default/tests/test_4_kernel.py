@@ -70,5 +70,8 @@ def test_a_switch_that_goes_off_takes_its_files_along(deb12: Node) -> None:
     deb12.baseline("kernel", common_limits_enabled=False)
     assert "infinity" not in deb12.run("systemctl show --property=DefaultLimitMEMLOCK")
     assert "inference" not in deb12.run("ls /etc/security/limits.d /etc/systemd/user.conf.d")
+    # Nor does a unit stay off that somebody has disabled.
+    deb12.run("systemctl disable systemd-pstore.service")
     deb12.baseline("kernel")
+    assert deb12.run("systemctl is-enabled systemd-pstore.service") == "enabled"
     assert "infinity" in deb12.run("systemctl show --property=DefaultLimitMEMLOCK")

@@ -48,7 +48,7 @@ def test_hurt_names_and_a_new_limit(node: Node, tmp_path: Path) -> None:
     hostname = node.run("hostname")
     lines = [line for line in node.run("cat /etc/hosts").splitlines() if hostname not in line]
     broken = "\n".join([f"127.0.1.1 {hostname}.example.com {hostname}", *lines]) + "\n"
-    node.run(f"printf %s {shlex.quote(broken)} > /etc/hosts")
+    node.run(f"printf %s {shlex.quote(broken)} > /etc/hosts; systemctl disable --now logrotate.timer")
     assert node.run(f"getent ahostsv4 {hostname} | cut -d' ' -f1 | sort -u") == "127.0.1.1"
     wanted: dict[str, Any] = {
         "common_journald_max_use": "640M",
@@ -76,6 +76,7 @@ def test_hurt_names_and_a_new_limit(node: Node, tmp_path: Path) -> None:
     assert node.run(f"getent ahostsv4 {hostname} | cut -d' ' -f1 | sort -u") == node.address
     assert node.run("hostname --fqdn") == f"{hostname}.example.com"
     assert node.run("getent hosts storage").split()[0] == "192.0.2.20"
+    assert node.run("systemctl is-enabled logrotate.timer; systemctl is-active logrotate.timer") == "enabled\nactive"
     assert node.run("getent ahostsv4 localhost | cut -d' ' -f1 | sort -u") == "127.0.0.1"
     assert changes(node.baseline("system", **wanted)) == 0
 

@@ -191,13 +191,6 @@ class CommandLine:
         kept = {word for line in kernel_lines(self.menu) for word in line} if applied else set()
         return [item for item in gone if item not in kept]
 
-    def diff(self) -> list[dict[str, str]]:
-        """Before and after of the file, where they differ."""
-        if self.before == self.after:
-            return []
-        name = str(DROP_IN)
-        return [{"before_header": name, "after_header": name, "before": self.before, "after": self.after}]
-
 
 def _text(path: Path) -> str:
     with suppress(FileNotFoundError):

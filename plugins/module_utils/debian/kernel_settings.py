@@ -274,9 +274,7 @@ class Kernel:
     def apply(self) -> None:
         """Set every value and read it back; then write the files. Raises KernelError, with the old values in force."""
         differing = self.differing()
-        before = [
-            (self.root / item.path, _current((self.root / item.path).read_text(encoding="utf-8"))) for item in differing
-        ]
+        before = [(self.root / item.path, current(self.root / item.path)) for item in differing]
         words = {setting.name: _set(self.root / setting.path, setting.value) for setting in differing}
         # All of them at the end: some undo others, as vm.dirty_bytes does vm.dirty_ratio.
         refused = []
@@ -289,7 +287,7 @@ class Kernel:
             for path, value in reversed(before):
                 _set(path, value)
             # Some go one way only, as kernel.modules_disabled does.
-            stuck = [str(path) for path, value in before if _current(path.read_text(encoding="utf-8")) != value]
+            stuck = [str(path) for path, value in before if current(path) != value]
             rest = f"all are as before but {', '.join(stuck)}" if stuck else "all are as before"
             raise KernelError("\n- ".join([f"the kernel did not take these values; {rest}.", *refused]))
         for path in self.stale_files():
@@ -299,7 +297,9 @@ class Kernel:
                 path.unlink()
 
 
-def _current(text: str) -> str:
+def current(path: Path) -> str:
+    """What the kernel has; of several choices, the one in force. Raises OSError."""
+    text = path.read_text(encoding="utf-8")
     choice = CHOICE.search(text)
     return choice[1] if choice else text.strip()
 
@@ -311,22 +311,3 @@ def _set(path: Path, value: str) -> str:
     except OSError as error:
         return error.strerror or str(error)
     return ""
-
-
-def diff_of(kernel: Kernel, differing: list[Setting], stale: list[Path]) -> list[dict[str, str]]:
-    """Before and after of the kernel's values, and of every file that changes."""
-    changes = [
-        (
-            "kernel",
-            "".join(f"{item.name} = {_current((kernel.root / item.path).read_text('utf-8'))}\n" for item in differing),
-            "".join(f"{item.name} = {item.value}\n" for item in differing),
-        )
-    ]
-    for path in stale:
-        before = files.text(path) or ""
-        changes.append((str(path), before, kernel.files[path]))
-    return [
-        {"before_header": name, "after_header": name, "before": before, "after": after}
-        for name, before, after in changes
-        if before != after
-    ]

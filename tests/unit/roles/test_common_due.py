@@ -15,7 +15,6 @@ MODULES = (
     "apt_packages",
     "admin_accounts",
     "ssh_server",
-    "kernel_settings",
     "system_settings",
     "disks",
     "firewall",

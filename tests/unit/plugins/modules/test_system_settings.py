@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,8 @@ class Node:
 
     def apply(self, check: bool = False, **params: Any) -> dict[str, Any]:
         wanted = {
+            "kernel": None,
+            "cmdline": None,
             "clock": None,
             "timezone": "",
             "names": None,
@@ -109,12 +112,11 @@ class Node:
             "services": None,
             **params,
         }
-        return module_under_test.apply(wanted, module_under_test.Node(self.run), check)
+        return module_under_test.apply(wanted, module_under_test.Node(self.run, shutil.which, self.root), check)
 
 
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
-    monkeypatch.setattr(module_under_test, "ROOT", tmp_path)
     monkeypatch.setattr(module_under_test.socket, "gethostname", lambda: "gpu1")
     monkeypatch.setattr(module_under_test.Names, "own_address", lambda self, address: address or "192.0.2.7")
     return Node(tmp_path)

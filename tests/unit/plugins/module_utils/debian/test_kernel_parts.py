@@ -1,19 +1,20 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module kernel_settings: the running kernel and the boot parameters, each only where its options are given."""
+"""The running kernel and the boot parameters in the module system_settings, each only where its options are given."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ansible.module_utils import basic
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import kernel_cmdline as kc
-from ansible_collections.baremetal.inference.plugins.modules import kernel_settings
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import kernel_settings as ks
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import node_settings
+from ansible_collections.baremetal.inference.plugins.modules import system_settings
 
 Call = Callable[..., dict[str, Any]]
 
@@ -52,17 +53,29 @@ class Node:
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     node = Node(tmp_path)
-    monkeypatch.setattr(kernel_settings, "ROOT", tmp_path)
     for name, path in (("DROP_IN", node.drop_in), ("MENU", node.menu), ("CMDLINE", node.cmdline)):
         monkeypatch.setattr(kc, name, path)
-    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda _module, name: name)
-    monkeypatch.setattr(basic.AnsibleModule, "run_command", lambda _module, argv: node.run_command(argv))
     return node
 
 
+EMPTY: dict[str, Any] = {
+    "sysctl": {},
+    "sysctl_where_present": {},
+    "hugepages": {},
+    "transparent_hugepage": "",
+    "cpu_governor": "",
+}
+
+
 @pytest.fixture
-def call(node: Node, run_module: Call) -> Call:
-    return partial(run_module, kernel_settings)
+def call(node: Node) -> Call:
+    def run(check: bool = False, find: Any = str, **given: Any) -> dict[str, Any]:
+        kernel = {"kernel": {**EMPTY, "sysctl": given["sysctl"]}} if "sysctl" in given else {}
+        line = {"cmdline": given["cmdline"]} if "cmdline" in given else {}
+        params = {**dict.fromkeys(system_settings.PARTS), **kernel, **line}
+        return system_settings.apply(params, node_settings.Node(node.run_command, find, node.root), check)
+
+    return run
 
 
 def test_without_options_nothing_is_read_or_changed(call: Call, node: Node) -> None:
@@ -72,16 +85,7 @@ def test_without_options_nothing_is_read_or_changed(call: Call, node: Node) -> N
     node.drop_in.write_text("ours\n")
     node.cmdline.unlink()
     before = node.files()
-    result = call()
-    assert {**result, "invocation": 0} == {
-        "changed": False,
-        "differs": [],
-        "set": [],
-        "missing": [],
-        "surplus": [],
-        "diff": [],
-        "invocation": 0,
-    }
+    assert call() == {"changed": False, "differs": [], "notes": [], "diff": []}
     assert node.files() == before
 
 
@@ -90,14 +94,25 @@ def test_values_are_set_once_and_predicted(call: Call, node: Node) -> None:
     predicted = call(check=True, sysctl={"vm.swappiness": 10})
     assert node.files() == before
     made = call(sysctl={"vm.swappiness": 10})
-    assert (predicted["changed"], predicted["set"], predicted["diff"]) == (True, made["set"], made["diff"])
-    assert made["set"] == [{"name": "vm.swappiness", "value": "10"}]
-    kernel, file = made["diff"]
-    assert (kernel["before"], kernel["after"]) == ("vm.swappiness = 60\n", "vm.swappiness = 10\n")
-    assert file["after_header"] == str(node.sysctl_file)
+    assert predicted == made
+    file, value = made["diff"]
+    assert value["prepared"] == "vm.swappiness: 60 -> 10\n"
+    assert file["after_header"] == str(node.sysctl_file) and "+" not in file["before"]
+    assert made["differs"] == [f"{node.sysctl_file} differs", "vm.swappiness: 60 -> 10"]
     assert node.swappiness.read_text() == "10"
     again = call(sysctl={"vm.swappiness": 10})
-    assert (again["changed"], again["set"], again["diff"]) == (False, [], [])
+    assert (again["changed"], again["differs"], again["diff"]) == (False, [], [])
+    node.swappiness.write_text("60")
+    assert call(check=True, sysctl={"vm.swappiness": 10})["differs"] == ["vm.swappiness: 60 -> 10"]
+
+
+def test_a_value_that_the_kernel_does_not_take_is_an_error(
+    call: Call, node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ks, "_set", lambda path, value: "Invalid argument")
+    with pytest.raises(node_settings.SettingsError, match="asked for '10', the kernel has '60' \\(Invalid argument"):
+        call(sysctl={"vm.swappiness": 10})
+    assert not node.sysctl_file.exists()
 
 
 def test_an_empty_value_takes_the_file_along_but_no_boot_parameter(call: Call, node: Node) -> None:
@@ -115,10 +130,12 @@ def test_boot_parameters_are_set_once_and_wait_for_a_reboot(call: Call, node: No
     assert [item["after"] for item in made["diff"]] == [kc.render(["iommu=pt"])]
     for result in (predicted, made):
         assert (result["changed"], result["missing"], result["surplus"]) == (True, ["iommu=pt"], [])
+    waiting = call(check=True, cmdline=["iommu=pt"])
+    assert (waiting["changed"], waiting["differs"]) == (False, ["the kernel runs without iommu=pt"])
     assert "iommu=pt" in node.menu.read_text()
     node.cmdline.write_text("root=LABEL=root ro iommu=pt\n")
     again = call(cmdline=["iommu=pt"])
-    assert (again["changed"], again["missing"], again["diff"]) == (False, [], [])
+    assert (again["changed"], again["missing"], again["diff"], again["differs"]) == (False, [], [], [])
 
 
 def test_parameters_that_left_the_list_are_surplus(call: Call, node: Node) -> None:
@@ -138,36 +155,45 @@ def test_a_file_without_a_menu_is_removed(call: Call, node: Node) -> None:
     assert not node.drop_in.exists()
 
 
-def test_a_parameter_that_another_file_overrules_is_a_warning(
-    call: Call, node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    warnings: list[str] = []
-    monkeypatch.setattr(basic.AnsibleModule, "warn", lambda _module, text: warnings.append(text))
-    node.site = "iommu=off"
+def test_a_menu_that_somebody_has_made_without_the_parameters_is_renewed(call: Call, node: Node) -> None:
     call(cmdline=["iommu=pt"])
-    (warning,) = warnings
-    assert "also says iommu=off, behind common_kernel_cmdline" in warning
+    node.menu.write_text(MENU.format(""))
+    assert call(check=True, cmdline=["iommu=pt"])["changed"]
+    assert call(cmdline=["iommu=pt"])["changed"] and "iommu=pt" in node.menu.read_text()
+
+
+def test_a_parameter_that_another_file_overrules_is_noted(call: Call, node: Node) -> None:
+    node.site = "iommu=off"
+    (note,) = call(cmdline=["iommu=pt"])["notes"]
+    assert "also says iommu=off, behind common_kernel_cmdline" in note
+    assert call(check=True, cmdline=["iommu=pt"])["notes"] == [note]
 
 
 def test_all_mistakes_are_named_and_nothing_changes(call: Call, node: Node) -> None:
     before = node.files()
-    result = call(sysctl={"vm.swapiness": 1, "vm.swappiness": 10}, cmdline=["a b"])
-    assert result["failed"] is True
-    first, sysctl, parameter = result["msg"].split("\n- ")
-    assert first == "kernel_settings: nothing was changed."
+    with pytest.raises(InputError) as refusal:
+        call(sysctl={"vm.swapiness": 1, "vm.swappiness": 10}, cmdline=["a b"])
+    sysctl, parameter = map(str, refusal.value.problems)
     assert "Did you mean vm.swappiness?" in sysctl
-    assert parameter == "'a b': one parameter an item, without blanks or quotes"
+    assert parameter == "cmdline: 'a b': one parameter an item, without blanks or quotes"
     assert node.files() == before
 
 
 def test_a_node_without_grub_is_refused(call: Call, node: Node) -> None:
     node.menu.unlink()
     before = node.files()
-    assert "this machine does not boot by GRUB" in call(cmdline=["iommu=pt"])["msg"]
+    with pytest.raises(InputError, match="this machine does not boot by GRUB"):
+        call(cmdline=["iommu=pt"])
     assert node.files() == before
 
 
-def test_a_menu_without_grubs_programs_is_refused(call: Call, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda _module, name: None)
-    assert "no grub-mkconfig and no grub-script-check" in call(check=True, cmdline=["iommu=pt"])["msg"]
-    assert call(cmdline=[])["changed"] is False
+def test_a_menu_without_grubs_programs_is_refused(call: Call) -> None:
+    with pytest.raises(InputError, match="no grub-mkconfig and no grub-script-check"):
+        call(check=True, find=lambda _name: None, cmdline=["iommu=pt"])
+
+
+def test_a_menu_that_grub_does_not_make_is_an_error(call: Call, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "run_command", lambda argv: (1, "", "no space left"))
+    with pytest.raises(node_settings.SettingsError, match="the old menu stays: no space left"):
+        call(cmdline=["iommu=pt"])
+    assert not node.drop_in.exists()
