@@ -303,18 +303,14 @@ class Manager:
         """What is to do, as apt-get simulates it. Raises PackageError and OSError."""
         names = [*self.lists.present, *self.lists.absent, *self.lists.optional]
         before = self.installed(names) if names else {}
-        missing, surplus = self.lists.missing(before), self.lists.surplus(before)
-        wanted = [name for name in self.lists.optional if name not in before]
-        offered = ap.read_candidates(self.run("apt-cache", "policy", *wanted)[1]) if wanted else set()
-        missing += [name for name in wanted if name in offered]
-        unavailable = [name for name in wanted if name not in offered]
-        if not missing and not surplus:
-            return Plan(unavailable=unavailable)
-        changes = [*missing, *(f"{name}-" for name in surplus)]
-        if any("=" in name for name in missing):
+        gap = ap.gap(self.lists, before, lambda names: self.run("apt-cache", "policy", *names)[1])
+        if not gap.missing and not gap.surplus:
+            return Plan(unavailable=gap.unavailable)
+        changes = [*gap.missing, *(f"{name}-" for name in gap.surplus)]
+        if any("=" in name for name in gap.missing):
             changes.insert(0, "--allow-downgrades")
         unknown, installed, removed = self.simulate(changes)
-        return Plan(changes, installed, removed, unavailable + unknown)
+        return Plan(changes, installed, removed, gap.unavailable + unknown)
 
     def carry_out(self, plan: Plan) -> None:
         """Install and remove. Raises PackageError."""

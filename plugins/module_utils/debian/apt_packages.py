@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..core.problems import Problem
@@ -146,6 +146,28 @@ def read_candidates(output: str) -> set[str]:
     """The packages that some source offers, or that are installed, from ``apt-cache policy``."""
     found = re.findall(r"^(\S+):\n  Installed: .*\n  Candidate: (.+)$", output, re.M)
     return {name for name, candidate in found if candidate != "(none)"}
+
+
+@dataclass(frozen=True)
+class Gap:
+    """What lies between the lists and what is installed."""
+
+    missing: list[str]
+    """What apt-get shall install, as it wants to read it."""
+    surplus: list[str]
+    unavailable: list[str]
+    """The optional packages that no source offers."""
+
+
+def gap(lists: Lists, installed: Mapping[str, Installed], policy: Callable[[list[str]], str]) -> Gap:
+    """What there is to install and to remove. `policy` says what ``apt-cache policy`` prints of some packages."""
+    wanted = [name for name in lists.optional if name not in installed]
+    offered = read_candidates(policy(wanted)) if wanted else set()
+    return Gap(
+        [*lists.missing(installed), *(name for name in wanted if name in offered)],
+        lists.surplus(installed),
+        [name for name in wanted if name not in offered],
+    )
 
 
 def read_versions(output: str) -> list[str]:

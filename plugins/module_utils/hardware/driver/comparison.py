@@ -69,14 +69,12 @@ class Comparison:
         lists = apt_packages.read_lists(plan["install"], plan["remove"], plan["optional"]).lists
         names = [*lists.present, *lists.absent, *lists.optional]
         _code, output, _words = self.run(["dpkg-query", "--show", f"--showformat={apt_packages.FORM}", *names])
-        installed = apt_packages.read_installed(output)
-        missing = lists.missing(installed)
-        if optional := [name for name in lists.optional if name not in installed]:
-            command = ["apt-cache", "policy", *optional]
-            _code, output, _words = self.run(command, environ_update=apt_packages.ENVIRONMENT)
-            missing += [name for name in optional if name in apt_packages.read_candidates(output)]
-        surplus = [f"{name} is installed" for name in lists.surplus(installed)]
-        return [f"{name} is not installed" for name in missing] + surplus
+        gap = apt_packages.gap(lists, apt_packages.read_installed(output), self.policy)
+        return [f"{name} is not installed" for name in gap.missing] + [f"{name} is installed" for name in gap.surplus]
+
+    def policy(self, names: list[str]) -> str:
+        """What apt-cache says of packages."""
+        return self.run(["apt-cache", "policy", *names], environ_update=apt_packages.ENVIRONMENT)[1]
 
     def pins(self) -> list[str]:
         """What is not pinned and held. Raises PinError and OSError."""

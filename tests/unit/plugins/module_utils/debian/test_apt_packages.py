@@ -99,3 +99,17 @@ def test_what_is_held_moves_only_to_a_version_that_is_named() -> None:
 )
 def test_microcode_is_for_bare_metal(vendor: str, virtual: bool, package: str) -> None:
     assert ap.microcode(f"processor\t: 0\nvendor_id\t: {vendor}\nmodel\t: 1\n", virtual) == package
+
+
+def test_optional_packages_are_asked_for_and_only_those_that_are_missing() -> None:
+    lists = ap.Lists({"curl": ""}, frozenset({"nano"}), ("there", "offered", "nowhere"))
+    asked: list[list[str]] = []
+
+    def policy(names: list[str]) -> str:
+        asked.append(names)
+        return "offered:\n  Installed: (none)\n  Candidate: 1.0\nnowhere:\n  Installed: (none)\n  Candidate: (none)\n"
+
+    installed = {"there": ap.Installed("1"), "nano": ap.Installed("1")}
+    assert ap.gap(lists, installed, policy) == ap.Gap(["curl", "offered"], ["nano"], ["nowhere"])
+    assert asked == [["offered", "nowhere"]]
+    assert ap.gap(ap.Lists({}), installed, policy) == ap.Gap([], [], []) and len(asked) == 1
