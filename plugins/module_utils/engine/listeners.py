@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -20,8 +20,11 @@ from .environment import mask
 
 PROC = Path("/proc")
 
-_ESTABLISHED, _LISTEN = "01", "0A"
+_ESTABLISHED, _SYN_RECV, _CLOSE_WAIT, _LISTEN = "01", "03", "08", "0A"
 """TCP states in the kernel's include/net/tcp_states.h, as /proc/net/tcp writes them."""
+
+_WANTED = (_ESTABLISHED, _SYN_RECV, _CLOSE_WAIT)
+"""States of a connection whose client may wait for an answer: CLOSE_WAIT is a client that sends no more."""
 
 _COMMAND_LENGTH = 100
 """Characters of a command line that are shown."""
@@ -50,35 +53,66 @@ class Ownership:
     """Listening sockets whose process cannot be found: outside of this PID namespace, or just gone."""
 
 
+@dataclass(frozen=True)
+class _Socket:
+    """A row of /proc/net/tcp. An end is an address and a port."""
+
+    local: tuple[IPv4Address | IPv6Address, int]
+    peer: tuple[IPv4Address | IPv6Address, int]
+    state: str
+    uid: int
+    inode: int
+
+
 def listening(port: int, address: str, proc: Path = PROC) -> set[int]:
     """Inodes of the sockets that would take a connection to address and port."""
     wanted = ip_address(address)
-    return {inode for local, inode in _sockets(port, _LISTEN, proc) if _takes(local, wanted)}
+    return {
+        socket.inode
+        for socket in _sockets(proc)
+        if socket.local[1] == port and socket.state == _LISTEN and _takes(socket.local[0], wanted)
+    }
 
 
 def connections(port: int, proc: Path = PROC) -> int:
     """How many connections to a port are open, also those that its process has not yet accepted."""
-    return sum(1 for _socket in _sockets(port, _ESTABLISHED, proc))
+    return sum(1 for socket in _sockets(proc) if socket.local[1] == port and socket.state == _ESTABLISHED)
 
 
-def _sockets(port: int, state: str, proc: Path) -> Iterator[tuple[IPv4Address | IPv6Address, int]]:
-    """Local address and inode of every socket on a port that is in a state."""
+def client_connections(port: int, local_clients: Collection[int] = (), proc: Path = PROC) -> int:
+    """How many clients are connected to a port. The node's own connections (probes, metrics) are none, but for those of
+    the users `local_clients` (numbers): a gateway on the same machine.
+    """
+    sockets = list(_sockets(proc))
+    users = {(socket.local, socket.peer): socket.uid for socket in sockets}
+    connected = [socket for socket in sockets if socket.local[1] == port and socket.state in _WANTED]
+    # Of a connection from the node itself, the other end is in the table, too.
+    others = [users.get((socket.peer, socket.local)) for socket in connected]
+    return sum(1 for user in others if user is None or user in local_clients)
+
+
+def _sockets(proc: Path) -> Iterator[_Socket]:
+    """Every TCP socket of the node."""
     for name in ("tcp", "tcp6"):
         # tcp6 is missing where IPv6 is off.
         with contextlib.suppress(FileNotFoundError):
             for line in (proc / "net" / name).read_text(encoding="ascii").splitlines()[1:]:
                 columns = line.split()
-                if len(columns) < 10 or columns[3] != state:
-                    continue
-                address, _colon, number = columns[1].partition(":")
-                if int(number, 16) == port:
-                    yield _decode(address), int(columns[9])
+                if len(columns) >= 10:
+                    yield _Socket(_end(columns[1]), _end(columns[2]), columns[3], int(columns[7]), int(columns[9]))
 
 
-def _decode(text: str) -> IPv4Address | IPv6Address:
-    """An address as /proc/net/tcp writes it: 32-bit words in the machine's byte order (little endian here)."""
-    raw = b"".join(bytes.fromhex(text[start : start + 8])[::-1] for start in range(0, len(text), 8))
-    return ip_address(raw)
+def _end(text: str) -> tuple[IPv4Address | IPv6Address, int]:
+    """An address and a port as /proc/net/tcp writes them: 32-bit words in the machine's byte order, here little endian.
+
+    IPv4 in IPv6 becomes IPv4: the two ends of a connection may stand in different tables.
+    """
+    address, _colon, port = text.partition(":")
+    raw = b"".join(bytes.fromhex(address[start : start + 8])[::-1] for start in range(0, len(address), 8))
+    decoded = ip_address(raw)
+    if isinstance(decoded, IPv6Address) and decoded.ipv4_mapped:
+        decoded = decoded.ipv4_mapped
+    return decoded, int(port, 16)
 
 
 def _takes(local: IPv4Address | IPv6Address, wanted: IPv4Address | IPv6Address) -> bool:
@@ -86,8 +120,6 @@ def _takes(local: IPv4Address | IPv6Address, wanted: IPv4Address | IPv6Address) 
 
     A wildcard of IPv6 takes IPv4 as well, unless told otherwise; that cannot be seen here.
     """
-    if isinstance(local, IPv6Address) and local.ipv4_mapped:
-        local = local.ipv4_mapped
     if local.is_unspecified:
         return isinstance(local, IPv6Address) or local.version == wanted.version
     return wanted.is_unspecified or local == wanted

@@ -44,6 +44,40 @@ def test_listening(proc: FakeProc, local: str, state: str, wanted: str, taken: b
     assert listeners.listening(5005, wanted, proc.root) == ({77} if taken else set())
 
 
+def row(local: str, peer: str, state: str = "01", uid: int = 0) -> str:
+    return f"   0: {local} {peer} {state} 00000000:00000000 00:00000000 00000000  {uid}        0 7 1 0 100 0"
+
+
+# Port 5005 of this node, a client of another machine, and a port of this node itself.
+OWN, ABROAD, AT_HOME = "0200000A:138D", "0900000A:9C40", "0200000A:9C41"
+MAPPED_OWN, MAPPED_AT_HOME = (f"{'0' * 16}FFFF0000{end}" for end in (OWN, AT_HOME))
+
+
+@pytest.mark.parametrize(
+    ("rows", "count"),
+    [
+        ([], 0),
+        ([row(OWN, ABROAD)], 1),
+        # Not yet accepted, and one that sends no more.
+        ([row(OWN, ABROAD, "03"), row(OWN, ABROAD, "08")], 2),
+        # Listening, and what the engine has closed.
+        ([row(OWN, "00000000:0000", "0A"), row(OWN, ABROAD, "06")], 0),
+        # The node's own probe, then a gateway on the same machine; by IPv4, and as the engine's IPv6 socket shows it.
+        ([row(OWN, AT_HOME), row(AT_HOME, OWN, uid=0)], 0),
+        ([row(OWN, AT_HOME), row(AT_HOME, OWN, uid=998)], 1),
+        ([row(MAPPED_OWN, MAPPED_AT_HOME), row(AT_HOME, OWN, uid=998)], 1),
+        ([row(MAPPED_OWN, MAPPED_AT_HOME), row(AT_HOME, OWN, uid=0)], 0),
+        # Another port.
+        ([row("0200000A:138E", ABROAD)], 0),
+    ],
+)
+def test_clients(proc: FakeProc, rows: list[str], count: int) -> None:
+    for name in ("tcp", "tcp6"):
+        there = [each for each in rows if (len(each.split()[1]) > 20) == (name == "tcp6")]
+        (proc.root / "net" / name).write_text(HEADER + "".join(f"{each}\n" for each in there))
+    assert listeners.client_connections(5005, {998}, proc.root) == count
+
+
 def test_ours_by_pid_namespace(proc: FakeProc) -> None:
     proc.listen(5005, inode=7)
     proc.process(100, namespace=2)

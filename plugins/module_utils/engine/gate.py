@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The gate in front of an engine: a closed gate refuses new connections to the engine's port. Private to the
+collection.
+
+A gateway that has not heard of a drain meets a refused connection, which HAProxy repeats elsewhere: nothing was sent,
+so nothing is generated twice. Connections that are open stay. The gate is a table of nftables of its own, which comes
+before the firewall's. A reload of the firewall leaves the table alone. `flush ruleset` removes the table, and opens
+every gate.
+"""
+
+from __future__ import annotations
+
+import json
+import pwd
+
+from ..core import commands
+
+TABLE = "inference_gate"
+
+GATEWAY_USER = "haproxy"
+"""The user of a gateway on the same machine. Its connections come over the loopback interface; those of root, which are
+the node's own probes, pass."""
+
+NFT_SECONDS = 20.0
+
+_NEW = "tcp flags & (fin | syn | rst | ack) == syn"
+"""What opens a connection. Source: nft(8)."""
+
+
+class GateError(Exception):
+    """nftables did not do what was asked; the text is for the operator."""
+
+
+def local_clients() -> set[int]:
+    """The numbers of the users whose connections from the node itself are those of clients."""
+    try:
+        return {pwd.getpwnam(GATEWAY_USER).pw_uid}
+    except KeyError:
+        return set()
+
+
+def close(port: int) -> None:
+    """Refuse new connections to a port, and read back that the port is closed. Raises GateError."""
+    _load(_table(local_clients()) + f"add element inet {TABLE} closed {{ {port} }}\n")
+    if port not in closed():
+        raise GateError(f"nft has added port {port} to the set closed of the table {TABLE}, and does not list the port")
+
+
+def open_(port: int) -> None:
+    """Let new connections to a port in again. Raises GateError."""
+    if port in closed():
+        _load(f"delete element inet {TABLE} closed {{ {port} }}\n")
+
+
+def closed() -> set[int]:
+    """The ports that are closed. Raises GateError."""
+    listed = commands.run(["nft", "--json", "list", "tables", "inet"], NFT_SECONDS)
+    if f'"{TABLE}"' not in _output(listed):
+        return set()
+    found = _output(commands.run(["nft", "--json", "list", "set", "inet", TABLE, "closed"], NFT_SECONDS))
+    try:
+        sets = [each["set"] for each in json.loads(found)["nftables"] if "set" in each]
+        return {int(port) for each in sets for port in each.get("elem", [])}
+    except (ValueError, KeyError, TypeError) as error:
+        raise GateError(f"nft has answered what is no list of ports ({error}): {found[:200]}") from error
+
+
+def _table(users: set[int]) -> str:
+    """The table, whether it is there or not. Ports that are closed stay closed."""
+    chains = {
+        "input": [f'iif != "lo" tcp dport @closed {_NEW} reject with tcp reset'],
+        "output": [
+            f'oif "lo" meta skuid {user} tcp dport @closed {_NEW} reject with tcp reset' for user in sorted(users)
+        ],
+    }
+    lines = [f"add table inet {TABLE}", f"add set inet {TABLE} closed {{ type inet_service; }}"]
+    for chain, rules in chains.items():
+        hook = f"type filter hook {chain} priority filter - 10; policy accept;"
+        lines += [f"add chain inet {TABLE} {chain} {{ {hook} }}", f"flush chain inet {TABLE} {chain}"]
+        lines += [f"add rule inet {TABLE} {chain} {rule}" for rule in rules]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _load(text: str) -> None:
+    """All of a text, or nothing. Raises GateError."""
+    _output(commands.run(["nft", "--file", "-"], NFT_SECONDS, stdin=text))
+
+
+def _output(outcome: commands.Outcome) -> str:
+    """What nft printed. Raises GateError."""
+    if outcome.code != 0:
+        words = outcome.message or outcome.stderr.strip() or f"nft ended with {outcome.code}"
+        raise GateError(f"the gate cannot be moved: {words}. Install nftables, and look at: nft list ruleset")
+    return outcome.stdout
