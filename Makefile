@@ -59,10 +59,10 @@ test-full: setup ## Everything, SCENARIO=… for one scenario
 soak: setup ## An engine under saturating load for an hour is not restarted once (MINUTES=60)
 	@$(IN_VENV) INFERENCE_SOAK_MINUTES=$(MINUTES) PYTEST_ADDOPTS="-k saturation" tests/tools/scenarios recovery
 
-bench: setup ## Speed against a plain shell script, then what each fault costs: tables and JSON
-	@$(IN_VENV) tests/tools/bench
+bench: setup ## Speed against a plain shell script, then what each fault costs (FLEET=100: a simulated fleet alone)
+	@$(IN_VENV) tests/tools/bench $(if $(FLEET),--fleet $(FLEET))
 	# It prints the table itself, at its end.
-	tests/tools/scenarios recovery
+	$(if $(FLEET),,tests/tools/scenarios recovery)
 
 catalogue: $(VENV)/.ready ## The engine's flags, asked from its image into the collection (IMAGE=… for another)
 	@$(IN_VENV) tests/tools/catalogue $(IMAGE)

@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tells the stand-in for ssh which task asks: the processes that Ansible forks for a task have its environment."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = """
+name: fleet_task
+type: aggregate
+short_description: Name the running task in the environment
+description: For the simulated fleet of `make bench`.
+"""
+
+
+def key(path: str, action: str) -> str:
+    """A task as the name of a file: the same in each run of the same playbook."""
+    return hashlib.sha256(f"{path} {action}".encode()).hexdigest()[:16]
+
+
+class CallbackModule(CallbackBase):
+    """What Ansible calls in the process that forks, before it forks for a task."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NAME = "fleet_task"
+    CALLBACK_NEEDS_ENABLED = True
+
+    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
+        os.environ["FLEET_TASK"] = key(task.get_path(), task.action)
+        os.environ["FLEET_TASK_NAME"] = f"{task.get_path()}: {task.get_name()}"
+
+    def v2_playbook_on_handler_task_start(self, task: Any) -> None:
+        self.v2_playbook_on_task_start(task, False)
