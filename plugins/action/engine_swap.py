@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from ansible_collections.baremetal.inference.plugins.modules.engine_swap import SPECIFICATION
 from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call import NodeCall
 
 
 class ActionModule(NodeCall):
     """Has the node run the module's implementation."""
+
+    _specification = SPECIFICATION

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+from ansible_collections.baremetal.inference.plugins.modules.node_tool import SPECIFICATION
 from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call import NodeCall
 
 
 class ActionModule(NodeCall):
     """Has the node install the library, which a controller that is a node itself gets like every other node."""
 
+    _specification = SPECIFICATION
     _runs_collection = False

@@ -16,7 +16,6 @@ description:
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -85,21 +84,21 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
+SPECIFICATION = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "owner": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["drained", "idle", "undrained"], "default": "drained"},
+        "reason": {"type": "str"},
+        "seconds": {"type": "int", "default": 20},
+    },
+    "required_if": [("state", "drained", ["reason"])],
+    "supports_check_mode": True,
+}
+
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "name": {"type": "str", "required": True},
-            "owner": {"type": "str", "required": True},
-            "state": {"type": "str", "choices": ["drained", "idle", "undrained"], "default": "drained"},
-            "reason": {"type": "str"},
-            "seconds": {"type": "int", "default": 20},
-            **node_call.OPTIONS,
-        },
-        required_if=[("state", "drained", ["reason"])],
-        supports_check_mode=True,
-    )
-    node_call.run(module, "engine_drain")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

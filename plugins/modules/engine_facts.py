@@ -15,7 +15,6 @@ description:
   - Changes nothing, and needs nothing on the node.
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -238,25 +237,26 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_su
 SUBSETS = ("instances", "update", "counters")
 
 
+SPECIFICATION = {
+    "argument_spec": {
+        "gather_subset": {"type": "list", "elements": "str", "default": ["instances"], "choices": choices(SUBSETS)},
+        "names": {"type": "list", "elements": "str"},
+        "targets": {"type": "dict", "default": {}},
+        "rollback": {"type": "bool", "default": False},
+        "release": {"type": "int"},
+        "unstaged": {"type": "list", "elements": "dict", "default": []},
+        "ask_engine": {"type": "bool", "default": False},
+        "ports": {"type": "dict", "default": {}},
+        "address": {"type": "str", "default": "127.0.0.1"},
+        "api_key": {"type": "str", "default": "", "no_log": True},
+        "gateways": {"type": "bool", "default": False},
+    },
+    "supports_check_mode": True,
+}
+
+
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "gather_subset": {"type": "list", "elements": "str", "default": ["instances"], "choices": choices(SUBSETS)},
-            "names": {"type": "list", "elements": "str"},
-            "targets": {"type": "dict", "default": {}},
-            "rollback": {"type": "bool", "default": False},
-            "release": {"type": "int"},
-            "unstaged": {"type": "list", "elements": "dict", "default": []},
-            "ask_engine": {"type": "bool", "default": False},
-            "ports": {"type": "dict", "default": {}},
-            "address": {"type": "str", "default": "127.0.0.1"},
-            "api_key": {"type": "str", "default": "", "no_log": True},
-            "gateways": {"type": "bool", "default": False},
-            **node_call.OPTIONS,
-        },
-        supports_check_mode=True,
-    )
-    node_call.run(module, "engine_facts")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

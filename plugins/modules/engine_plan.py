@@ -88,7 +88,6 @@ extends_documentation_fragment:
   - baremetal.inference.engine
   - baremetal.inference.registry
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -310,25 +309,26 @@ AGENT: dict[str, Any] = {
 }
 
 
+SPECIFICATION = {
+    "argument_spec": {
+        **ARGUMENTS,
+        "strict": {"type": "bool", "default": False},
+        "fit": {"type": "bool", "default": True},
+        "facts": {"type": "dict", "default": {}},
+        "coming": {"type": "dict", "default": {}},
+        "gpus": {"type": "list", "elements": "dict"},
+        "image_gib": {"type": "int"},
+        "docker_data_root": {"type": "path", "default": defaults.DOCKER_DATA_ROOT},
+        "cdi_problem": {"type": "str", "default": ""},
+        "gateways": {"type": "bool", "default": False},
+        "agent": {"type": "dict", "options": AGENT},
+    },
+    "supports_check_mode": True,
+}
+
+
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            **ARGUMENTS,
-            "strict": {"type": "bool", "default": False},
-            "fit": {"type": "bool", "default": True},
-            "facts": {"type": "dict", "default": {}},
-            "coming": {"type": "dict", "default": {}},
-            "gpus": {"type": "list", "elements": "dict"},
-            "image_gib": {"type": "int"},
-            "docker_data_root": {"type": "path", "default": defaults.DOCKER_DATA_ROOT},
-            "cdi_problem": {"type": "str", "default": ""},
-            "gateways": {"type": "bool", "default": False},
-            "agent": {"type": "dict", "options": AGENT},
-            **node_call.OPTIONS,
-        },
-        supports_check_mode=True,
-    )
-    node_call.run(module, "engine_plan")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ description:
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -125,25 +124,25 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
+SPECIFICATION = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["accepted", "watched"], "default": "accepted"},
+        "release": {"type": "int"},
+        "models": {"type": "dict", "default": {}},
+        "timeout": {"type": "int", "default": 300},
+        "compare_to": {"type": "int"},
+        "seconds": {"type": "int"},
+        "before": {"type": "list", "elements": "dict", "default": []},
+        "speed_bound": {"type": "float", "default": 0.0},
+    },
+    "required_if": [("state", "accepted", ["release"]), ("state", "watched", ["seconds"])],
+    "supports_check_mode": True,
+}
+
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "name": {"type": "str", "required": True},
-            "state": {"type": "str", "choices": ["accepted", "watched"], "default": "accepted"},
-            "release": {"type": "int"},
-            "models": {"type": "dict", "default": {}},
-            "timeout": {"type": "int", "default": 300},
-            "compare_to": {"type": "int"},
-            "seconds": {"type": "int"},
-            "before": {"type": "list", "elements": "dict", "default": []},
-            "speed_bound": {"type": "float", "default": 0.0},
-            **node_call.OPTIONS,
-        },
-        required_if=[("state", "accepted", ["release"]), ("state", "watched", ["seconds"])],
-        supports_check_mode=True,
-    )
-    node_call.run(module, "engine_probe")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

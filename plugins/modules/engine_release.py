@@ -42,7 +42,6 @@ extends_documentation_fragment:
   - baremetal.inference.engine
   - baremetal.inference.registry
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -124,19 +123,19 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.arguments import ARGUMENTS
 
+SPECIFICATION = {
+    "argument_spec": {
+        **ARGUMENTS,
+        "gpus": {"type": "list", "elements": "dict"},
+        "places": {"type": "dict", "required": True},
+        "desired": {"type": "bool", "default": True},
+    },
+    "supports_check_mode": True,
+}
+
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            **ARGUMENTS,
-            "gpus": {"type": "list", "elements": "dict"},
-            "places": {"type": "dict", "required": True},
-            "desired": {"type": "bool", "default": True},
-            **node_call.OPTIONS,
-        },
-        supports_check_mode=True,
-    )
-    node_call.run(module, "engine_release")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

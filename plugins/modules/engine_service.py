@@ -76,7 +76,6 @@ options:
     default: ""
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -180,20 +179,21 @@ BRIDGE: dict[str, Any] = {
 }
 
 
+SPECIFICATION = {
+    "argument_spec": {
+        "names": {"type": "list", "elements": "str", "required": True},
+        "state": {"type": "str", "choices": ["started", "ready", "stopped", "absent"], "default": "started"},
+        "prove": {"type": "bool", "default": True},
+        "timeout": {"type": "int", "default": 20},
+        "bridge": {"type": "dict", "options": BRIDGE},
+        "cache_path": {"type": "str", "default": ""},
+    },
+    "supports_check_mode": True,
+}
+
+
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "names": {"type": "list", "elements": "str", "required": True},
-            "state": {"type": "str", "choices": ["started", "ready", "stopped", "absent"], "default": "started"},
-            "prove": {"type": "bool", "default": True},
-            "timeout": {"type": "int", "default": 20},
-            "bridge": {"type": "dict", "options": BRIDGE},
-            "cache_path": {"type": "str", "default": ""},
-            **node_call.OPTIONS,
-        },
-        supports_check_mode=True,
-    )
-    node_call.run(module, "engine_service")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ description:
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -90,23 +89,23 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
+SPECIFICATION = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "release": {"type": "int", "required": True},
+        "state": {"type": "str", "choices": ["begun", "proven"], "default": "begun"},
+        "back": {"type": "bool", "default": False},
+        "pin": {"type": "bool", "default": True},
+        "run_id": {"type": "str", "default": ""},
+        "reason": {"type": "str", "default": "it was asked for"},
+        "tokens_per_second": {"type": "float", "no_log": False},
+    },
+    "supports_check_mode": True,
+}
+
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "name": {"type": "str", "required": True},
-            "release": {"type": "int", "required": True},
-            "state": {"type": "str", "choices": ["begun", "proven"], "default": "begun"},
-            "back": {"type": "bool", "default": False},
-            "pin": {"type": "bool", "default": True},
-            "run_id": {"type": "str", "default": ""},
-            "reason": {"type": "str", "default": "it was asked for"},
-            "tokens_per_second": {"type": "float", "no_log": False},
-            **node_call.OPTIONS,
-        },
-        supports_check_mode=True,
-    )
-    node_call.run(module, "engine_swap")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

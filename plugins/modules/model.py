@@ -101,7 +101,6 @@ options:
     default: []
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -279,36 +278,36 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
+SPECIFICATION = {
+    "argument_spec": {
+        "state": {"type": "str", "choices": ["described", "planned", "present", "absent"], "default": "present"},
+        "store": {"type": "path"},
+        "models": {"type": "dict"},
+        "origin": {"type": "str", "choices": ["controller", "node"], "default": "node"},
+        "manifests": {"type": "dict", "default": {}},
+        "other_space": {"type": "dict", "default": {}},
+        "reserve_gib": {"type": "float", "default": 0},
+        "cache": {"type": "path"},
+        "verify": {"type": "bool", "default": False},
+        "hub_endpoint": {"type": "str", "default": "https://huggingface.co"},
+        "hub_token": {"type": "str", "default": "", "no_log": True},
+        "names": {"type": "list", "elements": "str", "default": []},
+        "everything": {"type": "bool", "default": False},
+        "fast_path": {"type": "str", "default": ""},
+        "leaving": {"type": "list", "elements": "str", "default": []},
+    },
+    "required_if": [
+        ("state", "described", ("models",)),
+        ("state", "planned", ("store", "models")),
+        ("state", "present", ("store", "models")),
+        ("state", "absent", ("store",)),
+    ],
+    "supports_check_mode": True,
+}
+
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "state": {"type": "str", "choices": ["described", "planned", "present", "absent"], "default": "present"},
-            "store": {"type": "path"},
-            "models": {"type": "dict"},
-            "origin": {"type": "str", "choices": ["controller", "node"], "default": "node"},
-            "manifests": {"type": "dict", "default": {}},
-            "other_space": {"type": "dict", "default": {}},
-            "reserve_gib": {"type": "float", "default": 0},
-            "cache": {"type": "path"},
-            "verify": {"type": "bool", "default": False},
-            "hub_endpoint": {"type": "str", "default": "https://huggingface.co"},
-            "hub_token": {"type": "str", "default": "", "no_log": True},
-            "names": {"type": "list", "elements": "str", "default": []},
-            "everything": {"type": "bool", "default": False},
-            "fast_path": {"type": "str", "default": ""},
-            "leaving": {"type": "list", "elements": "str", "default": []},
-            **node_call.OPTIONS,
-        },
-        required_if=[
-            ("state", "described", ("models",)),
-            ("state", "planned", ("store", "models")),
-            ("state", "present", ("store", "models")),
-            ("state", "absent", ("store",)),
-        ],
-        supports_check_mode=True,
-    )
-    node_call.run(module, "model")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,6 @@ options:
     default: {}
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -109,20 +108,20 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
+SPECIFICATION = {
+    "argument_spec": {
+        "store": {"type": "path", "required": True},
+        "fast_path": {"type": "str", "default": ""},
+        "keep": {"type": "int", "default": 2},
+        "keep_releases": {"type": "int", "default": 0},
+        "models": {"type": "dict", "default": {}},
+    },
+    "supports_check_mode": True,
+}
+
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "store": {"type": "path", "required": True},
-            "fast_path": {"type": "str", "default": ""},
-            "keep": {"type": "int", "default": 2},
-            "keep_releases": {"type": "int", "default": 0},
-            "models": {"type": "dict", "default": {}},
-            **node_call.OPTIONS,
-        },
-        supports_check_mode=True,
-    )
-    node_call.run(module, "model_clean")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

@@ -55,7 +55,6 @@ options:
 extends_documentation_fragment:
   - baremetal.inference.registry
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -115,24 +114,24 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
+SPECIFICATION = {
+    "argument_spec": {
+        "state": {"type": "str", "choices": ["checked", "published"], "default": "published"},
+        "origin": {"type": "str", "choices": ["controller", "node"], "default": "node"},
+        "store": {"type": "path"},
+        "instances": {"type": "list", "elements": "dict", "required": True},
+        "models": {"type": "dict", "required": True},
+        "places": {"type": "dict"},
+        "fast_path": {"type": "str", "default": ""},
+        "image": {"type": "str"},
+    },
+    "required_if": [("state", "published", ("store", "places", "image"))],
+    "supports_check_mode": True,
+}
+
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "state": {"type": "str", "choices": ["checked", "published"], "default": "published"},
-            "origin": {"type": "str", "choices": ["controller", "node"], "default": "node"},
-            "store": {"type": "path"},
-            "instances": {"type": "list", "elements": "dict", "required": True},
-            "models": {"type": "dict", "required": True},
-            "places": {"type": "dict"},
-            "fast_path": {"type": "str", "default": ""},
-            "image": {"type": "str"},
-            **node_call.OPTIONS,
-        },
-        required_if=[("state", "published", ("store", "places", "image"))],
-        supports_check_mode=True,
-    )
-    node_call.run(module, "model_variants")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ description:
   - Limits the journal to a size and an age, and rotates logs that are due.
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -87,22 +86,22 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
+SPECIFICATION = {
+    "argument_spec": {
+        "images": {"type": "bool", "default": True},
+        "keep": {"type": "list", "elements": "str", "default": []},
+        "keep_releases": {"type": "int", "default": 0},
+        "build_cache": {"type": "bool", "default": True},
+        "logs": {"type": "bool", "default": True},
+        "journal_max_mib": {"type": "int", "default": 0},
+        "journal_max_days": {"type": "int", "default": 0},
+    },
+    "supports_check_mode": True,
+}
+
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "images": {"type": "bool", "default": True},
-            "keep": {"type": "list", "elements": "str", "default": []},
-            "keep_releases": {"type": "int", "default": 0},
-            "build_cache": {"type": "bool", "default": True},
-            "logs": {"type": "bool", "default": True},
-            "journal_max_mib": {"type": "int", "default": 0},
-            "journal_max_days": {"type": "int", "default": 0},
-            **node_call.OPTIONS,
-        },
-        supports_check_mode=True,
-    )
-    node_call.run(module, "node_cleanup")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

@@ -65,7 +65,6 @@ options:
     default: /var/lib/inference/manifests.json
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -232,13 +231,14 @@ ARGUMENTS = {
     "store": {"type": "str", "default": ""},
     "store_verify": {"type": "bool", "default": False},
     "store_cache": {"type": "path", "default": str(Paths().store_hashes)},
-    **node_call.OPTIONS,
 }
 
 
+SPECIFICATION = {"argument_spec": ARGUMENTS, "supports_check_mode": True}
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    node_call.run(module, "node_facts")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

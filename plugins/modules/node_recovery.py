@@ -82,7 +82,6 @@ options:
     default: present
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -135,13 +134,14 @@ ARGUMENTS = {
     "free_percent": {"type": "int", "default": 5},
     "clock_seconds": {"type": "float", "default": 1.0},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    **node_call.OPTIONS,
 }
 
 
+SPECIFICATION = {"argument_spec": ARGUMENTS, "supports_check_mode": True}
+
+
 def main() -> None:
-    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    node_call.run(module, "node_recovery")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,6 @@ options:
     default: []
 extends_documentation_fragment:
   - baremetal.inference.attributes
-  - baremetal.inference.node_call
 attributes:
   check_mode:
     support: full
@@ -81,19 +80,19 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
 
+LIST_OF_PATHS = {"type": "list", "elements": "path", "default": []}
+SPECIFICATION = {
+    "argument_spec": {
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "keep": LIST_OF_PATHS,
+        "directories": LIST_OF_PATHS,
+    },
+    "supports_check_mode": True,
+}
+
 
 def main() -> None:
-    list_of_paths = {"type": "list", "elements": "path", "default": []}
-    module = AnsibleModule(
-        argument_spec={
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "keep": list_of_paths,
-            "directories": list_of_paths,
-            **node_call.OPTIONS,
-        },
-        supports_check_mode=True,
-    )
-    node_call.run(module, "node_tool")
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
 
 
 if __name__ == "__main__":

@@ -5,14 +5,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ansible import constants
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.node_call import MISSING
+from ansible_collections.baremetal.inference.plugins.module_utils.core.node_call import MISSING, Wanted
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import node_library
+
+MODULE = "baremetal.inference.node_call"
+"""The module that is sent in the place of all others: Ansible builds one module instead of one for each name."""
 
 
 class NodeCall(ActionBase):
@@ -21,6 +26,9 @@ class NodeCall(ActionBase):
     _requires_connection = True
     _supports_async = True
 
+    _specification: Mapping[str, Any]
+    """The options of the module, which each module has beside its documentation."""
+
     _runs_collection = True
     """Whether the controller itself may run the module's implementation from the collection's own directory."""
 
@@ -28,19 +36,23 @@ class NodeCall(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         library = node_library.of_run(Path(constants.DEFAULT_LOCAL_TMP))
         background = bool(self._task.async_val) and not self._connection.has_native_async
-        wanted: dict[str, Any] = {"digest": library.digest}
-        if self._runs_collection and self._connection.transport == "local":
-            wanted["path"] = str(node_library.ROOT)
+        name, specification = self._task.action.rpartition(".")[2], dict(self._specification)
+        own = self._runs_collection and self._connection.transport == "local"
+        wanted = Wanted(name, specification, library.digest, path=str(node_library.ROOT) if own else "")
         # A job in the background cannot ask for the library: the library is there before the job starts.
-        asked = {"only": True} if background else {}
-        said = self._call({**wanted, **asked}, task_vars)
+        asked = replace(wanted, only=background)
+        said = self._call(asked, task_vars)
         if said.pop(MISSING, False):
-            said = self._call({**wanted, **asked, "archive": library.encoded()}, task_vars)
+            said = self._call(replace(asked, archive=library.encoded()), task_vars)
         if background and not said.get("failed"):
             said = self._call(wanted, task_vars, wrap_async=True)
         return result | said
 
-    def _call(self, library: dict[str, Any], task_vars: dict[str, Any] | None, **how: Any) -> dict[str, Any]:
-        arguments = {**self._task.args, "library": library}
-        said: dict[str, Any] = self._execute_module(module_args=arguments, task_vars=task_vars, **how)
+    def _call(self, wanted: Wanted, task_vars: dict[str, Any] | None, **how: Any) -> dict[str, Any]:
+        given = {**self._task.args, "library": wanted.to_text()}
+        said: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=given, task_vars=task_vars, **how)
         return said
+
+    def _update_module_args(self, module_name: str, *others: Any, **more: Any) -> None:
+        """Messages and the node's log name the module that the task names."""
+        super()._update_module_args(self._task.action, *others, **more)

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs the implementation of a module from the library on the node. Private to the collection.
 
-Ansible parses and sends all that a module imports, for each module. So a module that needs much of the library imports
-this file alone. Its implementation, node/calls/NAME.py, comes from the library that the module node_tool installs.
-Where the node has no library, or the library of another version, the action plugin sends the library once.
+Ansible parses and sends all that a module imports, for each module. So in the place of every module that needs much of
+the library, the action plugin sends one module, node_call, which imports this file alone. The implementation of the
+called module, node/calls/NAME.py, comes from the library that the module node_tool installs. Where the node has no
+library, or the library of another version, the action plugin sends the library once.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib
+import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,58 +33,87 @@ PACKAGE = "baremetal_inference"
 MISSING = "library_missing"
 """The key of the result that asks the action plugin for the library."""
 
-OPTIONS: dict[str, Any] = {
-    "library": {
-        "type": "dict",
-        "default": {},
-        "options": {
-            "digest": {"type": "str", "default": ""},
-            "path": {"type": "str", "default": ""},
-            "archive": {"type": "str", "default": "", "no_log": True},
-            "only": {"type": "bool", "default": False},
-        },
-    }
-}
-"""The option by which the action plugin says which library the module must run."""
+OPTIONS: dict[str, Any] = {"library": {"type": "str", "default": "", "no_log": True}}
+"""The option that holds a Wanted as text. With no_log, the node's log does not show its length."""
 
 
-def run(module: Any, name: str) -> None:
-    """Answer by the implementation `name`, or ask for the library."""
+@dataclass(frozen=True)
+class Wanted:
+    """What the action plugin asks for."""
+
+    module: str
+    """The called module."""
+    specification: Mapping[str, Any]
+    """What AnsibleModule takes for the called module."""
+    digest: str
+    """The checksum of the library that must run."""
+    path: str = ""
+    """A directory of the controller that holds this library."""
+    archive: str = ""
+    """This library itself, in base64, for a node that does not have the library."""
+    only: bool = False
+    """Whether to say no more than whether the node has this library."""
+
+    def to_text(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> Wanted:
+        return cls(**json.loads(text))
+
+
+def specification(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What AnsibleModule takes for a module that is called with these options: those of the called module, and ours."""
+    text = given.get("library")
+    called: Mapping[str, Any] = Wanted.from_text(text).specification if text else {"supports_check_mode": True}
+    return {**called, "argument_spec": {**called.get("argument_spec", {}), **OPTIONS}}
+
+
+def refuse(module: Any) -> None:
+    """End the call of a module that Ansible has sent without the action plugin."""
+    module.fail_json(msg="This module needs its action plugin: call it by its full name, baremetal.inference.NAME")
+
+
+def run(module: Any) -> None:
+    """Answer by the implementation of the called module, or ask for the library."""
     # Also from the result's invocation: the archive is of no use to a reader.
-    wanted = module.params.pop("library")
-    if not wanted["digest"]:
-        module.fail_json(msg=f"{name} needs its action plugin: call baremetal.inference.{name} in a task")
-    elif (found := implementation(module, name, wanted)) is None:
+    text = module.params.pop("library")
+    if not text:
+        refuse(module)
+        return
+    wanted = Wanted.from_text(text)
+    found = implementation(module, wanted)
+    if found is None:
         module.exit_json(changed=False, **{MISSING: True})
-    elif wanted["only"]:
+    elif wanted.only:
         module.exit_json(changed=False)
     else:
         found(module)
 
 
-def implementation(module: Any, name: str, wanted: Mapping[str, Any]) -> Callable[[Any], None] | None:
-    """The implementation of a module; None where this machine does not have the library that is wanted."""
+def implementation(module: Any, wanted: Wanted) -> Callable[[Any], None] | None:
+    """The implementation of the called module; None where this machine does not have the library that is wanted."""
     # Ansible makes the directory when it is asked for.
-    private = Path(module.tmpdir) if wanted["archive"] and os.geteuid() != 0 else None
+    private = Path(module.tmpdir) if wanted.archive and os.geteuid() != 0 else None
     place = find(wanted, Paths(), private)
-    return None if place is None else load(place, name)
+    return None if place is None else load(place, wanted.module)
 
 
-def find(wanted: Mapping[str, Any], paths: Paths, private: Path | None) -> Path | None:
+def find(wanted: Wanted, paths: Paths, private: Path | None) -> Path | None:
     """Where this machine has the library that is wanted; None where it does not have the library.
 
     An archive that was sent is kept until the next boot; of a user who is not root, in the directory `private`.
     Raises OSError.
     """
-    if wanted["path"] and os.access(wanted["path"], os.R_OK | os.X_OK):
+    if wanted.path and os.access(wanted.path, os.R_OK | os.X_OK):
         # Only the user who owns the collection writes byte code there.
-        sys.dont_write_bytecode |= Path(wanted["path"]).stat().st_uid != os.geteuid()
-        return Path(wanted["path"])
-    if digest(read(paths.library)) == wanted["digest"]:
+        sys.dont_write_bytecode |= Path(wanted.path).stat().st_uid != os.geteuid()
+        return Path(wanted.path)
+    if digest(read(paths.library)) == wanted.digest:
         return paths.library
-    archive = (private or paths.shipped_library) / f"{wanted['digest']}.zip"
-    if wanted["archive"]:
-        keep(archive, base64.b64decode(wanted["archive"]))
+    archive = (private or paths.shipped_library) / f"{wanted.digest}.zip"
+    if wanted.archive:
+        keep(archive, base64.b64decode(wanted.archive))
     return archive if os.access(archive, os.R_OK) else None
 
 

@@ -40,7 +40,10 @@ RunModule = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> RunModule:
-    """Runs a module, or the module of an implementation, with these arguments in this process; returns its answer."""
+    """Runs a module, or the module of an implementation, with these arguments in this process; returns its answer.
+
+    As the action plugin does: what runs is the module node_call.
+    """
     # Where a test of a filter was imported before, warnings would go to the controller's screen.
     monkeypatch.setattr(_internal, "is_controller", False, raising=False)
     # A module that warned in another test would warn here too.
@@ -51,7 +54,10 @@ def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
             # An implementation, in which a test may have put parts of its own in the place of others.
             monkeypatch.setattr(node_call, "implementation", lambda *_arguments, run=module.run: run)
             module = import_module(f"{MODULES}{module.__name__.removeprefix(CALLS)}")
-            arguments = {"library": {"digest": "this process"}, **arguments}
+        if hasattr(module, "SPECIFICATION"):
+            wanted = node_call.Wanted(module.__name__.rpartition(".")[2], module.SPECIFICATION, "another digest")
+            arguments["library"] = wanted.to_text()
+            module = import_module(f"{MODULES}node_call")
         with patch_module_args({**arguments, "_ansible_check_mode": check}), pytest.raises(SystemExit):
             module.main()
         result: dict[str, Any] = json.loads(capsys.readouterr().out)

@@ -11,13 +11,7 @@ from .conftest import RunModule
 
 def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
     said = run_module(
-        engine_plan,
-        instances=[],
-        models={},
-        image="i",
-        user="u",
-        secret_environment={"VLLM_API_KEY": "s3cret-value"},
-        library={"digest": "another"},
+        engine_plan, instances=[], models={}, image="i", user="u", secret_environment={"VLLM_API_KEY": "s3cret-value"}
     )
     assert said["library_missing"] and not said["changed"]
     given = said["invocation"]["module_args"]

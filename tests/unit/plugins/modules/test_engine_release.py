@@ -18,7 +18,6 @@ def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) 
         user="u",
         places={},
         secret_environment={"VLLM_API_KEY": "s3cret-value"},
-        library={"digest": "another"},
     )
     assert said["library_missing"] and not said["changed"]
     given = said["invocation"]["module_args"]

@@ -4,18 +4,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
+from dataclasses import asdict
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.node_call import MISSING
+from ansible_collections.baremetal.inference.plugins.module_utils.core.node_call import MISSING, Wanted
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import node_library
 from ansible_collections.baremetal.inference.plugins.plugin_utils import node_call
 
 ASKS = {"changed": False, MISSING: True}
+SPECIFICATION = {"argument_spec": {"name": {"type": "str"}}}
+
 ANSWER = {"changed": True, "release": 2}
 
 
@@ -38,16 +42,24 @@ def called(
     """The action's result where the module answers so, and what the module was given each time."""
     answers, calls = list(said), []
 
-    def execute(_self: ActionBase, module_args: dict[str, Any], task_vars: Any, **how: Any) -> dict[str, Any]:
+    def execute(
+        _self: ActionBase, module_name: str, module_args: dict[str, Any], task_vars: Any, **how: Any
+    ) -> dict[str, Any]:
+        wanted = asdict(Wanted.from_text(module_args["library"]))
+        assert (wanted.pop("module"), wanted.pop("specification")) == ("engine_drain", SPECIFICATION)
+        assert module_name == "baremetal.inference.node_call"
         assert task_vars == {"a": 1} and module_args["name"] == "main"
-        calls.append({**module_args["library"], **how})
+        calls.append({key: value for key, value in {**wanted, **how}.items() if value})
         return dict(answers[len(calls) - 1])
 
     monkeypatch.setattr(ActionBase, "run", lambda *_arguments: {})
     monkeypatch.setattr(ActionBase, "_execute_module", execute)
     monkeypatch.setattr(node_library, "of_run", lambda directory: Library())
     plugin: Any = action.__new__(action)
-    plugin._task = SimpleNamespace(args={"name": "main"}, async_val=background)
+    plugin._specification = SPECIFICATION
+    plugin._task = SimpleNamespace(
+        action="baremetal.inference.engine_drain", args={"name": "main"}, async_val=background
+    )
     plugin._connection = SimpleNamespace(transport=transport, has_native_async=False)
     result = plugin.run(task_vars={"a": 1})
     assert len(calls) == len(answers)
@@ -84,16 +96,31 @@ def test_a_job_in_the_background_starts_when_the_library_is_there(monkeypatch: p
     assert called(monkeypatch, failed, background=60) == (failed, [only])
 
 
-def test_every_module_of_the_library_has_its_action() -> None:
-    """And each action and module has its implementation."""
-    plugins = node_library.ROOT.parent
-    calls = {path.name for path in (node_library.ROOT / node_library.CALLS).glob("[a-z]*.py")}
-    for folder, mark in {"modules": "node_call.run(", "action": "plugin_utils.node_call"}.items():
-        assert {path.name for path in (plugins / folder).glob("*.py") if mark in path.read_text()} == calls, folder
+def test_messages_name_the_module_of_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[str] = []
+    monkeypatch.setattr(ActionBase, "_update_module_args", lambda _self, name, *_others, **_more: named.append(name))
+    plugin: Any = node_call.NodeCall.__new__(node_call.NodeCall)
+    plugin._task = SimpleNamespace(action="baremetal.inference.engine_drain")
+    plugin._update_module_args(node_call.MODULE, {}, {}, ignore_unknown_opts=False)
+    assert named == ["baremetal.inference.engine_drain"]
 
 
-def test_each_module_names_its_own_implementation() -> None:
-    for path in (node_library.ROOT / node_library.CALLS).glob("[a-z]*.py"):
-        module = (Path(node_library.ROOT).parent / "modules" / path.name).read_text()
-        assert f'node_call.run(module, "{path.stem}")' in module and "**node_call.OPTIONS" in module
-        assert "baremetal.inference.node_call" in module, f"{path.name} does not document the option library"
+PLUGINS = node_library.ROOT.parent
+CALLED = sorted(path.stem for path in (node_library.ROOT / node_library.CALLS).glob("[a-z]*.py"))
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_each_implementation_has_its_module_and_its_action(name: str) -> None:
+    """And what the module takes can be sent as text."""
+    module = import_module(f"ansible_collections.baremetal.inference.plugins.modules.{name}")
+    action = import_module(f"ansible_collections.baremetal.inference.plugins.action.{name}").ActionModule
+    assert issubclass(action, node_call.NodeCall) and action._specification is module.SPECIFICATION
+    assert action._runs_collection is (name != "node_tool")
+    wanted = Wanted(name, module.SPECIFICATION, "d1")
+    assert json.loads(json.dumps(module.SPECIFICATION)) == Wanted.from_text(wanted.to_text()).specification
+
+
+def test_no_other_module_is_without_an_implementation() -> None:
+    refusing = {path.stem for path in (PLUGINS / "modules").glob("*.py") if "node_call.refuse(" in path.read_text()}
+    acting = {path.stem for path in (PLUGINS / "action").glob("*.py") if "NodeCall" in path.read_text()}
+    assert refusing == acting == set(CALLED)

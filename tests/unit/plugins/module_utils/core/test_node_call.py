@@ -19,8 +19,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import no
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import node_library
 
-EMPTY = {"digest": "", "path": "", "archive": "", "only": False}
-
 
 def library(word: str) -> dict[str, bytes]:
     """A library whose only call answers with a word that is found beside the call."""
@@ -48,7 +46,8 @@ class Module:
     """What a call gets of Ansible."""
 
     def __init__(self, tmpdir: Path, **wanted: Any) -> None:
-        self.params: dict[str, Any] = {"library": {**EMPTY, **wanted}, "name": "main"}
+        text = node_call.Wanted("words", {}, **wanted).to_text() if wanted else ""
+        self.params: dict[str, Any] = {"library": text, "name": "main"}
         self.tmpdir = str(tmpdir)
         self.said: dict[str, Any] = {}
 
@@ -87,7 +86,7 @@ def call(tmp_path: Path, **wanted: Any) -> dict[str, Any]:
     """What the module `words` answers."""
     module = Module(tmp_path / "private", **wanted)
     with pytest.raises(Ended):
-        node_call.run(module, "words")
+        node_call.run(module)
     assert module.params == {"name": "main"}
     return module.said
 
@@ -183,7 +182,16 @@ def test_a_job_in_the_background_finds_out_first(paths: Paths, tmp_path: Path) -
 
 def test_a_module_without_its_action_plugin_says_so(tmp_path: Path) -> None:
     said = call(tmp_path)
-    assert said["failed"] and said["msg"] == "words needs its action plugin: call baremetal.inference.words in a task"
+    assert said["failed"] and said["msg"].startswith("This module needs its action plugin")
+
+
+def test_the_options_are_those_of_the_called_module() -> None:
+    called: dict[str, Any] = {"argument_spec": {"name": {"type": "str"}}, "required_if": [["state", "drained", ["reason"]]]}
+    wanted = node_call.Wanted("words", called, "d1", only=True)
+    assert node_call.Wanted.from_text(wanted.to_text()) == wanted
+    found = node_call.specification({"library": wanted.to_text(), "name": "main"})
+    assert found == {**called, "argument_spec": {**called["argument_spec"], **node_call.OPTIONS}}
+    assert node_call.specification({}) == {"argument_spec": node_call.OPTIONS, "supports_check_mode": True}
 
 
 def test_the_library_needs_no_ansible(tmp_path: Path) -> None:
