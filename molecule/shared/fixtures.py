@@ -4,24 +4,19 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from lanes import nodes_of
+from lanes import NODES, nodes_of
 from node import Node
-
-# The containers that are the scenario's nodes, as in .config/molecule/config.yml.
-NAMES = {f"deb{release}": f"{os.environ.get('NODES') or 'deb'}{release}" for release in (12, 13)}
 
 
 @pytest.fixture(scope="session")
 def deb12() -> Node:
-    return Node(NAMES["deb12"])
+    return Node("deb12")
 
 
 @pytest.fixture(scope="session")
 def deb13() -> Node:
-    return Node(NAMES["deb13"])
+    return Node("deb13")
 
 
 @pytest.fixture(params=["deb12", "deb13"])
@@ -38,7 +33,7 @@ def used(request: pytest.FixtureRequest) -> list[Node]:
 
 def _one_of(wanted: str) -> pytest.MarkDecorator:
     """A test of each node, of which `make test` asks one: the releases do not differ in what it is about."""
-    nodes = [name if name == wanted else pytest.param(name, marks=pytest.mark.full) for name in NAMES]
+    nodes = [name if name == wanted else pytest.param(name, marks=pytest.mark.full) for name in NODES]
     return pytest.mark.parametrize("node", nodes, indirect=True)
 
 

@@ -39,10 +39,11 @@ class Node:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.container = f"{os.environ['MOLECULE_SCENARIO_NAME']}-{name}"
 
     def argv(self, *command: str) -> list[str]:
         """What runs a command on the node, by a way that no test can cut."""
-        return ["docker", "exec", "--interactive", self.name, *command]
+        return ["docker", "exec", "--interactive", self.container, *command]
 
     def run(self, command: str, check: bool = True) -> str:
         """Run a shell command on the node and return its output."""
@@ -56,7 +57,7 @@ class Node:
     def address(self) -> str:
         """The node's address in the scenario's network."""
         template = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
-        return subprocess.check_output(["docker", "inspect", "--format", template, self.name], text=True).strip()
+        return subprocess.check_output(["docker", "inspect", "--format", template, self.container], text=True).strip()
 
     # --- engines
 

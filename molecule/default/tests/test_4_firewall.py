@@ -121,7 +121,9 @@ def neighbours(deb12: Node, deb13: Node) -> Iterator[None]:
 
 def _switch_ipv6(node: Node, on: bool) -> None:
     """Docker has switched it off, and the node may not change that itself."""
-    pid = subprocess.check_output(["docker", "inspect", "--format", "{{.State.Pid}}", node.name], text=True).strip()
+    pid = subprocess.check_output(
+        ["docker", "inspect", "--format", "{{.State.Pid}}", node.container], text=True
+    ).strip()
     command = ["nsenter", "--target", pid, "--net", "sysctl", "-qw", f"net.ipv6.conf.eth0.disable_ipv6={int(not on)}"]
     subprocess.run(command, check=True)
 

@@ -31,7 +31,7 @@ class Container(Machine):
 
 
 def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tmp_path: Path) -> None:
-    machine = Container(deb13.name)
+    machine = Container(deb13.container)
     with serve(machine, PASSWORD, tmp_path) as (address, authority):
         bmc: dict[str, Any] = {
             "bmc_address": address,
@@ -57,7 +57,7 @@ def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tm
 
 @pytest.mark.full
 def test_a_node_that_hangs_comes_back(deb13: Node, tmp_path: Path) -> None:
-    machine = Container(deb13.name)
+    machine = Container(deb13.container)
     # It takes the login and hangs behind it, until its next boot, as where the disk under the system does not answer.
     hangs = 'ForceCommand [ ! -e /run/hangs ] || sleep 1000; sh -c "$SSH_ORIGINAL_COMMAND"'
     deb13.run(

@@ -172,10 +172,10 @@ class Boots:
         while not self._ends.wait(1):
             if not self.runs():
                 self.count += 1
-                subprocess.run(["docker", "start", self.node.name], check=True, capture_output=True)
+                subprocess.run(["docker", "start", self.node.container], check=True, capture_output=True)
 
     def runs(self) -> bool:
-        command = ["docker", "inspect", "--format", "{{.State.Running}}", self.node.name]
+        command = ["docker", "inspect", "--format", "{{.State.Running}}", self.node.container]
         return subprocess.run(command, capture_output=True, text=True).stdout.strip() == "true"
 
 

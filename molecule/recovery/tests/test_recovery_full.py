@@ -216,8 +216,8 @@ def test_a_boot_in_the_middle_of_a_recovery_loses_nothing(deb12: Node) -> None:
     wait_for("a step", answered, 75)
     reacted = time.time() - began
     # As when the power fails: nothing is ended in order.
-    subprocess.run(["docker", "kill", deb12.name], check=True, capture_output=True)
-    subprocess.run(["docker", "start", deb12.name], check=True, capture_output=True)
+    subprocess.run(["docker", "kill", deb12.container], check=True, capture_output=True)
+    subprocess.run(["docker", "start", deb12.container], check=True, capture_output=True)
     wait_for("the node is up", lambda: deb12.run("systemctl is-active multi-user.target", check=False) == "active", 120)
     assert [step["act"] for step in steps(deb12)] == ["restart"]
     fault = healed(deb12, "boot in the middle of a recovery", lambda: True, began=began)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from fleet import Fleet, unharmed
 from node import EPHEMERAL, PROJECT, Node, changes, playbook
-from nodes import Site
 from saved import Saved
 
 BACKUP = "baremetal.inference.backup"
@@ -22,10 +21,11 @@ FIREWALL = "nft --stateless list table inet inference"
 
 def burn_down(node: Node) -> None:
     """Nothing is left of it: a blank machine has its name, with another host key."""
-    subprocess.run(["docker", "rm", "--force", "--volumes", node.name], check=True, capture_output=True)
-    # Its key, and where the known hosts are, are the scenario's.
-    Site(EPHEMERAL).start(node.name, "bookworm")
-    playbook("all:localhost", name=str(PROJECT / "molecule/shared/prepare.yml"))
+    subprocess.run(["docker", "rm", "--force", "--volumes", node.container], check=True, capture_output=True)
+    paths = [f"--directory={EPHEMERAL}", f"--inventory={EPHEMERAL}/inventory/ssh.json"]
+    # The other node runs, and stays.
+    command = [str(PROJECT / "tests/tools/node"), "up", "--scenario=restore", *paths, "deb12:bookworm", "deb13:trixie"]
+    subprocess.run(command, check=True)
 
 
 @pytest.fixture(scope="session")

@@ -264,7 +264,7 @@ def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
     load = fleet.load()
 
     def die() -> None:
-        subprocess.run(["docker", "kill", second.name], check=True, capture_output=True)
+        subprocess.run(["docker", "kill", second.container], check=True, capture_output=True)
         wait_for("the second is away", lambda: fleet.up() == [fleet.nodes[0].name], 60)
 
     report = load.during(die, seconds_after=10)

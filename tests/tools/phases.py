@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where the time of a scenario goes: read from what molecule and pytest print, while they print it."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+ACTION = re.compile(r"\[\S+ > (\w+)\] (?:Executing|Executed)")
+"""Molecule's line where an action begins or has ended."""
+TEST = re.compile(r"^(\d+\.\d+)s (call|setup|teardown) +(?:\S*/)?(\S+::\S.*)$")
+"""pytest's line of a slow test, asked for by --durations."""
+SLOWEST = 5
+OUTSIDE = "molecule itself"
+
+
+class Phases:
+    """Seconds by molecule's action, and the slowest tests."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = clock()
+        self._action = OUTSIDE
+        self.seconds: dict[str, float] = {}
+        self.tests: list[tuple[float, str]] = []
+
+    def see(self, line: str) -> None:
+        """Take notice of a line that was printed now."""
+        text = COLOUR.sub("", line).strip()
+        if found := ACTION.search(text):
+            self._begin(found[1] if text.endswith("Executing") else OUTSIDE)
+        elif slow := TEST.match(text):
+            self.tests.append((float(slow[1]), f"{slow[3]} ({slow[2]})"))
+
+    def _begin(self, action: str) -> None:
+        now = self._clock()
+        self.seconds[self._action] = self.seconds.get(self._action, 0) + now - self._began
+        self._began, self._action = now, action
+
+    def report(self, scenario: str) -> str:
+        """What to print at the end: a line for the actions, and one for each of the slowest tests."""
+        self._begin(OUTSIDE)
+        actions = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.seconds.items() if seconds >= 0.5)
+        slow = [f"    {seconds:5.1f} s {name}" for seconds, name in sorted(self.tests, reverse=True)[:SLOWEST]]
+        total = f"--- {scenario}: {sum(self.seconds.values()) / 60:.1f} min: {actions}"
+        return "\n".join([total, *slow])

@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Snapshots of nodes: all that site.yml installs is in place, and no instance is.
+
+A scenario that does not test the set-up starts from a snapshot, and site.yml brings the node up to date. So a snapshot
+need not be of this commit: it belongs to the images, and is made anew after a week, because packages and the collection
+change meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from nodes import CACHE, RELEASES, ROOT, NodeError, Origin, Site, alone, copy_volume, disk_of, remove, run
+
+LABEL = "inference.snapshot"
+"""Of images and volumes of snapshots: the key."""
+MAX_AGE_DAYS = 7
+STOP_SECONDS = 60
+PREFIX = "snapshot-"
+LATER_PACKAGES = ("haproxy", "socat", "restic", "openssh-client")
+"""What scenarios install on top: the snapshot holds the packages' files."""
+
+ENGINE_CACHE = "/mnt/nvme/workspace/vllm_cache/main"
+"""What an engine has found out at its first start, and need not find out again: a quarter of the time of a start."""
+
+# A copy is another machine: what tells one from another is made anew at its boot.
+FORGET = """
+systemctl stop docker.socket docker.service containerd.service
+rm -rf /etc/ssh/ssh_host_* /root/.ssh /etc/docker/key.json /var/lib/docker/network /var/lib/docker/engine-id
+rm -rf /var/log/journal/* /var/lib/systemd/timers/* /var/lib/systemd/random-seed
+truncate --size=0 /etc/machine-id
+"""
+
+
+def key(release: str) -> str:
+    """What a snapshot is named by: a hash of the images that it is made of."""
+    image = run("docker", "image", "inspect", "--format", "{{.Id}}", f"inference-node:{release}").stdout.strip()
+    engine = json.loads((CACHE / "engine-image.json").read_text())["reference"]
+    return hashlib.sha256("\n".join([image, engine, FORGET, *LATER_PACKAGES]).encode()).hexdigest()[:12]
+
+
+def origin(release: str) -> Origin:
+    """A release's snapshot, whether it is there or not."""
+    name = f"{release}-{key(release)}"
+    return Origin(f"inference-node:snapshot-{name}", f"inference-snapshot-{name}")
+
+
+def is_fresh(snapshot: Origin, now: datetime) -> bool:
+    """Whether a snapshot is there, and young enough."""
+    created = run("docker", "image", "inspect", "--format", "{{.Created}}", snapshot.image, check=False).stdout.strip()
+    # To the second: nanoseconds are more than Python reads.
+    return bool(created) and (now - datetime.fromisoformat(f"{created[:19]}+00:00")).days < MAX_AGE_DAYS
+
+
+def ensure(releases: Sequence[str] = RELEASES) -> dict[str, Origin]:
+    """The snapshots of releases; those that are missing or old are made. Raises NodeError."""
+    with alone("snapshot"):
+        wanted = {release: origin(release) for release in releases}
+        if missing := {name: one for name, one in wanted.items() if not is_fresh(one, datetime.now(UTC))}:
+            make(missing)
+    return wanted
+
+
+def make(wanted: dict[str, Origin]) -> None:
+    """Converge a bare node of each release, and keep what it is without its instance. Raises NodeError."""
+    forget(wanted)
+    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        site = Site(Path(scratch), PREFIX)
+        try:
+            for release in wanted:
+                if existing := run("docker", "ps", "--all", "--quiet", "--filter", f"name=^{PREFIX}{release}$").stdout:
+                    remove(existing.strip())
+                site.create(release, Origin(f"inference-node:{release}"))
+            for release in wanted:
+                site.wait(release)
+            converge(site, Path(scratch) / "inventory")
+            for release, snapshot in wanted.items():
+                keep(PREFIX + release, snapshot)
+        finally:
+            for release in site.addresses:
+                remove(PREFIX + release)
+
+
+def forget(releases: Iterable[str]) -> None:
+    """Remove the snapshots of releases; one that is in use stays."""
+    for release in releases:
+        filters = ("--filter", f"label={LABEL}={release}")
+        images = run("docker", "image", "ls", "--quiet", *filters).stdout.split()
+        volumes = run("docker", "volume", "ls", "--quiet", *filters).stdout.split()
+        for kind, names in (("image", images), ("volume", volumes)):
+            for name in names:
+                run("docker", kind, "rm", name, check=False)
+
+
+def converge(site: Site, inventory: Path) -> None:
+    """Make the nodes serve, then take the instance out: each scenario has its own. Raises NodeError."""
+    inventory.mkdir()
+    site.write_inventory(inventory / "hosts.yml")
+    (inventory / "group_vars").symlink_to(ROOT / "inventories/demo/group_vars")
+    playbook(inventory, "site")
+    for name in site.addresses:
+        site.shell(name, f"cp --archive {ENGINE_CACHE} /root/")
+    playbook(inventory, "decommission", "--extra-vars", "instance=main")
+    for name in site.addresses:
+        site.shell(name, f"mkdir --parents {ENGINE_CACHE}; cp --archive /root/main/. {ENGINE_CACHE}; rm -r /root/main")
+
+
+def playbook(inventory: Path, name: str, *options: str) -> None:
+    """Run a playbook of the collection. Raises NodeError with its last words."""
+    command = ["ansible-playbook", "--inventory", str(inventory), *options, f"baremetal.inference.{name}"]
+    environment = {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache"),
+    }
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if result.returncode != 0:
+        raise NodeError(f"The snapshot's nodes: {name}.yml failed:\n{result.stdout[-3000:]}\n{result.stderr[-1000:]}")
+
+
+def keep(container: str, snapshot: Origin) -> None:
+    """Stop a node and keep its disks as a snapshot. Raises NodeError."""
+    release = container.removeprefix(PREFIX)
+    later = f"apt-get install --quiet --yes --download-only --no-install-recommends {' '.join(LATER_PACKAGES)}"
+    run("docker", "exec", container, "sh", "-ec", later + FORGET)
+    # What tells systemd to power a container off.
+    run("docker", "kill", "--signal", "SIGRTMIN+3", container)
+    deadline = time.monotonic() + STOP_SECONDS
+    while run("docker", "inspect", "--format", "{{.State.Running}}", container).stdout.strip() == "true":
+        if time.monotonic() > deadline:
+            raise NodeError(
+                f"{container} does not stop within {STOP_SECONDS} s. Look: docker exec -it {container} bash"
+            )
+        time.sleep(0.2)
+    run("docker", "volume", "create", "--label", f"{LABEL}={release}", snapshot.volume)
+    copy_volume(disk_of(container), snapshot.volume)
+    # Last: where the image is, the volume is complete.
+    run("docker", "commit", "--change", f"LABEL {LABEL}={release}", container, snapshot.image)

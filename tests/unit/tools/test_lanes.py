@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which steps `make test` runs beside each other, and what is told of the time that they took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def tool(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("test")
+
+
+@pytest.mark.parametrize(("full", "scenario"), [(False, None), (True, None), (True, "swap"), (True, "recovery")])
+def test_every_step_runs_once(tool: ModuleType, full: bool, scenario: str | None) -> None:
+    steps = list(tool.plan(full, scenario))
+    lanes = tool.lanes(steps)
+    assert sorted(name for lane in lanes for name in lane) == sorted(steps)
+    assert all(lanes)
+
+
+def test_the_budgets_of_ci_fit_25_minutes_on_two_cores(tool: ModuleType) -> None:
+    lanes = tool.lanes(list(tool.plan(False, None)))
+    assert len(lanes) == 2
+    assert all(sum(tool.BUDGETS[name] for name in lane) <= 25 for lane in lanes)
+    # With what comes.
+    assert sum(tool.BUDGETS.values()) / 2 <= 45
+
+
+@pytest.fixture
+def ran(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which steps began, in their order; each takes no time."""
+    names: list[str] = []
+
+    def run(name: str, _command: list[str], _full: bool, _live: bool) -> Any:
+        names.append(name)
+        if name == "broken":
+            raise OSError(name)
+        return tool.Result(name, True, 0.0, [])
+
+    monkeypatch.setattr(tool, "run", run)
+    return names
+
+
+def test_a_scenario_waits_for_what_it_needs(tool: ModuleType, ran: list[str]) -> None:
+    built, steps = Event(), {name: [""] for name in ("lint", "molecule vm", *tool.BUILDS, "molecule default")}
+    with ThreadPoolExecutor() as pool:
+        other = pool.submit(tool.run_lane, ["lint", "molecule vm"], steps, False, False, built)
+        with pytest.raises(TimeoutError):
+            other.result(timeout=0.2)
+        assert ran == ["lint"]
+        tool.run_lane(["images", "snapshots", "molecule default"], steps, False, True, built)
+        assert [result.name for result in other.result(timeout=5)] == ["lint", "molecule vm"]
+    assert ran.index("molecule vm") > ran.index("snapshots")
+
+
+def test_nobody_waits_for_a_build_that_cannot_even_start(
+    tool: ModuleType, ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool, "BUILDS", ("broken",))
+    built = Event()
+    with pytest.raises(OSError, match="broken"):
+        tool.run_lane(["broken", "lint"], {"broken": [""], "lint": [""]}, False, True, built)
+    assert built.is_set() and ran == ["broken"]
+
+
+def test_a_step_over_its_budget_is_told(tool: ModuleType) -> None:
+    results = [
+        tool.Result("lint", True, tool.BUDGETS["lint"] + 0.2, []),
+        tool.Result("sanity", False, 1.0, ["no"]),
+        tool.Result("molecule models", True, 50.0, []),
+    ]
+    lines = tool.table(results, 51.0).splitlines()
+    assert [line.endswith("WARNING: over its budget") for line in lines] == [False, True, False, False, False]
+    assert "FAILED" in lines[2] and lines[-1].split() == ["in", "all", "51.0"]

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a scenario's nodes are made from, and the inventory that leads to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+
+import nodes
+import pytest
+import snapshots
+
+
+@pytest.fixture
+def tool(script: Callable[[str], ModuleType]) -> ModuleType:
+    return script("node")
+
+
+class Containers(nodes.Site):
+    """A site whose nodes are none; `did` lists what would have been done."""
+
+    def __init__(self) -> None:
+        self.addresses = {}
+        self.did: list[str] = []
+
+    def create(self, name: str, origin: nodes.Origin) -> None:
+        self.did.append(f"create {name} from {origin.image} {origin.volume}".strip())
+
+    def wait(self, name: str) -> str:
+        self.did.append(f"wait for {name}")
+        self.addresses[name] = f"172.18.0.{len(self.addresses)}"
+        return self.addresses[name]
+
+    def shell(self, name: str, script: str, stdin: str = "") -> str:
+        self.did.append(f"on {name}: {script}")
+        return ""
+
+    def connection(self) -> dict[str, str]:
+        return {"ansible_user": "root"}
+
+
+def test_all_nodes_boot_at_once_and_the_inventory_leads_to_each(tool: ModuleType) -> None:
+    site = Containers()
+    inventory = tool.up(site, {"deb12": "bookworm", "deb13": "trixie"}, False)
+    assert site.did[:2] == ["create deb12 from inference-node:bookworm", "create deb13 from inference-node:trixie"]
+    assert [step for step in site.did if "apt/lists" in step and step.startswith("on deb13")]
+    hosts = inventory["all"]["hosts"]
+    assert {name: host["ansible_host"] for name, host in hosts.items()} == {
+        "deb12": "172.18.0.0",
+        "deb13": "172.18.0.1",
+    }
+    assert inventory["all"]["vars"] == {"ansible_user": "root"}
+
+
+def test_nodes_from_snapshots_keep_the_lists_of_packages(tool: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def ensure(releases: list[str]) -> dict[str, nodes.Origin]:
+        asked.append(releases)
+        return {release: nodes.Origin(f"snapshot-{release}", f"disk-{release}") for release in releases}
+
+    monkeypatch.setattr(snapshots, "ensure", ensure)
+    site = Containers()
+    tool.up(site, {"deb12": "bookworm"}, True)
+    assert site.did == ["create deb12 from snapshot-bookworm disk-bookworm", "wait for deb12"]
+    assert asked == [["bookworm"]]
