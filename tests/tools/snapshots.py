@@ -109,7 +109,7 @@ def converge(site: Site, inventory: Path) -> None:
     playbook(inventory, "site")
     for name in site.addresses:
         site.shell(name, f"cp --archive {ENGINE_CACHE} /root/")
-    playbook(inventory, "decommission", "--extra-vars", "instance=main")
+    playbook(inventory, "decommission", "--extra-vars", "instance=main allow_downtime=true")
     for name in site.addresses:
         site.shell(name, f"mkdir --parents {ENGINE_CACHE}; cp --archive /root/main/. {ENGINE_CACHE}; rm -r /root/main")
 
