@@ -29,8 +29,18 @@ PREFIX = "snapshot-"
 LATER_PACKAGES = ("haproxy", "socat", "restic", "openssh-client")
 """What scenarios install on top: the snapshot holds the packages' files."""
 
-ENGINE_CACHE = "/mnt/nvme/workspace/vllm_cache/main"
-"""What an engine has found out at its first start, and need not find out again: a quarter of the time of a start."""
+# With the instance would go what scenarios save time by: the engine's image, and what the engine has found out at its
+# first start, a quarter of a start's time. The image keeps its layers by another name, so that the second pull is quick.
+BEFORE = """
+docker tag "$(docker inspect --format '{{.Image}}' vllm-main)" kept
+cp --archive /mnt/nvme/workspace/vllm_cache/main /root/
+"""
+AFTER = """
+docker image rm kept
+mkdir --parents /mnt/nvme/workspace/vllm_cache
+rm -rf /mnt/nvme/workspace/vllm_cache/main
+mv /root/main /mnt/nvme/workspace/vllm_cache/
+"""
 
 # A copy is another machine: what tells one from another is made anew at its boot.
 FORGET = """
@@ -44,8 +54,12 @@ truncate --size=0 /etc/machine-id
 def key(release: str) -> str:
     """What a snapshot is named by: a hash of the images that it is made of."""
     image = run("docker", "image", "inspect", "--format", "{{.Id}}", f"inference-node:{release}").stdout.strip()
-    engine = json.loads((CACHE / "engine-image.json").read_text())["reference"]
-    return hashlib.sha256("\n".join([image, engine, FORGET, *LATER_PACKAGES]).encode()).hexdigest()[:12]
+    return hashlib.sha256("\n".join([image, engine_image(), FORGET, *LATER_PACKAGES]).encode()).hexdigest()[:12]
+
+
+def engine_image() -> str:
+    """The reference by which nodes pull the engine."""
+    return str(json.loads((CACHE / "engine-image.json").read_text())["reference"])
 
 
 def origin(release: str) -> Origin:
@@ -108,10 +122,10 @@ def converge(site: Site, inventory: Path) -> None:
     (inventory / "group_vars").symlink_to(ROOT / "inventories/demo/group_vars")
     playbook(inventory, "site")
     for name in site.addresses:
-        site.shell(name, f"cp --archive {ENGINE_CACHE} /root/")
+        site.shell(name, BEFORE)
     playbook(inventory, "decommission", "--extra-vars", "instance=main allow_downtime=true")
     for name in site.addresses:
-        site.shell(name, f"mkdir --parents {ENGINE_CACHE}; cp --archive /root/main/. {ENGINE_CACHE}; rm -r /root/main")
+        site.shell(name, f"docker pull --quiet {engine_image()}\n{AFTER}")
 
 
 def playbook(inventory: Path, name: str, *options: str) -> None:
