@@ -30,7 +30,7 @@ LATER_PACKAGES = ("haproxy", "socat", "restic", "openssh-client")
 """What scenarios install on top: the snapshot holds the packages' files."""
 
 # With the instance would go what scenarios save time by: the engine's image, and what the engine has found out at its
-# first start, a quarter of a start's time. The image keeps its layers by another name, so that the second pull is quick.
+# first start, a quarter of a start's time. By another name the image keeps its layers, and the second pull is quick.
 BEFORE = """
 docker tag "$(docker inspect --format '{{.Image}}' vllm-main)" kept
 cp --archive /mnt/nvme/workspace/vllm_cache/main /root/
