@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-ACTION = re.compile(r"\[\S+ > (\w+)\] (?:Executing|Executed)")
+ACTION = re.compile(r"^[A-Z]+ +\S+ ➜ (\w+): (Executing|Executed)")
 """Molecule's line where an action begins or has ended."""
 TEST = re.compile(r"^(\d+\.\d+)s (call|setup|teardown) +(?:\S*/)?(\S+::\S.*)$")
 """pytest's line of a slow test, asked for by --durations."""
@@ -31,7 +31,7 @@ class Phases:
         """Take notice of a line that was printed now."""
         text = COLOUR.sub("", line).strip()
         if found := ACTION.search(text):
-            self._begin(found[1] if text.endswith("Executing") else OUTSIDE)
+            self._begin(found[1] if found[2] == "Executing" else OUTSIDE)
         elif slow := TEST.match(text):
             self.tests.append((float(slow[1]), f"{slow[3]} ({slow[2]})"))
 
