@@ -17,7 +17,7 @@ description:
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
-  library:
+  node_call:
     description: What to run, and from which library, as text. The controller fills it in.
     type: str
     default: ""

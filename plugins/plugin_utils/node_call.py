@@ -13,7 +13,7 @@ from typing import Any
 from ansible import constants
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core.node_call import MISSING, Wanted
+from ansible_collections.baremetal.inference.plugins.module_utils.core.node_call import MISSING, OPTION, Wanted
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import node_library
 
 MODULE = "baremetal.inference.node_call"
@@ -49,7 +49,7 @@ class NodeCall(ActionBase):
         return result | said
 
     def _call(self, wanted: Wanted, task_vars: dict[str, Any] | None, **how: Any) -> dict[str, Any]:
-        given = {**self._task.args, "library": wanted.to_text()}
+        given = {**self._task.args, OPTION: wanted.to_text()}
         said: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=given, task_vars=task_vars, **how)
         return said
 

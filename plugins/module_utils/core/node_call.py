@@ -33,7 +33,9 @@ PACKAGE = "baremetal_inference"
 MISSING = "library_missing"
 """The key of the result that asks the action plugin for the library."""
 
-OPTIONS: dict[str, Any] = {"library": {"type": "str", "default": "", "no_log": True}}
+OPTION = "node_call"
+
+OPTIONS: dict[str, Any] = {OPTION: {"type": "str", "default": "", "no_log": True}}
 """The option that holds a Wanted as text. With no_log, the node's log does not show its length."""
 
 
@@ -64,7 +66,7 @@ class Wanted:
 
 def specification(given: Mapping[str, Any]) -> dict[str, Any]:
     """What AnsibleModule takes for a module that is called with these options: those of the called module, and ours."""
-    text = given.get("library")
+    text = given.get(OPTION)
     called: Mapping[str, Any] = Wanted.from_text(text).specification if text else {"supports_check_mode": True}
     return {**called, "argument_spec": {**called.get("argument_spec", {}), **OPTIONS}}
 
@@ -77,7 +79,7 @@ def refuse(module: Any) -> None:
 def run(module: Any) -> None:
     """Answer by the implementation of the called module, or ask for the library."""
     # Also from the result's invocation: the archive is of no use to a reader.
-    text = module.params.pop("library")
+    text = module.params.pop(OPTION)
     if not text:
         refuse(module)
         return

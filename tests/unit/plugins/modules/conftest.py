@@ -56,7 +56,7 @@ def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
             module = import_module(f"{MODULES}{module.__name__.removeprefix(CALLS)}")
         if hasattr(module, "SPECIFICATION"):
             wanted = node_call.Wanted(module.__name__.rpartition(".")[2], module.SPECIFICATION, "another digest")
-            arguments["library"] = wanted.to_text()
+            arguments[node_call.OPTION] = wanted.to_text()
             module = import_module(f"{MODULES}node_call")
         with patch_module_args({**arguments, "_ansible_check_mode": check}), pytest.raises(SystemExit):
             module.main()

@@ -13,7 +13,7 @@ def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) 
     said = run_module(engine_drain, name="main", owner="me", state="undrained")
     assert said["library_missing"] and not said["changed"]
     given = said["invocation"]["module_args"]
-    assert "library" not in given and given["seconds"] == 20
+    assert "node_call" not in given and given["seconds"] == 20
 
 
 def test_a_drain_needs_a_reason(run_module: RunModule) -> None:

@@ -11,7 +11,7 @@ from .conftest import RunModule
 
 def test_the_node_is_asked_for_its_library_before_anything_else(run_module: RunModule) -> None:
     said = run_module(engine_facts, names=["main"])
-    assert said["library_missing"] and "library" not in said["invocation"]["module_args"]
+    assert said["library_missing"] and "node_call" not in said["invocation"]["module_args"]
     assert said["invocation"]["module_args"]["gather_subset"] == ["instances"]
 
 

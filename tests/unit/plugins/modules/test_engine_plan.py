@@ -15,7 +15,7 @@ def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) 
     )
     assert said["library_missing"] and not said["changed"]
     given = said["invocation"]["module_args"]
-    assert "library" not in given and "s3cret-value" not in str(said)
+    assert "node_call" not in given and "s3cret-value" not in str(said)
 
 
 def test_a_setting_that_there_is_not(run_module: RunModule) -> None:

@@ -13,7 +13,7 @@ def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) 
     said = run_module(engine_probe, name="main", release=2)
     assert said["library_missing"] and not said["changed"]
     given = said["invocation"]["module_args"]
-    assert "library" not in given and given["timeout"] == 300
+    assert "node_call" not in given and given["timeout"] == 300
 
 
 def test_a_probe_needs_a_release(run_module: RunModule) -> None:

@@ -13,7 +13,7 @@ def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) 
     said = run_module(engine_service, names=["main"])
     assert said["library_missing"] and not said["changed"]
     given = said["invocation"]["module_args"]
-    assert "library" not in given and given["state"] == "started"
+    assert "node_call" not in given and given["state"] == "started"
 
 
 def test_a_bridge_needs_a_port(run_module: RunModule) -> None:

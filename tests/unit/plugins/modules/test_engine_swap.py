@@ -13,7 +13,7 @@ def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) 
     said = run_module(engine_swap, name="main", release=2)
     assert said["library_missing"] and not said["changed"]
     given = said["invocation"]["module_args"]
-    assert "library" not in given and given["pin"] is True
+    assert "node_call" not in given and given["pin"] is True
 
 
 def test_a_release_is_required(run_module: RunModule) -> None:

@@ -13,7 +13,7 @@ def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) 
     said = run_module(model_clean, store="/mnt/models")
     assert said["library_missing"] and not said["changed"]
     given = said["invocation"]["module_args"]
-    assert "library" not in given and given["keep"] == 2
+    assert "node_call" not in given and given["keep"] == 2
 
 
 def test_a_store_is_required(run_module: RunModule) -> None:

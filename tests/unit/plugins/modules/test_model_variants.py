@@ -13,7 +13,7 @@ def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) 
     said = run_module(model_variants, instances=[], models={}, state="checked")
     assert said["library_missing"] and not said["changed"]
     given = said["invocation"]["module_args"]
-    assert "library" not in given and given["origin"] == "node"
+    assert "node_call" not in given and given["origin"] == "node"
 
 
 def test_what_is_published_needs_a_store(run_module: RunModule) -> None:

@@ -13,7 +13,7 @@ def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) 
     said = run_module(node_tool, keep=["/var/lib/x"])
     assert said["library_missing"] and not said["changed"]
     given = said["invocation"]["module_args"]
-    assert "library" not in given and given["state"] == "present"
+    assert "node_call" not in given and given["state"] == "present"
 
 
 def test_a_state_that_there_is_not(run_module: RunModule) -> None:

@@ -45,7 +45,7 @@ def called(
     def execute(
         _self: ActionBase, module_name: str, module_args: dict[str, Any], task_vars: Any, **how: Any
     ) -> dict[str, Any]:
-        wanted = asdict(Wanted.from_text(module_args["library"]))
+        wanted = asdict(Wanted.from_text(module_args["node_call"]))
         assert (wanted.pop("module"), wanted.pop("specification")) == ("engine_drain", SPECIFICATION)
         assert module_name == "baremetal.inference.node_call"
         assert task_vars == {"a": 1} and module_args["name"] == "main"

@@ -47,7 +47,7 @@ class Module:
 
     def __init__(self, tmpdir: Path, **wanted: Any) -> None:
         text = node_call.Wanted("words", {}, **wanted).to_text() if wanted else ""
-        self.params: dict[str, Any] = {"library": text, "name": "main"}
+        self.params: dict[str, Any] = {"node_call": text, "name": "main"}
         self.tmpdir = str(tmpdir)
         self.said: dict[str, Any] = {}
 
@@ -186,10 +186,13 @@ def test_a_module_without_its_action_plugin_says_so(tmp_path: Path) -> None:
 
 
 def test_the_options_are_those_of_the_called_module() -> None:
-    called: dict[str, Any] = {"argument_spec": {"name": {"type": "str"}}, "required_if": [["state", "drained", ["reason"]]]}
+    called: dict[str, Any] = {
+        "argument_spec": {"name": {"type": "str"}},
+        "required_if": [["state", "drained", ["reason"]]],
+    }
     wanted = node_call.Wanted("words", called, "d1", only=True)
     assert node_call.Wanted.from_text(wanted.to_text()) == wanted
-    found = node_call.specification({"library": wanted.to_text(), "name": "main"})
+    found = node_call.specification({"node_call": wanted.to_text(), "name": "main"})
     assert found == {**called, "argument_spec": {**called["argument_spec"], **node_call.OPTIONS}}
     assert node_call.specification({}) == {"argument_spec": node_call.OPTIONS, "supports_check_mode": True}
 
