@@ -36,12 +36,13 @@ def gateway_plan(
     replicas: Iterable[Mapping[str, Any]],
     keys: Iterable[Any],
     models: Iterable[str] = (),
+    floating: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """HAProxy's files, or every mistake."""
+    """The files of HAProxy and keepalived, or every mistake."""
     from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
     from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import plan
 
-    made = plan(settings, [Replica(**replica) for replica in replicas], keys, models)
+    made = plan(settings, [Replica(**replica) for replica in replicas], keys, models, floating)
     return {**asdict(made), "problems": [str(problem) for problem in made.problems]}
 
 

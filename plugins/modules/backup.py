@@ -23,6 +23,13 @@ options:
     description: Where backups go, a directory on the node, or C(sftp:), C(s3:) or C(rest:) as restic writes them.
     type: str
     default: ""
+  packages:
+    description:
+      - The packages that another task installs. Check mode tells which of them are missing (RV(missing)), and does not
+        ask the repository then.
+    type: list
+    elements: str
+    default: []
   repository_checked:
     description:
       - Whether the module asks the repository, and makes it if it is absent. If V(false), it only checks and installs
@@ -131,13 +138,25 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+due:
+  description:
+    - Whether anything is, or was, to do. True also where O(packages) are missing, and where the task itself must not
+      report a change.
+  returned: success
+  type: bool
+missing:
+  description: Those of O(packages) that are not installed; empty outside of check mode.
+  returned: success
+  type: list
+  elements: str
 files:
   description: The files that were written or removed, or would be in check mode.
   returned: success
   type: list
   elements: str
 repository_state:
-  description: V(ready), V(absent) where check mode would make the repository, or V(unknown).
+  description:
+    - V(ready), V(absent) where check mode would make the repository, or V(unknown) where check mode finds no restic.
   returned: if O(repository_checked) and O(state=present)
   type: str
 repository_id:
@@ -165,8 +184,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup.setting
 
 # Ansible sends what is imported here to the node, with everything that these modules import: the command is among it.
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, node_library, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
 
 ARGUMENTS = {
+    "packages": {"type": "list", "elements": "str", "default": []},
     "repository": {"type": "str", "default": ""},
     "repository_checked": {"type": "bool", "default": True},
     "password": {"type": "str", "default": "", "no_log": True},
@@ -287,14 +308,20 @@ def main() -> None:
     present = params["state"] == "present"
     intervals, found = intervals_of(params)
     settings = settings_of(params, intervals)
-    found += found_problems(params, settings) if present else []
+    if present:
+        untested = tested.refusal("backup", "restic")
+        found += [*([untested] if untested else []), *found_problems(params, settings)]
     if found:
         module.fail_json(msg="The backup cannot be set up like this. Nothing was changed.\n- " + "\n- ".join(found))
     result: dict[str, Any] = {}
     made = False
+    missing: list[str] = []
     if present and params["repository_checked"]:
         try:
-            known, identity, made = ensure.ensure(params, places, check=module.check_mode)
+            missing = apt_packages.absent_of(module.run_command, params["packages"]) if module.check_mode else []
+            known, identity = "unknown", ""
+            if not missing:
+                known, identity, made = ensure.ensure(params, places, check=module.check_mode)
         except (restic.ResticError, ValueError, OSError) as error:
             module.fail_json(msg=f"{error}. Nothing was changed.")
         result = {"repository_state": known, "repository_id": identity}
@@ -332,8 +359,11 @@ def main() -> None:
                 state.set_up(places, settings, time.time())
     except (systemd.SystemdError, ImportError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
+    changed = bool(made or written or removed or tool.files or idle)
     module.exit_json(
-        changed=bool(made or written or removed or tool.files or idle),
+        changed=changed,
+        due=changed or bool(missing),
+        missing=missing,
         files=sorted([*(str(path) for path in [*written, *removed]), *tool.files]),
         diff={
             "before": "".join(shown(path, before.get(path, ""), places) for path in [*written, *removed])

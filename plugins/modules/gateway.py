@@ -33,30 +33,65 @@ attributes:
   diff_mode:
     support: full
     details:
-      - Of O(maps), only the names are shown.
+      - Of O(plan.maps), only the names are shown.
 options:
   state:
     description: V(present) configures the gateway, V(absent) removes it.
     type: str
     choices: [present, absent]
     default: present
-  floating_only:
+  parts:
     description:
-      - With O(state=absent), remove keepalived alone. The machine stays a gateway, and gives up the floating address.
-    type: bool
-    default: false
-  config:
+      - What to configure or remove. V(haproxy) is HAProxy, V(floating) is keepalived, which holds the floating address.
+      - Without V(haproxy), O(state=absent) leaves the machine a gateway that gives up the floating address. With
+        V(haproxy), O(state=absent) removes both.
+    type: list
+    elements: str
+    choices: [haproxy, floating]
+    default: [haproxy, floating]
+  packages:
+    description: The packages that another task installs. Check mode tells which of them are missing (RV(missing)).
+    type: list
+    elements: str
+    default: []
+  held:
     description:
-      - The text of C(haproxy.cfg). Files are named in it without a directory. Required with O(state=present).
-    type: str
-  maps:
-    description: The text of each map by its file name. They are kept with mode 0600, and never shown.
+      - The packages that another task holds by O(baremetal.inference.apt_packages#module:pins). In check mode, RV(due)
+        is true where a hold, or a file of it, is to be changed.
+    type: list
+    elements: str
+    default: []
+  plan:
+    description: What the filter P(baremetal.inference.gateway_plan#filter) returns. Required with O(state=present).
     type: dict
-    default: {}
-  files:
-    description: The text of every other file that the configuration names, by file name.
-    type: dict
-    default: {}
+    suboptions:
+      problems:
+        description: Mistakes in the input. With any, the module fails with all of them, and changes nothing.
+        type: list
+        elements: str
+        default: []
+      config:
+        description: The text of C(haproxy.cfg). Files are named in it without a directory.
+        type: str
+        required: true
+      maps:
+        description: The text of each map by its file name. They are kept with mode 0600, and never shown.
+        type: dict
+        default: {}
+      files:
+        description: The text of every other file that the configuration names, by file name.
+        type: dict
+        default: {}
+      backends:
+        description: The hosts of each replica set.
+        type: dict
+        default: {}
+      floating:
+        description:
+          - The text of C(keepalived.conf). Empty removes what this collection wrote for keepalived, and stops
+            keepalived then.
+        type: str
+        default: ""
   certificate:
     description: The path of the TLS certificate, with its chain behind it. Linked to as C(tls.pem). Empty for no TLS.
     type: str
@@ -85,9 +120,7 @@ options:
 EXAMPLES = r"""
 - name: Configure the gateway
   baremetal.inference.gateway:
-    config: "{{ plan.config }}"
-    maps: "{{ plan.maps }}"
-    files: "{{ plan.files }}"
+    plan: "{{ settings | baremetal.inference.gateway_plan(gateway_replicas, gateway_keys) }}"
 
 - name: Remove the gateway from the host
   baremetal.inference.gateway:
@@ -96,19 +129,30 @@ EXAMPLES = r"""
 - name: Give up the floating address
   baremetal.inference.gateway:
     state: absent
-    floating_only: true
+    parts: [floating]
 """
 
 RETURN = r"""
+due:
+  description:
+    - Whether anything is, or was, to do. Also where O(packages) are missing or a hold of O(held) is, and where the task
+      itself must not report a change.
+  returned: success
+  type: bool
+missing:
+  description: Those of O(packages) that are not installed; empty outside of check mode.
+  returned: with O(state=present)
+  type: list
+  elements: str
 action:
   description:
     - How the change was, or would be, brought into effect. V(none), V(maps) for a change of the running process,
       V(reload), or V(start).
-  returned: with O(state=present)
+  returned: with O(state=present), if O(parts) has V(haproxy)
   type: str
 validated:
   description: Whether HAProxy checked the files. False in check mode where it is not installed.
-  returned: with O(state=present)
+  returned: with O(state=present), if O(parts) has V(haproxy)
   type: bool
 backup_file:
   description: The copy of a replaced configuration that this collection did not write.
@@ -137,42 +181,43 @@ foreign:
 """
 
 import hashlib
-import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_pins import PinError, Pins
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import (
     HIDDEN,
     Link,
-    Part,
     ServiceError,
     ServiceFiles,
     remove,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway import runtime
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import CONFIG, CONTROL_SOCKET, HEADER
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keys import KEYS_MAP
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import removal, runtime
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.keepalived import Keepalived
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.names import (
+    CONFIG,
+    CONTROL_SOCKET,
+    HEADER,
+    KEYS_MAP,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.places import (
     DIRECTORY,
     DROP_IN,
-    FLOATING,
     HAPROXY,
-    KEEPALIVED,
     LINKS,
-    SERVER_STATES,
     STATE,
-    UNITS,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.unit import drop_in
 
+HAPROXY_PART, FLOATING_PART = "haproxy", "floating"
+PARTS = [HAPROXY_PART, FLOATING_PART]
+
 RELOAD_SECONDS = 30.0
 """For the new process to serve."""
-
-ADDRESS = re.compile(r"virtual_ipaddress \{\s*(\S+)")
 
 
 def digest(texts: dict[str, str]) -> str:
@@ -190,8 +235,9 @@ class Gateway(ServiceFiles):
 
     def __init__(self, module: AnsibleModule) -> None:
         super().__init__(module)
-        self.maps: dict[str, str] = self.params["maps"]
-        self.loaded_at_start = {CONFIG: self.params["config"], **self.params["files"]}
+        plan = self.params["plan"]
+        self.maps: dict[str, str] = plan["maps"]
+        self.loaded_at_start = {CONFIG: plan["config"], **plan["files"]}
         self.texts = {**self.loaded_at_start, **self.maps}
         # An empty target of the key means that it is in the certificate's file.
         pairs = zip(LINKS, (self.params["certificate"], self.params["certificate_key"]), strict=True)
@@ -299,60 +345,86 @@ class Gateway(ServiceFiles):
         return line.startswith("{")
 
 
-def floating() -> Sequence[Part]:
-    """What holds the floating address."""
-    return [Part([KEEPALIVED], configs=[FLOATING], header=HEADER)]
+def refuse(params: dict[str, Any]) -> None:
+    """Raises ServiceError with every mistake of the input, OSError."""
+    untested = tested.refusal("the gateway", "HAProxy")
+    if found := [*([untested] if untested else []), *params["plan"]["problems"]]:
+        raise ServiceError("\n- ".join(["The gateway cannot be set up like this. Nothing was changed.", *found]))
 
 
-def everything() -> Sequence[Part]:
-    """Keepalived first: another gateway has the address before HAProxy stops. Raises OSError and ValueError."""
-    written = (files.read_json(STATE) or {}).get("files", ())
-    # The links go; the certificate and its key stay.
-    links = [path for name in LINKS if (path := DIRECTORY / name).is_symlink()]
-    texts = [DIRECTORY / name for name in written if name != CONFIG]
-    return [
-        *floating(),
-        Part(
-            [HAPROXY],
-            configs=[DIRECTORY / CONFIG],
-            header=HEADER,
-            others=[DROP_IN, *links, *texts, *SERVER_STATES, STATE],
-            roots=[UNITS],
-        ),
+def floating(module: AnsibleModule) -> dict[str, Any]:
+    """Configure keepalived, or remove it where no address floats. Raises ServiceError, OSError, ValueError."""
+    if module.params["plan"]["floating"]:
+        return Keepalived(module).run()
+    removed = remove(module, removal.holder)
+    return {"changed": removed["changed"], "diff": [removed["diff"]] if removed["changed"] else []}
+
+
+def present(module: AnsibleModule) -> dict[str, Any]:
+    """Configure what `parts` name. Raises ServiceError, PinError, OSError, ValueError."""
+    params = module.params
+    refuse(params)
+    missing = apt_packages.absent_of(module.run_command, params["packages"]) if module.check_mode else []
+    found = [
+        run(module)
+        for part, run in ((HAPROXY_PART, lambda module: Gateway(module).run()), (FLOATING_PART, floating))
+        if part in params["parts"]
     ]
+    result = {key: value for one in found for key, value in one.items()}
+    changed = any(one["changed"] for one in found)
+    return {
+        **result,
+        "changed": changed,
+        "diff": [entry for one in found for entry in one["diff"]],
+        "missing": missing,
+        "due": changed or bool(missing) or unpinned(module, missing),
+    }
 
 
-def floating_address() -> str:
-    """The address that keepalived shares with other gateways by our configuration. Raises OSError."""
-    text = files.text(FLOATING) or ""
-    found = ADDRESS.search(text)
-    return found[1] if found and text.startswith(HEADER) else ""
+def unpinned(module: AnsibleModule, missing: list[str]) -> bool:
+    """In check mode, whether apt_packages would alter holds of `held`. Raises PinError and OSError."""
+    held = module.params["held"]
+    wanted = {"name": "gateway", "packages": held, "pinned": [], "version": "", "versions": {}}
+    return (
+        bool(held) and module.check_mode and any(Pins(module.run_command, wanted, check=True).apply(missing).values())
+    )
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "floating_only": {"type": "bool", "default": False},
-            "config": {"type": "str"},
-            "maps": {"type": "dict", "default": {}, "no_log": True},
-            "files": {"type": "dict", "default": {}},
+            "parts": {"type": "list", "elements": "str", "choices": PARTS, "default": PARTS},
+            "packages": {"type": "list", "elements": "str", "default": []},
+            "held": {"type": "list", "elements": "str", "default": []},
+            "plan": {
+                "type": "dict",
+                "options": {
+                    "problems": {"type": "list", "elements": "str", "default": []},
+                    "config": {"type": "str", "required": True},
+                    "maps": {"type": "dict", "default": {}, "no_log": True},
+                    "files": {"type": "dict", "default": {}},
+                    "backends": {"type": "dict", "default": {}},
+                    "floating": {"type": "str", "default": ""},
+                },
+            },
             "certificate": {"type": "str", "default": ""},
             "certificate_key": {"type": "str", "default": "", "no_log": False},
             "memory_max": {"type": "str", "default": "50%"},
             "settings": {"type": "dict", "default": {}},
             "replace": {"type": "bool", "default": False},
         },
-        required_if=[("state", "present", ["config"])],
+        required_if=[("state", "present", ["plan"])],
         supports_check_mode=True,
     )
     if module.params["state"] == "absent":
-        address = floating_address()
-        parts = floating if module.params["floating_only"] else everything
-        module.exit_json(**remove(module, parts), floating_address=address)
+        address = removal.floating_address()
+        parts = removal.everything if HAPROXY_PART in module.params["parts"] else removal.holder
+        result = remove(module, parts)
+        module.exit_json(**result, due=result["changed"], floating_address=address)
     try:
-        result = Gateway(module).run()
-    except (ServiceError, OSError, ValueError) as error:
+        result = present(module)
+    except (ServiceError, PinError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)
 

@@ -31,6 +31,11 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  packages:
+    description: The packages that another task installs. Check mode tells which of them are missing (RV(missing)).
+    type: list
+    elements: str
+    default: []
   address:
     description: The address to listen on; all addresses of the machine, if empty.
     type: str
@@ -65,6 +70,17 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+due:
+  description:
+    - Whether anything is, or was, to do. True also where O(packages) are missing, and where the task itself must not
+      report a change.
+  returned: success
+  type: bool
+missing:
+  description: Those of O(packages) that are not installed; empty outside of check mode.
+  returned: with O(state=present)
+  type: list
+  elements: str
 restarted:
   description: The units that were, or would be, started or restarted.
   returned: with O(state=present)
@@ -93,16 +109,19 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults, files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import Part, remove
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import (
     DCGM_UNIT,
     NODE_UNIT,
     dcgm_unit,
     node_drop_in,
+    problems,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER, UNITS
 
@@ -217,6 +236,15 @@ def start(exporter: Exporter, address: str, port: int) -> None:
     )
 
 
+def refuse(params: dict[str, Any]) -> None:
+    """Raises ExporterError with every mistake of the input, OSError."""
+    untested = tested.refusal("monitoring", "node_exporter")
+    found = problems(params["port"], params["dcgm_port"], params["dcgm_image"])
+    if untested or found:
+        words = ["The exporters cannot be set up like this. Nothing was changed.", untested, *map(str, found)]
+        raise ExporterError("\n- ".join(filter(None, words)))
+
+
 def dcgm_exporter() -> Sequence[Part]:
     """Its unit is all that there is of it: `maintenance` removes its image with the others that nothing uses."""
     return [Part((DCGM_UNIT,), configs=[UNITS / DCGM_UNIT], header=HEADER, roots=(UNITS,))]
@@ -226,6 +254,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "packages": {"type": "list", "elements": "str", "default": []},
             "address": {"type": "str", "default": ""},
             "port": {"type": "int", "default": defaults.NODE_EXPORTER_PORT},
             "dcgm_image": {"type": "str", "default": ""},
@@ -236,10 +265,13 @@ def main() -> None:
     )
     params = module.params
     if params["state"] == "absent":
-        module.exit_json(**remove(module, dcgm_exporter))
+        result = remove(module, dcgm_exporter)
+        module.exit_json(**result, due=result["changed"])
     address, port, image = params["address"], params["port"], params["dcgm_image"]
     dcgm = dcgm_unit(image, address, params["dcgm_port"], params["gpu_request"]) if image else ""
     try:
+        refuse(params)
+        missing = apt_packages.absent_of(module.run_command, params["packages"]) if module.check_mode else []
         node = Exporter(NODE_UNIT, UNITS / f"{NODE_UNIT}.d/inference.conf", node_drop_in(address, port))
         both = [node, Exporter(DCGM_UNIT, UNITS / DCGM_UNIT, dcgm)]
         if not module.check_mode:
@@ -256,8 +288,11 @@ def main() -> None:
                     module.warn(f"{DCGM_UNIT}: {said}: journalctl -u {DCGM_UNIT} shows whether it will")
     except (ExporterError, systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))
+    changed = any(exporter.changes for exporter in both)
     module.exit_json(
-        changed=any(exporter.changes for exporter in both),
+        changed=changed,
+        due=changed or bool(missing),
+        missing=missing,
         restarted=[exporter.unit for exporter in both if exporter.restarts],
         diff=[exporter.diff for exporter in both if exporter.writes],
     )

@@ -28,6 +28,16 @@ attributes:
   diff_mode:
     support: full
 options:
+  packages:
+    description: The packages that another task installs. Check mode tells which of them are missing (RV(missing)).
+    type: list
+    elements: str
+    default: []
+  rivals:
+    description: Packages that cannot be installed beside O(packages); with O(server), any of them is refused.
+    type: list
+    elements: str
+    default: []
   server:
     description: The name or address of the server. Empty to remove log shipping.
     type: str
@@ -73,6 +83,17 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+due:
+  description:
+    - Whether anything is, or was, to do. True also where O(packages) are missing, and where the task itself must not
+      report a change.
+  returned: success
+  type: bool
+missing:
+  description: Those of O(packages) that are not installed; empty outside of check mode.
+  returned: success
+  type: list
+  elements: str
 restarted:
   description: Whether the service was, or would be, restarted.
   returned: success
@@ -97,6 +118,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs
 
 PROPERTIES = ("ActiveState", "UnitFileState", "NeedDaemonReload")
@@ -140,8 +162,11 @@ class Shipper:
             units=tuple(params["units"]),
         )
         self.present = bool(params["server"])
+        self.missing: list[str] = []
         if self.present:
             self.refuse()
+            if module.check_mode:
+                self.missing = apt_packages.absent_of(module.run_command, params["packages"])
         directory = Paths().units
         texts = {directory / name: text for name, text in logs.units().items()}
         texts[logs.CONFIG] = logs.config(self.settings, self.authorities()) if self.present else ""
@@ -187,6 +212,15 @@ class Shipper:
         if why:
             hint = "" if self.settings.ca else " (the package ca-certificates brings it)"
             problems.append(Problem(logs.WHERE, why + hint, "monitoring_log_ca", self.settings.authorities))
+        given = self.module.params["rivals"]
+        away = apt_packages.absent_of(self.module.run_command, given)
+        if rivals := [name for name in given if name not in away]:
+            # Debian's packages of these conflict with each other: apt would remove the one that is there.
+            words = (
+                f"needs the package rsyslog, which cannot be installed beside {', '.join(rivals)}. Have that one ship"
+            )
+            words += " the journal, and leave monitoring_log_server empty on this machine; or remove it"
+            problems.append(Problem(logs.WHERE, words, "monitoring_log_server"))
         if problems:
             lines = "\n".join(f"- {problem}" for problem in problems)
             raise LogsError(f"The log cannot be shipped like this. Nothing was changed.\n{lines}")
@@ -276,6 +310,8 @@ class Shipper:
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
+            "packages": {"type": "list", "elements": "str", "default": []},
+            "rivals": {"type": "list", "elements": "str", "default": []},
             "server": {"type": "str", "default": ""},
             "port": {"type": "int", "default": 6514},
             "protocol": {"type": "str", "choices": ["tls", "tcp"], "default": "tls"},
@@ -290,7 +326,13 @@ def main() -> None:
     try:
         shipper = Shipper(module)
         shipper.validate()
-        result = {"changed": shipper.changed, "restarted": logs.UNIT in shipper.restarts, "diff": shipper.diff}
+        result = {
+            "changed": shipper.changed,
+            "due": shipper.changed or bool(shipper.missing),
+            "missing": shipper.missing,
+            "restarted": logs.UNIT in shipper.restarts,
+            "diff": shipper.diff,
+        }
         if shipper.changed and not module.check_mode:
             shipper.apply()
         if result["restarted"] and not module.check_mode and (why := shipper.unreachable()):

@@ -39,40 +39,74 @@ attributes:
   diff_mode:
     support: full
     details:
-      - Of O(secrets), the values of keys that hold passwords, keys and addresses are not shown, and users not at all.
+      - Of O(plan.secrets), the values of keys that hold passwords, keys and addresses are not shown, and users not at
+        all.
 options:
   state:
     description: V(present) configures both services, V(absent) removes them.
     type: str
     choices: [present, absent]
     default: present
-  files:
-    description:
-      - The text of every file that all users may read, by its path below C(/etc/prometheus). Required with
-        O(state=present).
+  packages:
+    description: The packages that another task installs. Check mode tells which of them are missing (RV(missing)).
+    type: list
+    elements: str
+    default: []
+  plan:
+    description: What the filter P(baremetal.inference.monitoring_plan#filter) returns. Required with O(state=present).
     type: dict
-  secrets:
+    suboptions:
+      problems:
+        description: Mistakes in the input. With any, the module fails with all of them, and changes nothing.
+        type: list
+        elements: str
+        default: []
+      files:
+        description: The text of every file that all users may read, by its path below C(/etc/prometheus).
+        type: dict
+        required: true
+      secrets:
+        description:
+          - The text of every file that may hold a password, in the same way. Only the services may read these.
+        type: dict
+        required: true
+      web:
+        description: The text of C(web.yml) without users.
+        type: str
+        default: ""
+      units:
+        description: The text of the drop-in of each service, by the service's name.
+        type: dict
+        required: true
+      url:
+        description: The URL at which this machine reaches Prometheus.
+        type: str
+        required: true
+      alertmanager_url:
+        description: The URL at which this machine reaches Alertmanager.
+        type: str
+        required: true
+      asked:
+        description: For O(verify_seconds), the targets that Prometheus must have, by job, as C(address:port).
+        type: dict
+        default: {}
+      rules:
+        description: For O(verify_seconds), the names of the files whose rules Prometheus must have evaluated.
+        type: list
+        elements: str
+        default: []
+      dashboards:
+        description: The SHA-256 of each dashboard for Grafana, by file name.
+        type: dict
+        default: {}
+  dashboards_path:
     description:
-      - The text of every file that may hold a password, in the same way. Only the services may read these. Required
-        with O(state=present).
-    type: dict
-  web:
-    description: The text of C(web.yml) without users.
-    type: str
-    default: ""
+      - The directory of the dashboards, which another task copies. Check mode tells whether they differ (RV(due)).
+    type: path
   users:
     description: The password of each user of the web pages, by name. Without any, no password is asked for.
     type: dict
     default: {}
-  units:
-    description: The text of the drop-in of each service, by the service's name. Required with O(state=present).
-    type: dict
-  url:
-    description: The URL at which this machine reaches Prometheus. Required with O(state=present).
-    type: str
-  alertmanager_url:
-    description: The URL at which this machine reaches Alertmanager. Required with O(state=present).
-    type: str
   replace:
     description: Replace a configuration that this collection did not write. A copy of it is kept.
     type: bool
@@ -81,30 +115,14 @@ options:
     description: How long to ask whether Prometheus watches the fleet. 0 does not ask.
     type: int
     default: 0
-  verify_targets:
-    description: The targets that Prometheus must have, by job, as C(address:port).
-    type: dict
-    default: {}
-  verify_rules:
-    description: The names of the files whose rules Prometheus must have evaluated.
-    type: list
-    elements: str
-    default: []
 """
 
 EXAMPLES = r"""
 - name: Configure Prometheus and Alertmanager, and ask whether they watch the fleet
   baremetal.inference.monitoring_server:
-    files: "{{ plan.files }}"
-    secrets: "{{ plan.secrets }}"
-    web: "{{ plan.web }}"
+    plan: "{{ settings | baremetal.inference.monitoring_plan(monitoring_targets, role_path ~ '/files') }}"
     users: {operator: "{{ vault_monitoring_password }}"}
-    units: "{{ plan.units }}"
-    url: "{{ plan.url }}"
-    alertmanager_url: "{{ plan.alertmanager_url }}"
     verify_seconds: 60
-    verify_targets: {node: ["192.0.2.11:9100"]}
-    verify_rules: [targets.yml]
 
 - name: Remove Prometheus and Alertmanager
   baremetal.inference.monitoring_server:
@@ -112,6 +130,17 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+due:
+  description:
+    - Whether anything is, or was, to do. True also where O(packages) are missing or a dashboard differs, and where the
+      task itself must not report a change.
+  returned: success
+  type: bool
+missing:
+  description: Those of O(packages) that are not installed; empty outside of check mode.
+  returned: with O(state=present)
+  type: list
+  elements: str
 actions:
   description:
     - How the change was, or would be, brought into effect, by service. V(none), V(reload), V(restart) or V(start).
@@ -172,21 +201,21 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import (
     HIDDEN,
-    Part,
     ServiceError,
     ServiceFiles,
     remove,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.metrics import samples
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import removal
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.api import NoAnswer, Server
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.config import PASSWORD, RULES
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.passwords import (
@@ -225,9 +254,6 @@ RELOAD_SECONDS = 30.0
 START_SECONDS = 180.0
 """Prometheus reads what it has not yet written to its blocks when it starts: up to two hours of a large fleet."""
 
-STOPPED_IN_ORDER = (PROMETHEUS, ALERTMANAGER)
-"""Prometheus would miss an Alertmanager that is gone."""
-
 
 def digest(*texts: str) -> str:
     """One checksum of some texts."""
@@ -242,8 +268,9 @@ class MonitoringServer(ServiceFiles):
 
     def __init__(self, module: AnsibleModule) -> None:
         super().__init__(module)
+        self.plan = self.params["plan"]
         self.users: dict[str, str] = {name: str(word) for name, word in self.params["users"].items()}
-        self.drop_in = {unit: UNITS / f"{unit}.d" / DROP_IN for unit in self.params["units"]}
+        self.drop_in = {unit: UNITS / f"{unit}.d" / DROP_IN for unit in self.plan["units"]}
         self.drop_ins = frozenset(self.drop_in.values())
 
     def inspect(self) -> None:
@@ -254,16 +281,16 @@ class MonitoringServer(ServiceFiles):
         self.password = (internal_password() or secrets.token_urlsafe(32)) if self.users else ""
         users = {**self.users, INTERNAL_USER: self.password} if self.users else {}
         self.hidden: dict[str, str] = {
-            **self.params["secrets"],
-            WEB: self.params["web"] + basic_auth_users(users, files.text(DIRECTORY / WEB) or ""),
+            **self.plan["secrets"],
+            WEB: self.plan["web"] + basic_auth_users(users, files.text(DIRECTORY / WEB) or ""),
             **({PASSWORD: f"{self.password}\n"} if self.users else {}),
         }
-        self.texts: dict[str, str] = {**self.params["files"], **self.hidden}
+        self.texts: dict[str, str] = {**self.plan["files"], **self.hidden}
         self.state = files.read_json(STATE) or {}
         self.compare(
             {
                 **{DIRECTORY / name: text for name, text in self.texts.items()},
-                **{path: self.params["units"][unit] for unit, path in self.drop_in.items()},
+                **{path: self.plan["units"][unit] for unit, path in self.drop_in.items()},
             },
             written=[DIRECTORY / name for name in self.state.get("files", ())],
         )
@@ -323,10 +350,10 @@ class MonitoringServer(ServiceFiles):
         }
         self.loaded = {
             # The certificate is read when a service starts.
-            unit: {"config": digest(*configs[unit]), "unit": digest(text, self.params["web"])}
-            for unit, text in self.params["units"].items()
+            unit: {"config": digest(*configs[unit]), "unit": digest(text, self.plan["web"])}
+            for unit, text in self.plan["units"].items()
         }
-        self.actions = {unit: self.action(unit) for unit in self.params["units"]}
+        self.actions = {unit: self.action(unit) for unit in self.plan["units"]}
         return {
             "changed": self.changes,
             "actions": self.actions,
@@ -363,9 +390,7 @@ class MonitoringServer(ServiceFiles):
 
     def why_not_up(self, unit: str, action: str, began: float) -> str:
         prefix, url = (
-            ("prometheus", self.params["url"])
-            if unit == PROMETHEUS
-            else ("alertmanager", self.params["alertmanager_url"])
+            ("prometheus", self.plan["url"]) if unit == PROMETHEUS else ("alertmanager", self.plan["alertmanager_url"])
         )
         server = Server(url, self.password)
         success = f"{prefix}_config_last_reload_success_timestamp_seconds"
@@ -405,60 +430,82 @@ class MonitoringServer(ServiceFiles):
         return words
 
 
-def everything() -> Sequence[Part]:
-    """Both services as one: an owner of one of them relies on the other. Raises ValueError for a damaged state."""
-    written = (files.read_json(STATE) or {}).get("files", ())
-    drop_ins = [UNITS / f"{unit}.d" / DROP_IN for unit in STOPPED_IN_ORDER]
-    return [
-        Part(
-            STOPPED_IN_ORDER,
-            configs=[DIRECTORY / name for name in OWNED],
-            header=HEADER,
-            others=[*drop_ins, *(DIRECTORY / name for name in written if name not in OWNED), STATE],
-            roots=(UNITS, DIRECTORY),
-        )
-    ]
-
-
 def internal_password() -> str:
     """The password by which Prometheus itself comes in; empty where there is none."""
     return (files.text(DIRECTORY / PASSWORD) or "").strip()
+
+
+def dashboards_differ(params: dict[str, Any]) -> bool:
+    """Whether a dashboard is to be copied again. Raises OSError."""
+    wanted: dict[str, str] = params["plan"]["dashboards"]
+    paths = {name: Path(params["dashboards_path"]) / name for name in wanted}
+    return any(
+        not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != wanted[name]
+        for name, path in paths.items()
+    )
+
+
+def present(module: AnsibleModule) -> dict[str, Any]:
+    """Configure both services. Raises ServiceError, CryptError, OSError and ValueError."""
+    params = module.params
+    untested = tested.refusal("monitoring", "Prometheus")
+    if found := [*([untested] if untested else []), *params["plan"]["problems"]]:
+        raise ServiceError("\n- ".join(["The fleet cannot be watched like this. Nothing was changed.", *found]))
+    missing = apt_packages.absent_of(module.run_command, params["packages"]) if module.check_mode else []
+    result = MonitoringServer(module).run()
+    stale = module.check_mode and dashboards_differ(params)
+    return {**result, "missing": missing, "due": result["changed"] or bool(missing) or stale}
+
+
+def verify(module: AnsibleModule, result: dict[str, Any]) -> None:
+    """Ask whether the fleet is watched as declared, and add the answer to the result; fail where it is not."""
+    params, plan = module.params, module.params["plan"]
+    password = internal_password() if params["users"] else ""
+    servers = Server(plan["url"], password), Server(plan["alertmanager_url"], password)
+    found, missing = watch(*servers, plan["asked"], plan["rules"], params["verify_seconds"])
+    result.update(found)
+    if missing:
+        module.fail_json(msg="\n- ".join(["The fleet is not watched as declared:", *missing]), **result)
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "files": {"type": "dict"},
-            "secrets": {"type": "dict", "no_log": True},
-            "web": {"type": "str", "default": ""},
+            "packages": {"type": "list", "elements": "str", "default": []},
+            "plan": {
+                "type": "dict",
+                "options": {
+                    "problems": {"type": "list", "elements": "str", "default": []},
+                    "files": {"type": "dict", "required": True},
+                    "secrets": {"type": "dict", "required": True, "no_log": True},
+                    "web": {"type": "str", "default": ""},
+                    "units": {"type": "dict", "required": True},
+                    "url": {"type": "str", "required": True},
+                    "alertmanager_url": {"type": "str", "required": True},
+                    "asked": {"type": "dict", "default": {}},
+                    "rules": {"type": "list", "elements": "str", "default": []},
+                    "dashboards": {"type": "dict", "default": {}},
+                },
+            },
+            "dashboards_path": {"type": "path"},
             "users": {"type": "dict", "default": {}, "no_log": True},
-            "units": {"type": "dict"},
-            "url": {"type": "str"},
-            "alertmanager_url": {"type": "str"},
             "replace": {"type": "bool", "default": False},
             "verify_seconds": {"type": "int", "default": 0},
-            "verify_targets": {"type": "dict", "default": {}},
-            "verify_rules": {"type": "list", "elements": "str", "default": []},
         },
-        required_if=[("state", "present", ["files", "secrets", "units", "url", "alertmanager_url"])],
+        required_if=[("state", "present", ["plan"])],
         supports_check_mode=True,
     )
-    params = module.params
-    if params["state"] == "absent":
+    if module.params["state"] == "absent":
         kept = [str(path) for path in (SAMPLES, SILENCES) if path.is_dir()]
-        module.exit_json(**remove(module, everything), kept=kept)
+        result = remove(module, removal.everything)
+        module.exit_json(**result, due=result["changed"], kept=kept)
     try:
-        result = MonitoringServer(module).run()
+        result = present(module)
     except (ServiceError, CryptError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
-    if params["verify_seconds"] and not module.check_mode:
-        password = internal_password() if params["users"] else ""
-        servers = Server(params["url"], password), Server(params["alertmanager_url"], password)
-        found, missing = watch(*servers, params["verify_targets"], params["verify_rules"], params["verify_seconds"])
-        result.update(found)
-        if missing:
-            module.fail_json(msg="\n- ".join(["The fleet is not watched as declared:", *missing]), **result)
+    if module.params["verify_seconds"] and not module.check_mode:
+        verify(module, result)
     module.exit_json(**result)
 
 

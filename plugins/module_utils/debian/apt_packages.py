@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..core.problems import Problem
@@ -134,6 +134,18 @@ def read_installed(output: str) -> dict[str, Installed]:
         for row in rows
         if len(row) == 4 and row[1] in (*WHOLE, *HALF)
     }
+
+
+def absent_of(run: Callable[..., tuple[int, str, str]], names: Sequence[str]) -> list[str]:
+    """The packages that are not on the node, or only half. `run` is a module's run_command. Raises OSError."""
+    if not names:
+        return []
+    code, output, words = run(["dpkg-query", "--show", f"--showformat={FORM}", *names])
+    # 1: dpkg-query does not know one of them.
+    if code not in (0, 1):
+        raise OSError(f"dpkg-query failed ({code}): {words.strip()}")
+    installed = read_installed(output)
+    return [name for name in names if name not in installed or not installed[name].whole]
 
 
 def without(status: str, names: Iterable[str]) -> str:

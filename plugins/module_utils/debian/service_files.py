@@ -301,30 +301,54 @@ class Part:
     """Where directories go that are empty then."""
 
 
+@dataclass(frozen=True)
+class Left:
+    """What of some parts is on a machine."""
+
+    services: Mapping[str, bool]
+    """Those that run, or start at the next boot, and whether each is installed."""
+    files: Sequence[tuple[Part, Sequence[Path]]]
+    """Our files of each part, in the order in which they go."""
+    foreign: Sequence[Path]
+    """Configurations of others, for which nothing of their part goes."""
+
+    @property
+    def paths(self) -> list[str]:
+        return [str(path) for _part, found in self.files for path in found]
+
+
+def left(parts: Iterable[Part]) -> Left:
+    """Look for parts. Raises SystemdError and OSError."""
+    found = [(part, *_present(part)) for part in parts]
+    return Left(
+        _to_stop([unit for part, ours, _foreign in found if ours for unit in part.services]),
+        [(part, ours) for part, ours, _foreign in found],
+        [path for _part, _ours, foreign in found for path in foreign],
+    )
+
+
 def remove(module: AnsibleModule, find: Callable[[], Sequence[Part]]) -> dict[str, Any]:
     """Stop services and remove their files; in check mode, only report. Returns the module's result, or fails it.
 
     The configurations go last: by them, a run after one that was cut off knows what is left to do.
     """
     try:
-        parts = [(part, *_present(part)) for part in find()]
-        services = _to_stop([unit for part, found, _foreign in parts if found for unit in part.services])
+        there = left(find())
         if not module.check_mode:
-            for unit, installed in services.items():
+            for unit, installed in there.services.items():
                 systemd.stop_and_disable(unit, installed=installed)
-            for part, found, _foreign in parts:
+            for part, found in there.files:
                 _unlink(part, found)
-            if any(found for _part, found, _foreign in parts):
+            if there.paths:
                 systemd.systemctl("daemon-reload")
     except (systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=f"{error}. Run it again: it goes on from where it stopped.")
-    removed = [str(path) for _part, found, _foreign in parts for path in found]
     return {
-        "changed": bool(removed),
-        "stopped": list(services),
-        "removed": removed,
-        "foreign": [str(path) for _part, _found, foreign in parts for path in foreign],
-        "diff": {"before": "".join(f"{path}\n" for path in removed), "after": ""},
+        "changed": bool(there.paths),
+        "stopped": list(there.services),
+        "removed": there.paths,
+        "foreign": [str(path) for path in there.foreign],
+        "diff": {"before": "".join(f"{path}\n" for path in there.paths), "after": ""},
     }
 
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from ..core.local_http import LocalConnection
 from ..engine.inventory import bridge_name
 from . import runtime
-from .backends import SET
-from .config import CONTROL_SOCKET, LOCAL_PATH, LOCAL_SOCKET
+from .names import CONTROL_SOCKET, LOCAL_PATH, LOCAL_SOCKET, SET
 
 POLL_SECONDS = 1.0
 

@@ -20,9 +20,7 @@ from ..core.addresses import AddressError, host_addresses, in_url, resolve
 from ..core.problems import Problem
 from ..engine.inventory import bridge_name, present_instances
 from ..engine.reported import running
-
-SET, MODEL = "set_", "model_"
-"""What a backend's name begins with. No instance has an underscore in its name, so that no two are alike."""
+from .names import MODEL, SET
 
 SERVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}")
 """What may stand in HAProxy's maps, which separate key and value by blanks."""

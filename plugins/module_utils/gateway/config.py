@@ -14,44 +14,26 @@ from collections.abc import Iterable
 
 from ..core.addresses import in_url
 from . import errors
-from .backends import SET, Backend, Fleet, Replica
+from .backends import Backend, Fleet, Replica
 from .errors import ApiError
 from .keys import ANONYMOUS, NO_LIMIT
+from .names import (
+    CERTIFICATE,
+    CONTROL_SOCKET,
+    HEADER,
+    KEEP_ALIVE_SECONDS,
+    LOCAL_PATH,
+    LOCAL_SOCKET,
+    PEERS_SOCKET,
+    SET,
+    STATE_DIRECTORY,
+    STATE_FILE,
+    WEIGHT,
+)
 from .settings import MODELS_PATH, Settings
-
-HEADER = "# Managed by Ansible, role baremetal.inference.gateway: changes made here are lost."
-
-DIRECTORY = "/etc/haproxy"
-CONFIG = "haproxy.cfg"
-"""What HAProxy loads; all that it names lies beside it."""
-
-RUN = "/run/haproxy"
-"""The directory that Debian's package makes for sockets."""
-
-CONTROL_SOCKET = f"{RUN}/admin.sock"
-"""Where the running process takes commands, of root alone."""
-
-LOCAL_SOCKET = f"{RUN}/api.sock"
-"""The API for root on the gateway itself: without key, limits and clients."""
-
-PEERS_SOCKET = "gateway-peers"
-"""Where a process that ends hands its counts to the next: an abstract address, for it is in its chroot by then."""
-
-LOCAL_PATH = "/v1/completions"
-"""What passes by that socket in any case: the gateway asks every replica set like this whether it answers."""
 
 LOCAL = "@local"
 """Who comes by that socket, in place of a key's name; no key may have it."""
-
-STATE_DIRECTORY = "/var/lib/haproxy"
-STATE_FILE = "state"
-"""Where the states of servers outlive a reload."""
-
-STATES_AWK = "states.awk"
-"""What drops those that a new configuration has made wrong."""
-
-CERTIFICATE = "tls.pem"
-"""A link to the certificate; one to its key has .key behind it, where HAProxy looks for it."""
 
 MIB = 1 << 20
 
@@ -64,13 +46,7 @@ CONNECT_SECONDS = 2
 REQUEST_SECONDS = 60
 """For a header, and for a body, to arrive: 8 MiB in this time are 1.1 Mb/s."""
 
-KEEP_ALIVE_SECONDS = 10
-"""An old process lives on for idle clients this long after a reload, and routes by the states that it knew."""
-
 STOP_MARGIN_SECONDS = 60
-
-WEIGHT = 100
-"""Of every engine; while one starts slowly, it has less."""
 
 SHOWN = 200
 """Characters of what a client sent that reach a log or a message."""

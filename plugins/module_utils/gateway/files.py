@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ..core.problems import Problem
+from . import floating
 from .backends import Fleet, Replica, check_replicas, fleet_of
-from .config import STATES_AWK, UNKNOWN_MODEL, render
+from .config import UNKNOWN_MODEL, render
 from .errors import too_large
 from .keys import ANONYMOUS, Key, key_maps, read_keys
-from .settings import Settings, read_settings
+from .names import STATES_AWK
+from .settings import Settings, absent_settings, read_settings
 
 LUA = Path(__file__).with_name("gateway.lua")
 AWK = Path(__file__).with_name(STATES_AWK)
@@ -34,6 +36,8 @@ class Plan:
     """What is read when it loads, or right before."""
     backends: Mapping[str, list[str]] = field(default_factory=dict)
     """Each replica set and the hosts that serve it."""
+    floating: str = ""
+    """The text of keepalived.conf; empty where there is no floating address."""
 
 
 def plan(
@@ -41,11 +45,18 @@ def plan(
     replicas: Iterable[Replica],
     declared_keys: Iterable[Any],
     models: Iterable[str] = (),
+    shared: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """All files, or every mistake at once. Keys may name `models` that no engine serves."""
+    """All files, or every mistake at once. Keys may name `models` that no engine serves.
+
+    `shared` are the role's variables `gateway_floating_…`.
+    """
+    if absent := absent_settings(raw_settings):
+        return Plan(absent)
     settings, problems = read_settings(raw_settings)
     replicas = list(replicas)
     problems += check_replicas(replicas)
+    problems += floating.problems(shared) if shared else []
     fleet = fleet_of(replicas, models)
     keys, found = read_keys(declared_keys, fleet, settings.requests_per_minute, settings.concurrent_requests)
     problems += [*found, *_engine_key_problems(fleet)]
@@ -68,6 +79,7 @@ def plan(
             for backend in fleet.backends
             if backend.own
         },
+        floating=floating.render(shared) if shared else "",
     )
 
 

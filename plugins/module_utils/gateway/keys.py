@@ -13,6 +13,7 @@ from typing import Any
 
 from ..core.problems import Problem, nearest
 from .backends import Backend, Fleet
+from .names import KEYS_MAP
 
 VARIABLE = "gateway_keys"
 
@@ -28,9 +29,6 @@ DIGEST = re.compile(r"[0-9a-f]{64}")
 
 NO_LIMIT = 2**31 - 1
 """What HAProxy compares with where there is no limit. Its integers have 64 bits, those of old tables 32."""
-
-KEYS_MAP = "keys.map"
-"""Who is behind a key's checksum."""
 
 ANONYMOUS = "anonymous"
 """Who comes without a key, where that is allowed."""

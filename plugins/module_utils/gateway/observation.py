@@ -13,8 +13,7 @@ from pathlib import Path
 from ..core import files
 from ..engine.inventory import bridge_name
 from . import runtime, servers
-from .backends import SET
-from .config import CONTROL_SOCKET
+from .names import CONTROL_SOCKET, SET
 
 DRAINED, SERVING = "drained", "serving"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..core.paths import Paths
-from . import config, unit
+from . import names, unit
 
 HAPROXY = "haproxy.service"
 KEEPALIVED = "keepalived.service"
 
-DIRECTORY = Path(config.DIRECTORY)
+DIRECTORY = Path(names.DIRECTORY)
 
 UNITS = Path("/etc/systemd/system")
 
@@ -23,11 +23,11 @@ STATE = Paths().gateway
 """What the running process has loaded, and the settings behind it: a run that was cut off between writing and reloading
 is finished by the next. Role gateway's `refresh` reads it."""
 
-LINKS = (config.CERTIFICATE, f"{config.CERTIFICATE}.key")
+LINKS = (names.CERTIFICATE, f"{names.CERTIFICATE}.key")
 """To the certificate and its key, in the directory."""
 
 SERVER_STATES = (Path(unit.STATE), Path(f"{unit.STATE}.new"))
 """Of every server, and what a reload that was cut off has left of it."""
 
 FLOATING = Path("/etc/keepalived/keepalived.conf")
-"""What the role's template makes; it begins with the same words as HAProxy's."""
+"""keepalived's configuration; it begins with the same words as HAProxy's."""

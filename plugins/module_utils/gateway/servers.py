@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .backends import SET
-from .config import KEEP_ALIVE_SECONDS, WEIGHT
+from .names import KEEP_ALIVE_SECONDS, SET, WEIGHT
 from .stat import BACKEND, rows
 
 MASTER_SOCKET = "/run/haproxy-master.sock"

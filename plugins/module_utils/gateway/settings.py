@@ -73,6 +73,12 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
 """The least and the most of each number."""
 
 
+def absent_settings(raw: Mapping[str, Any]) -> list[Problem]:
+    """A problem for each setting that is not there, without which the others cannot be read."""
+    names = [field.name for field in fields(Settings)]
+    return [Problem("role gateway", "is not set", PREFIX + name) for name in names if name not in raw]
+
+
 def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     """The settings, and every mistake in them; with mistakes, the settings are not to be used."""
     problems: list[Problem] = []

@@ -9,8 +9,10 @@ import re
 
 from ..core.addresses import in_url
 from ..core.paths import Paths
+from ..core.problems import Problem
 from ..hardware.cdi import gpu_argv
 from .places import HEADER
+from .settings import PREFIX, WHERE
 from .units import command_line
 
 NODE_UNIT, DCGM_UNIT = "prometheus-node-exporter.service", "dcgm-exporter.service"
@@ -43,6 +45,23 @@ OPTIONS = (
     f"--collector.netdev.device-exclude={INTERFACES}",
     rf"--collector.systemd.unit-include=({'|'.join(WATCHED_UNITS)})\.(service|timer)",
 )
+
+
+def problems(port: int, dcgm_port: int, dcgm_image: str) -> list[Problem]:
+    """Every mistake in the exporters' ports, and in the image of dcgm-exporter."""
+    found: list[Problem] = []
+
+    def refuse(name: str, message: str, value: object) -> None:
+        found.append(Problem(WHERE, message, PREFIX + name, value))
+
+    for name, value in (("node_exporter_port", port), ("dcgm_exporter_port", dcgm_port)):
+        if not 1 <= value <= 65535:
+            refuse(name, "must be from 1 to 65535", value)
+    if port == dcgm_port:
+        refuse("dcgm_exporter_port", "is the port of node_exporter, too: take another one", dcgm_port)
+    if dcgm_image and not BY_DIGEST.fullmatch(dcgm_image):
+        refuse("dcgm_exporter_image", "must be empty, or name an image by its digest (NAME@sha256:…)", dcgm_image)
+    return found
 
 
 def node_drop_in(address: str, port: int) -> str:

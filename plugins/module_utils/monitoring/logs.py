@@ -14,17 +14,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..core.paths import Paths
 from ..core.problems import Problem
 from ..core.unit_files import dynamic_user_sandbox
-from . import engine_log
+from . import engine_log, places
 from .engine_log import extract, matches, quoted
 from .places import HEADER
 
-UNIT = "inference-logs.service"
-CHECK_UNIT, CHECK_TIMER = "inference-logs-check.service", "inference-logs-check.timer"
+UNIT, CONFIG = places.LOG_UNIT, places.LOG_CONFIG
+CHECK_UNIT, CHECK_TIMER = places.LOG_CHECK
 
-CONFIG = Paths().etc / "logs.conf"
 STATE = "inference-logs"
 """The directory below /var/lib."""
 POSITION = f"/var/lib/{STATE}/position"

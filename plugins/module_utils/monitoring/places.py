@@ -30,3 +30,8 @@ STATE = Paths().monitoring
 SAMPLES = Path("/var/lib/prometheus/metrics2")
 SILENCES = Path("/var/lib/prometheus/alertmanager")
 """What both have gathered; no file of ours is among it."""
+
+LOG_CONFIG = Paths().etc / "logs.conf"
+LOG_UNIT = "inference-logs.service"
+LOG_CHECK = ("inference-logs-check.service", "inference-logs-check.timer")
+"""Log shipping, and the service and timer of its check."""

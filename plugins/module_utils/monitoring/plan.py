@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -40,6 +41,8 @@ class Plan:
     """What Prometheus must have then: by job, the address of each target."""
     rules: list[str] = field(default_factory=list)
     """The names of the files whose rules it must have."""
+    dashboards: Mapping[str, str] = field(default_factory=dict)
+    """The SHA-256 of each dashboard, by file name."""
 
 
 def plan(raw: Mapping[str, Any], targets: Mapping[str, Any], shipped: Path, dump: Dump) -> Plan:
@@ -78,6 +81,9 @@ def plan(raw: Mapping[str, Any], targets: Mapping[str, Any], shipped: Path, dump
             for job, found in targets.get("groups", {}).items()
         },
         rules=sorted(rules),
+        dashboards={
+            name: hashlib.sha256(text.encode()).hexdigest() for name, text in _texts(shipped / "dashboards").items()
+        },
     )
 
 

@@ -30,6 +30,7 @@ three
 four
 """
 
+NO_FILES: dict[str, Any] = {"services": [], "files": [], "floating_address": ""}
 NOTHING: dict[str, Any] = {"stopped": [], "removed": [], "kept": [], "foreign": [], "floating_address": ""}
 
 
@@ -47,7 +48,12 @@ class Kind:
         return {"gateway": "gateway", "monitoring": "monitoring_server"}[self.group]
 
     def tells(self, found: dict[str, Any]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        return [({"module": self.module, "state": "absent"}, {**NOTHING, **found})]
+        known = {**NOTHING, **found}
+        there = {"services": known["stopped"], "files": known["removed"], "floating_address": known["floating_address"]}
+        left = {"gateway": NO_FILES, "monitoring": NO_FILES, "logs": NO_FILES, "left": [], self.group: there}
+        if known["removed"]:
+            left["left"] = [self.group]
+        return [({"module": self.module, "state": "absent"}, known), ({"module": "left_facts"}, left)]
 
 
 GATEWAY = Kind("gateway", "one", {"stopped": ["haproxy.service"], "removed": ["x"]}, "/etc/haproxy/haproxy.cfg")
@@ -108,29 +114,54 @@ class Site:
 
 @pytest.fixture
 def site(staged: Callable[[Sequence[str]], Any]) -> Site:
-    return Site(staged(["apt_packages", "firewall", "gateway", "monitoring_exporters", "monitoring_server"]))
+    modules = ["apt_packages", "firewall", "gateway", "left_facts", "monitoring_exporters", "monitoring_server"]
+    return Site(staged(modules))
 
 
-@pytest.mark.parametrize("name", ["site.yml", "monitoring.yml"])
-def test_the_playbooks_look_on_whoever_does_not_watch(name: str) -> None:
-    text = (ROOT / "playbooks" / name).read_text(encoding="utf-8")
+def test_the_playbook_of_monitoring_looks_on_whoever_does_not_watch() -> None:
+    text = (ROOT / "playbooks/monitoring.yml").read_text(encoding="utf-8")
     assert "tasks_from: left\n      when: not monitoring_serves\n" in text
 
 
-def test_the_site_looks_on_whoever_is_no_gateway(site: Site) -> None:
-    plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
-    (play,) = [play for play in plays if "!gateway" in play.get("hosts", "")]
-    done, said = site.run([play], seen=GATEWAY.tells(NOTHING))
+def site_plays() -> list[dict[str, Any]]:
+    """Of site.yml, the task that asks what is left, and the play that reports it."""
+    plays: list[dict[str, Any]] = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
+    (asks,) = [play for play in plays if any("left_facts" in str(task) for task in play.get("tasks", ()))]
+    tasks = [task for task in asks["tasks"] if "baremetal.inference.left_facts" in task]
+    (reports,) = [play for play in plays if "site_last" in str(play.get("tasks", ""))]
+    return [{**asks, "tasks": tasks}, reports]
+
+
+def due(*roles: str) -> dict[str, bool]:
+    """What the checks of the other roles have found."""
+    names = ("common", "nvidia_driver", "docker", "model_store", "vllm", "recovery", "gateway", "monitoring", "backup")
+    return {f"{name}_due": name in roles for name in names}
+
+
+@each
+def test_the_site_asks_each_machine_once_and_reports_nothing_where_nothing_is_left(site: Site, kind: Kind) -> None:
+    done, said = site.run(site_plays(), seen=kind.tells(NOTHING), extra=due())
     assert done and "any more, and" not in said and "ignored=1" not in said, said
-    # One call for each, and nothing else on them.
-    assert sorted(call["on"] for call in site.stage.calls()) == ["three", "two"]
-    assert site.calls("gateway")[0][2] is True
+    # One call for each, and nothing else but on the host that watches.
+    calls = [(call["module"], call["on"]) for call in site.stage.calls()]
+    assert sorted(calls) == [*(("left_facts", host) for host in ("one", "three", "two")), ("monitoring_server", "three")]
+    assert "two : ok=1 changed=0 unreachable=0 failed=0 skipped=1 " in said
+
+
+@each
+def test_the_site_reports_a_host_that_has_left_its_group_and_no_member(site: Site, kind: Kind) -> None:
+    found = {**kind.found, **(FLOATING if kind is GATEWAY else {})}
+    done, said = site.run(site_plays(), seen=kind.tells(found), extra=due())
+    assert done and ("TWO HOSTS" in said) is (kind is GATEWAY), said
+    named = {host for host in ("one", "two", "three") if f"-e {kind.group}={host} -e confirm={host}" in said}
+    assert named == {"one", "two", "three"} - {kind.member}
 
 
 @each
 def test_one_that_goes_on_is_named_with_the_way_out(site: Site, kind: Kind) -> None:
     done, said = site.look(kind, {**kind.found, "changed": True})
-    assert done and site.calls(kind.module) == [(kind.module, "two", True)] and "changed=0" in said
+    assert done and [call["on"] for call in site.stage.calls()] == ["two"] and "changed=0" in said
+    assert site.stage.calls(module="left_facts", gather_subset=[kind.group])
     assert f"{kind.found['stopped'][0]} go on there" in said and "TWO HOSTS" not in said
     assert f"playbooks/decommission.yml -e {kind.group}=two -e confirm=two" in said
     assert "any more, and" not in site.look(kind, NOTHING)[1]

@@ -125,7 +125,7 @@ def test_what_a_gateway_would_refuse_at_the_end_is_refused_before(
 
 def names(call: Call) -> list[str]:
     """What a gateway lists then."""
-    return [model["id"] for model in json.loads(call["files"]["models.json"])["data"]]
+    return [model["id"] for model in json.loads(call["plan"]["files"]["models.json"])["data"]]
 
 
 def test_gateways_and_targets_name_what_is_served_after_an_update(stage: Any, update: Any, tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_they_hear_of_an_update_that_failed_and_the_run_fails_at_last(stage: Any
     assert "b: main: release 2 (old) serves" in output
     (call,) = stage.calls(module="gateway")
     # The key's right is to what the inventory asks for, whatever serves in its place.
-    assert names(call) == ["main", "old"] and call["maps"]["rights.map"].endswith("|set_main 1\n")
+    assert names(call) == ["main", "old"] and call["plan"]["maps"]["rights.map"].endswith("|set_main 1\n")
     assert {call["on"] for call in stage.calls(module="node_lock", state="released")} == {"a", "b"}
 
 
@@ -155,7 +155,7 @@ def test_settings_of_a_gateway_stay_as_they_are_in_effect(stage: Any, update: An
     succeeded, output = update(HOSTS, seen=[tells("a", "new"), tells("b", "new")], extra={"gateway_port": 8200})
     assert succeeded and "gw: gateway_memory_max, gateway_port stays as it was: site.yml -l gw" in output, output
     (call,) = stage.calls(module="gateway")
-    assert ":8100" in call["config"] and ":8200" not in call["config"]
+    assert ":8100" in call["plan"]["config"] and ":8200" not in call["plan"]["config"]
     assert (call["settings"]["port"], call["memory_max"]) == (8100, "40%")
 
 

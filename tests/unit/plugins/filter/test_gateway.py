@@ -88,3 +88,20 @@ def test_mistakes_are_text_and_leave_no_files(settings: dict[str, Any]) -> None:
     assert any("gateway_port" in problem for problem in made["problems"])
     assert any("gateway_keys" in problem for problem in made["problems"])
     assert (made["config"], made["maps"], made["files"]) == ("", {}, {})
+
+
+def test_settings_that_are_not_there_are_mistakes_and_no_traceback(settings: dict[str, Any]) -> None:
+    for name in ("agent_port", "tls"):
+        del settings[name]
+    problems = FILTERS["gateway_plan"](settings, replicas(), KEYS)["problems"]
+    assert len(problems) == 2 and "gateway_agent_port" in str(problems) and "gateway_tls" in str(problems)
+
+
+def test_a_floating_address_is_part_of_the_plan(settings: dict[str, Any]) -> None:
+    floating = {"address": "192.0.2.10/24", "interface": "eno1", "source": "", "peers": ["192.0.2.9"]}
+    floating |= {"priority": 100, "router_id": 51}
+    made = FILTERS["gateway_plan"](settings, replicas("gpu2"), KEYS, [], floating)
+    assert "192.0.2.10/24" in made["floating"]
+    assert FILTERS["gateway_plan"](settings, replicas("gpu2"), KEYS)["floating"] == ""
+    wrong = FILTERS["gateway_plan"]({**settings, "port": 0}, replicas("gpu2"), KEYS, [], {**floating, "peers": []})
+    assert len(wrong["problems"]) == 2 and wrong["floating"] == ""

@@ -12,15 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import jobs, restic, state
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import Places
 from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import tested
 from ansible_collections.baremetal.inference.plugins.modules import backup
 
 from ..backup_harness import NODE, TimerSystemd, answer_restic
 
 Call = Callable[..., dict[str, Any]]
+
+ABSENT = Outcome(10, stderr="Fatal: repository does not exist")
+THERE = Outcome(0, stdout='{"id": "0123"}')
 
 TIMERS = ("inference-backup.timer", "inference-backup-prune.timer")
 
@@ -48,6 +53,54 @@ def test_it_is_installed_once_and_taken_away(call_backup: Call, timers: TimerSys
     assert call_backup(backup, state="absent")["changed"] is True
     assert not places.command.exists() and not places.password.exists() and timers.enabled == set()
     assert call_backup(backup, state="absent")["changed"] is False
+
+
+def test_a_comparison_says_what_is_due(
+    call_backup: Call, timers: TimerSystemd, places: Places, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    installed = ["restic"]
+
+    def query(_module: Any, argv: list[str], **_options: Any) -> tuple[int, str, str]:
+        return 1, "".join(f"install installed {name} 0.14\n" for name in installed), ""
+
+    monkeypatch.setattr(AnsibleModule, "run_command", query)
+    calls = answer_restic(monkeypatch, {"config": THERE})
+    given = {**NODE, "packages": ["restic"], "repository_checked": True}
+
+    def due(**changes: Any) -> Any:
+        timers.calls.clear()
+        found = call_backup(backup, check=True, **{**given, **changes})["due"]
+        assert timers.calls == []
+        return found
+
+    assert due()
+    call_backup(backup, **given)
+    assert not due() and due(check_subset="1%") and due(state="absent")
+    timers.enabled.discard(TIMERS[0])
+    assert due()
+    timers.enabled.add(TIMERS[0])
+    for path in (places.settings, places.command, places.units / TIMERS[0]):
+        text = path.read_text()
+        path.write_text("theirs")
+        assert due(), path
+        path.write_text(text)
+        assert not due(), path
+    answer_restic(monkeypatch, {"config": ABSENT})
+    assert due(repository=str(tmp_path / "new")), "another repository"
+    # Without restic, nobody asks the repository.
+    calls = answer_restic(monkeypatch, {"config": THERE})
+    installed.clear()
+    found = call_backup(backup, check=True, **given)
+    assert (found["due"], found["missing"], found["repository_state"]) == (True, ["restic"], "unknown") and calls == []
+
+
+def test_another_system_is_refused_with_the_other_mistakes(
+    call_backup: Call, timers: TimerSystemd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tested, "refusal", lambda what, package: f"{what} needs {package}")
+    said = call_backup(backup, **{**NODE, "password": ""})["msg"]
+    assert "backup needs restic" in said and "backup_password" in said
+    assert not call_backup(backup, state="absent").get("failed")
 
 
 def told(places: Places, *metrics: str) -> list[str]:
@@ -111,10 +164,6 @@ def test_all_mistakes_are_told_at_once(call_backup: Call, timers: TimerSystemd, 
     for words in ("b2:x", "backup_password", "often", "quota", "delay", "backup_schedule is 'soon'", "never", "paths"):
         assert words in found["msg"], words
     assert "very-secret" not in json.dumps(found)
-
-
-ABSENT = Outcome(10, stderr="Fatal: repository does not exist")
-THERE = Outcome(0, stdout='{"id": "0123"}')
 
 
 def test_a_repository_is_made_once(

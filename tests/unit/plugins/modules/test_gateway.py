@@ -12,17 +12,27 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_pins, service_files, tested
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.config import HEADER
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import keepalived, removal
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.floating import render
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.names import HEADER
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.places import KEEPALIVED
 from ansible_collections.baremetal.inference.plugins.modules import gateway as module
 
 Call = Callable[..., dict[str, Any]]
 
-PARAMS: dict[str, Any] = {
+PLAN: dict[str, Any] = {
+    "problems": [],
     "config": f"{HEADER}\nglobal\n",
     "maps": {"keys.map": "abc alice\n"},
     "files": {"models.json": "{}"},
+    "floating": "",
+}
+PARAMS: dict[str, Any] = {
+    "parts": ["haproxy", "floating"],
+    "packages": ["haproxy", "socat"],
+    "held": ["haproxy"],
     "certificate": "",
     "certificate_key": "",
     "memory_max": "50%",
@@ -42,25 +52,36 @@ class Machine:
         self.config_is_good = True
         self.comes_up = True
         self.takes_maps = True
+        self.wants = "hold"
         self.conffiles = ""
+        self.up: set[str] = set()
         self.calls: list[str] = []
         self.judged: set[str] = set()
         self.committed: list[str] = []
 
-    def run_command(self, argv: list[str]) -> tuple[int, str, str]:
-        if argv[0] == "dpkg-query":
+    def run_command(self, argv: list[str], **_options: Any) -> tuple[int, str, str]:
+        if argv[:3] == ["dpkg-query", "--show", "--showformat=${Conffiles}"]:
             return 0, self.conffiles, ""
+        if argv[0] == "dpkg-query":
+            # Version, where it is asked for.
+            rows = [f"{self.wants} installed {name} 2.6" for name in argv[3:] if self.installed]
+            return int(not rows), "".join(f"{row}\n" if "Version" in argv[2] else f"{row[:-4]}\n" for row in rows), ""
         if argv[0] == "journalctl":
             return 0, '{"status":200}\n[ALERT] cannot bind\n', ""
+        if argv[0] == "keepalived":
+            return int("good" not in Path(argv[-1].partition("=")[2]).read_text()), "line 3: unknown", ""
         if argv[0] == "haproxy":
             stage = Path(argv[-1]).parent
             self.judged = {path.name for path in stage.iterdir()}
             return (0, "", "") if self.config_is_good else (1, "", f"[ALERT] {stage}/haproxy.cfg:2: unknown keyword")
         words = " ".join(argv[1:])
-        if words.startswith("is-active"):
-            return int(not self.active), "", ""
-        if words.startswith("is-enabled"):
-            return int(not self.enabled), "", ""
+        if words.startswith("is-"):
+            haproxy = self.active if words.startswith("is-active") else self.enabled
+            return int(not (KEEPALIVED in self.up if argv[-1] == KEEPALIVED else haproxy)), "", ""
+        if argv[-1] == KEEPALIVED:
+            self.calls.append(words)
+            self.up |= {KEEPALIVED} if argv[1] in ("start", "enable") else set()
+            return 0, "", ""
         self.calls.append(words.removesuffix(" haproxy.service"))
         if words.startswith(("start", "reload")) and self.comes_up:
             self.active, self.pid = True, self.pid + 1
@@ -108,19 +129,33 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.setattr(module, "STATE", tmp_path / "gateway.json")
     monkeypatch.setattr(module, "RELOAD_SECONDS", 0.3)
     monkeypatch.setattr(module.runtime, "ask", lambda _path: found.ask)
+    monkeypatch.setattr(apt_pins, "ETC_APT", tmp_path / "apt")
+    monkeypatch.setattr(apt_pins, "PREFERENCES", tmp_path / "apt/preferences.d")
+    (tmp_path / "apt/apt.conf.d").mkdir(parents=True)
+    (tmp_path / "apt/apt.conf.d/52-gateway").write_text(apt_pins.blacklist(["haproxy"]))
+    monkeypatch.setattr(keepalived, "FLOATING", tmp_path / "keepalived/keepalived.conf")
+    monkeypatch.setattr(removal, "FLOATING", tmp_path / "keepalived/keepalived.conf")
+    monkeypatch.setattr(tested, "OS_RELEASE", tmp_path / "os-release")
+    tested.OS_RELEASE.write_text('PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nVERSION_ID="12"\nID=debian\n')
     return found
+
+
+def given(**changes: Any) -> dict[str, Any]:
+    """The module's options; what the filter gateway_plan makes goes into its plan."""
+    plan = {name: changes.pop(name) for name in PLAN if name in changes}
+    return {**PARAMS, **changes, "plan": {**PLAN, **plan}}
 
 
 def run(machine: Machine, *, check_mode: Any = False, **changes: Any) -> dict[str, Any]:
     """One run of the module; check mode, asked before, must have said the same."""
-    params = {**PARAMS, **changes}
+    params = given(**changes)
     results = []
     for mode in dict.fromkeys((True, check_mode)):
         if not mode:
             machine.calls.clear()
         ansible: Any = Module(machine, params, mode)
-        results.append(module.Gateway(ansible).run())
-    assert results[0]["changed"] == results[-1]["changed"]
+        results.append(module.present(ansible))
+    assert results[0]["changed"] == results[-1]["changed"] == results[0]["due"]
     return results[-1]
 
 
@@ -190,7 +225,7 @@ def test_what_haproxy_refuses_changes_nothing(machine: Machine) -> None:
     machine.config_is_good = False
     with pytest.raises(ServiceError, match=r"haproxy/haproxy.cfg:2: unknown keyword"):
         run(machine, config=f"{HEADER}\nnonsense\n")
-    assert (module.DIRECTORY / "haproxy.cfg").read_text() == PARAMS["config"]
+    assert (module.DIRECTORY / "haproxy.cfg").read_text() == PLAN["config"]
 
 
 def test_a_process_that_does_not_come_up_leaves_the_old_files(machine: Machine) -> None:
@@ -200,11 +235,112 @@ def test_a_process_that_does_not_come_up_leaves_the_old_files(machine: Machine) 
         ServiceError, match=r"did not reload(.|\n)*cannot bind(.|\n)*back in place, and haproxy\S+ runs by"
     ):
         run(machine, config=f"{HEADER}\nglobal\n  maxconn 1\n", files={"models.json": "{}", "new.json": "{}"})
-    assert (module.DIRECTORY / "haproxy.cfg").read_text() == PARAMS["config"]
+    assert (module.DIRECTORY / "haproxy.cfg").read_text() == PLAN["config"]
     assert not (module.DIRECTORY / "new.json").exists()
     assert machine.calls[-1] == "reload"
     machine.comes_up = True
     assert run(machine)["changed"] is False
+
+
+# --- due
+
+
+def due(machine: Machine, **changes: Any) -> Any:
+    """What a comparison says, as the preflight asks for one."""
+    ansible: Any = Module(machine, given(**changes), True)
+    machine.calls.clear()
+    found = module.present(ansible)
+    assert machine.calls == []
+    return found["due"]
+
+
+def test_nothing_is_due_on_a_gateway_that_is_as_declared(machine: Machine) -> None:
+    assert due(machine)
+    run(machine)
+    assert not due(machine)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda machine: setattr(machine, "active", False),
+        lambda machine: setattr(machine, "enabled", False),
+        lambda machine: setattr(machine, "wants", "install"),
+        lambda machine: (module.DIRECTORY / "haproxy.cfg").write_text("global\n"),
+        lambda machine: (module.DIRECTORY / "keys.map").unlink(),
+        lambda machine: module.DROP_IN.unlink(),
+        lambda machine: (apt_pins.ETC_APT / "apt.conf.d/52-gateway").unlink(),
+    ],
+    ids=["stopped", "disabled", "hold", "config", "map", "unit", "blacklist"],
+)
+def test_what_somebody_has_altered_is_due(machine: Machine, broken: Callable[[Machine], Any]) -> None:
+    run(machine)
+    broken(machine)
+    assert due(machine, replace=True)
+
+
+def test_a_package_that_is_missing_is_due_and_named(machine: Machine) -> None:
+    run(machine)
+    machine.installed = False
+    ansible: Any = Module(machine, given(), True)
+    found = module.present(ansible)
+    assert found["due"] and found["missing"] == ["haproxy", "socat"]
+
+
+def test_every_mistake_of_the_input_is_told_before_anything_is_read(machine: Machine, tmp_path: Path) -> None:
+    tested.OS_RELEASE.write_text('PRETTY_NAME="Debian GNU/Linux 11 (bullseye)"\nVERSION_ID="11"\nID=debian\n')
+    with pytest.raises(ServiceError) as caught:
+        run(machine, problems=["role gateway: gateway_port: 0"])
+    for words in ("Nothing was changed", "runs Debian GNU/Linux 11", "HAProxy of Debian 12 or 13", "gateway_port: 0"):
+        assert words in str(caught.value)
+    assert not module.DIRECTORY.exists()
+
+
+# --- the floating address
+
+FLOATS = f"{HEADER}\n# good\n"
+
+
+def test_keepalived_starts_once_and_is_reloaded(machine: Machine) -> None:
+    run(machine)
+    assert due(machine, floating=FLOATS)
+    assert run(machine, floating=FLOATS)["changed"]
+    verbs = [call.split()[0] for call in machine.calls if KEEPALIVED in call]
+    assert verbs == ["reset-failed", "start", "enable"] and removal.FLOATING.read_text() == FLOATS
+    assert not due(machine, floating=FLOATS)
+    run(machine, floating=f"{FLOATS}# other\n")
+    assert [call for call in machine.calls if KEEPALIVED in call][-1] == f"reload {KEEPALIVED}"
+    machine.up.clear()
+    assert due(machine, floating=f"{FLOATS}# other\n")
+
+
+def test_a_floating_address_that_is_not_declared_any_more_is_due(
+    machine: Machine, services: Callable[[Iterable[str]], Any]
+) -> None:
+    run(machine, floating=FLOATS)
+    fake = services([KEEPALIVED])
+    assert due(machine) and removal.FLOATING.exists()
+    assert run(machine)["changed"] and not removal.FLOATING.exists()
+    assert fake.calls[:2] == [f"stop {KEEPALIVED}", f"disable {KEEPALIVED}"]
+
+
+def test_only_the_named_part_is_touched(machine: Machine) -> None:
+    assert "action" not in run(machine, floating=FLOATS, parts=["floating"])
+    assert not module.DIRECTORY.exists() and removal.FLOATING.exists()
+    removal.FLOATING.unlink()
+    run(machine, floating=FLOATS, parts=["haproxy"])
+    assert module.DIRECTORY.exists() and not removal.FLOATING.exists()
+
+
+def test_keepalived_keeps_what_it_has_where_it_refuses_the_new(machine: Machine) -> None:
+    run(machine, floating=FLOATS)
+    with pytest.raises(ServiceError, match=r"keepalived refuses(.|\n)*line 3: unknown"):
+        run(machine, floating=f"{HEADER}\n# bad\n")
+    assert removal.FLOATING.read_text() == FLOATS
+    removal.FLOATING.write_text("# theirs")
+    with pytest.raises(ServiceError, match="gateway_replace"):
+        run(machine, floating=FLOATS)
+    assert run(machine, floating=FLOATS, replace=True)["backup_file"] == f"{removal.FLOATING}.backup"
 
 
 def test_somebody_elses_configuration_is_kept(machine: Machine) -> None:
@@ -231,12 +367,12 @@ def test_the_packages_own_configuration_is_replaced(machine: Machine) -> None:
 def test_a_certificate_is_linked_and_goes_again(machine: Machine, tmp_path: Path) -> None:
     for name in ("chain.pem", "key.pem"):
         (tmp_path / name).write_text("x")
-    given = {"certificate": str(tmp_path / "chain.pem"), "certificate_key": str(tmp_path / "key.pem")}
+    linked = {"certificate": str(tmp_path / "chain.pem"), "certificate_key": str(tmp_path / "key.pem")}
     run(machine)
-    assert run(machine, **given)["action"] == "reload"
+    assert run(machine, **linked)["action"] == "reload"
     assert {"tls.pem", "tls.pem.key"} <= machine.judged
     assert (module.DIRECTORY / "tls.pem.key").resolve() == tmp_path / "key.pem"
-    assert run(machine, **given)["changed"] is False
+    assert run(machine, **linked)["changed"] is False
     assert run(machine)["action"] == "reload"
     assert not (module.DIRECTORY / "tls.pem").is_symlink()
     with pytest.raises(ServiceError, match=r"none\.pem: there is no such file"):
@@ -259,14 +395,14 @@ def test_a_map_that_others_can_read_is_closed(machine: Machine) -> None:
 
 # --- state: absent
 
-TEMPLATE = Path(__file__).parents[4] / "roles/gateway/templates/etc/keepalived/keepalived.conf.j2"
+SHARED = {"address": "192.0.2.10/24", "interface": "eno1", "source": "", "peers": ["192.0.2.9"]}
 WRITTEN = ["gateway.lua", "haproxy.cfg", "keys.map", "models.json"]
 
 
 @pytest.fixture
 def fake(services: Callable[[Iterable[str]], Any]) -> Any:
     """Both services as they are on a gateway with a floating address."""
-    return services([module.HAPROXY, module.KEEPALIVED])
+    return services([module.HAPROXY, KEEPALIVED])
 
 
 @pytest.fixture
@@ -279,8 +415,8 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         ("FLOATING", "keepalived/keepalived.conf"),
         ("STATE", "lib/gateway.json"),
     ):
-        monkeypatch.setattr(module, name, tmp_path / path)
-    monkeypatch.setattr(module, "SERVER_STATES", (tmp_path / "states/state", tmp_path / "states/state.new"))
+        monkeypatch.setattr(removal, name, tmp_path / path)
+    monkeypatch.setattr(removal, "SERVER_STATES", (tmp_path / "states/state", tmp_path / "states/state.new"))
     for path in ("haproxy", "keepalived", "lib", "states", "ssl"):
         (tmp_path / path).mkdir()
     return tmp_path
@@ -288,18 +424,17 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def serves(root: Path) -> set[Path]:
     """Have it be a gateway; returns what is ours."""
-    found = {root / "haproxy" / name for name in WRITTEN} | {module.DROP_IN, module.STATE, root / "states/state"}
-    module.DROP_IN.parent.mkdir(parents=True)
+    found = {root / "haproxy" / name for name in WRITTEN} | {removal.DROP_IN, removal.STATE, root / "states/state"}
+    removal.DROP_IN.parent.mkdir(parents=True)
     for path in found:
         path.write_text(f"{HEADER}\n")
-    module.STATE.write_text(json.dumps({"schema": 1, "files": WRITTEN, "static": "x", "maps": "x"}))
-    address = "{{ gateway_floating_address }}"
-    module.FLOATING.write_text(TEMPLATE.read_text(encoding="utf-8").replace(address, "192.0.2.10/24"))
+    removal.STATE.write_text(json.dumps({"schema": 1, "files": WRITTEN, "static": "x", "maps": "x"}))
+    removal.FLOATING.write_text(render({**SHARED, "priority": 100, "router_id": 51}))
     for name in ("tls.pem", "tls.pem.key"):
         # What one of them leads to is gone.
         (root / "haproxy" / name).symlink_to(root / "ssl/chain.pem" if name == "tls.pem" else root / "ssl/gone.pem")
         found.add(root / "haproxy" / name)
-    return found | {module.FLOATING}
+    return found | {removal.FLOATING}
 
 
 def there(root: Path) -> set[Path]:
@@ -308,11 +443,11 @@ def there(root: Path) -> set[Path]:
 
 def test_only_the_floating_address_is_given_up(run_module: Call, fake: Any, root: Path) -> None:
     ours = serves(root)
-    done = run_module(module, state="absent", floating_only=True)
-    assert done["changed"] and there(root) == ours - {module.FLOATING}
-    assert fake.calls[:2] == [f"{verb} {module.KEEPALIVED}" for verb in ("stop", "disable")]
+    done = run_module(module, state="absent", parts=["floating"])
+    assert done["changed"] and there(root) == ours - {removal.FLOATING}
+    assert fake.calls[:2] == [f"{verb} {KEEPALIVED}" for verb in ("stop", "disable")]
     assert not any(module.HAPROXY in call for call in fake.calls)
-    assert run_module(module, state="absent", floating_only=True)["changed"] is False
+    assert run_module(module, state="absent", parts=["floating"])["changed"] is False
 
 
 def test_keepalived_goes_first_and_what_others_have_brought_stays(run_module: Call, fake: Any, root: Path) -> None:
@@ -326,9 +461,9 @@ def test_keepalived_goes_first_and_what_others_have_brought_stays(run_module: Ca
     assert done == predicted
     assert set(done["removed"]) == {str(path) for path in ours}
     assert done["diff"]["before"].splitlines() == done["removed"]
-    assert (done["stopped"], done["floating_address"]) == ([module.KEEPALIVED, module.HAPROXY], "192.0.2.10/24")
+    assert (done["stopped"], done["floating_address"]) == ([KEEPALIVED, module.HAPROXY], "192.0.2.10/24")
     assert fake.calls == [
-        *(f"{verb} {unit}" for unit in (module.KEEPALIVED, module.HAPROXY) for verb in ("stop", "disable")),
+        *(f"{verb} {unit}" for unit in (KEEPALIVED, module.HAPROXY) for verb in ("stop", "disable")),
         "daemon-reload",
     ]
     assert there(root) == foreign
@@ -349,10 +484,10 @@ def test_a_gateway_without_a_floating_address_has_no_keepalived_to_stop(
     run_module: Call, fake: Any, root: Path
 ) -> None:
     serves(root)
-    module.FLOATING.unlink()
+    removal.FLOATING.unlink()
     done = run_module(module, state="absent")
     assert (done["stopped"], done["floating_address"], done["foreign"]) == ([module.HAPROXY], "", [])
-    assert fake.active[module.KEEPALIVED] == "active"
+    assert fake.active[KEEPALIVED] == "active"
 
 
 @pytest.mark.parametrize("theirs", ["haproxy/haproxy.cfg", "keepalived/keepalived.conf"])
@@ -364,9 +499,9 @@ def test_what_somebody_else_has_taken_over_is_left_alone_and_the_other_goes(
     done = run_module(module, state="absent")
     keeps_haproxy = theirs.startswith("haproxy")
     assert done["changed"] and done["foreign"] == [str(root / theirs)]
-    assert done["stopped"] == [module.KEEPALIVED if keeps_haproxy else module.HAPROXY]
+    assert done["stopped"] == [KEEPALIVED if keeps_haproxy else module.HAPROXY]
     assert done["floating_address"] == ("192.0.2.10/24" if keeps_haproxy else "")
-    assert there(root) == (ours - {module.FLOATING} if keeps_haproxy else {module.FLOATING})
+    assert there(root) == (ours - {removal.FLOATING} if keeps_haproxy else {removal.FLOATING})
     assert run_module(module, state="absent")["changed"] is False
 
 

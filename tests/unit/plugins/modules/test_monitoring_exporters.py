@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import tested
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import dcgm_unit
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_exporters as module
@@ -153,12 +155,25 @@ class Machine:
 
 
 @pytest.fixture
+def debian(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines of dpkg-query, which a test adds."""
+    found: list[str] = []
+
+    def run(_module: Any, argv: list[str], **_options: Any) -> tuple[int, str, str]:
+        return int(not found), "".join(f"{line}\n" for line in found), ""
+
+    monkeypatch.setattr(AnsibleModule, "run_command", run)
+    return found
+
+
+@pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     found = Machine()
     monkeypatch.setattr(module, "UNITS", tmp_path)
     monkeypatch.setattr(module.systemd, "show", found.show)
     monkeypatch.setattr(module.systemd, "systemctl", found.systemctl)
     monkeypatch.setattr(module, "silence", lambda *_given: found.silence)
+    monkeypatch.setattr(tested, "refusal", lambda _what, _package: "")
     return found
 
 
@@ -176,6 +191,35 @@ def test_node_exporter_gets_its_options_once(run_module: Call, machine: Machine,
     assert done["diff"][0]["after"] == drop_in.read_text() and done["diff"][0]["before"] == ""
     again = run_module(module, address="192.0.2.11")
     assert (again["changed"], again["restarted"], again["diff"]) == (False, [], [])
+
+
+def test_a_comparison_says_what_is_due(run_module: Call, machine: Machine, tmp_path: Path, debian: list[str]) -> None:
+    def due(**more: Any) -> Any:
+        found = run_module(module, check=True, packages=["prometheus-node-exporter"], **more)
+        return found["due"], found["missing"]
+
+    run_module(module)
+    assert due() == (True, ["prometheus-node-exporter"])
+    debian.append("install installed prometheus-node-exporter 1.5")
+    assert due() == (False, [])
+    machine.active[module.NODE_UNIT] = "inactive"
+    assert due()[0]
+    machine.active[module.NODE_UNIT], machine.enabled[module.NODE_UNIT] = "active", "disabled"
+    assert due()[0]
+    machine.enabled[module.NODE_UNIT] = "enabled"
+    assert not due()[0] and due(dcgm_image=IMAGE)[0] and due(port=9101)[0]
+    (tmp_path / f"{module.NODE_UNIT}.d/inference.conf").write_text("[Service]\n")
+    assert due()[0]
+    machine.calls.clear()
+    due()
+    assert machine.calls == []
+
+
+def test_every_mistake_of_the_input_is_told_at_once(run_module: Call, machine: Machine, tmp_path: Path) -> None:
+    said = run_module(module, port=0, dcgm_port=0, dcgm_image="dcgm:latest")["msg"]
+    for words in ("node_exporter_port: 0", "dcgm_exporter_port: 0", "too", "'dcgm:latest'", "Nothing was changed"):
+        assert words in said
+    assert list(tmp_path.iterdir()) == [] and machine.calls == []
 
 
 def test_dcgm_exporter_comes_with_an_image_and_goes_without(run_module: Call, machine: Machine, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
@@ -30,6 +31,7 @@ class Machine:
         self.running: set[str] = set()
         self.enabled: set[str] = set()
         self.starts = True
+        self.packages = ["rsyslog"]
         self.calls: list[str] = []
         program = root / "rsyslogd"
         program.write_text("#!/bin/sh\n! grep -q refused \"$3\" || { echo 'it is wrong' >&2; exit 1; }\n")
@@ -69,6 +71,14 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     machine = Machine(tmp_path)
+    run_command = AnsibleModule.run_command
+
+    def run(self: AnsibleModule, argv: list[str], **options: Any) -> Any:
+        if argv[0] == "dpkg-query":
+            return 1, "".join(f"install installed {name} 1.0\n" for name in machine.packages), ""
+        return run_command(self, argv, **options)
+
+    monkeypatch.setattr(AnsibleModule, "run_command", run)
     monkeypatch.setattr(systemd, "show", machine.show)
     monkeypatch.setattr(systemd, "systemctl", machine.systemctl)
     monkeypatch.setattr(module, "Paths", lambda: Paths(tmp_path))
@@ -118,6 +128,40 @@ def test_a_service_whose_file_is_gone_is_stopped(run_module: Call, machine: Mach
     # systemctl refuses to disable what has no file.
     assert not any(call.startswith("disable") for call in machine.calls)
     assert not run_module(module)["changed"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda machine: machine.running.discard(logs.UNIT),
+        lambda machine: machine.running.discard(logs.CHECK_TIMER),
+        lambda machine: machine.enabled.discard(logs.UNIT),
+        lambda machine: logs.CONFIG.write_text("theirs"),
+        lambda machine: (Paths(machine.root).units / logs.CHECK_UNIT).unlink(),
+        lambda machine: machine.packages.remove("rsyslog"),
+    ],
+    ids=["stopped", "no check", "disabled", "config", "unit", "package"],
+)
+def test_what_somebody_has_altered_is_due(
+    run_module: Call, machine: Machine, wanted: dict[str, Any], broken: Callable[[Machine], Any]
+) -> None:
+    run_module(module, **wanted)
+    compared = {**wanted, "packages": ["rsyslog"]}
+    assert not run_module(module, True, **compared)["due"]
+    broken(machine)
+    found = run_module(module, True, **compared)
+    assert found["due"] and found["missing"] == ([] if machine.packages else ["rsyslog"])
+    # Where nothing is to be shipped, no package is missing.
+    assert run_module(module, True, packages=["rsyslog"])["missing"] == []
+
+
+def test_the_sites_own_logging_is_not_replaced(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
+    rivals = ["syslog-ng-core", "socklog-run"]
+    assert not run_module(module, True, **wanted, rivals=rivals).get("failed")
+    machine.packages.append("syslog-ng-core")
+    said = run_module(module, True, **wanted, rivals=rivals)["msg"]
+    assert "cannot be installed beside syslog-ng-core" in said and "Nothing was changed" in said
+    assert not run_module(module, True, rivals=rivals).get("failed"), "nothing is shipped"
 
 
 def test_all_mistakes_are_named_at_once(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:

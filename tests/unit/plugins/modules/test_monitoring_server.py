@@ -15,24 +15,36 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_files
+from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_files, tested
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import removal
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.api import NoAnswer
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_server as module
 
 Call = Callable[..., dict[str, Any]]
 
-PARAMS: dict[str, Any] = {
+PLAN: dict[str, Any] = {
+    "problems": [],
     "files": {"rules/a.yml": "groups: []\n", "targets/node.json": "[]\n"},
     "secrets": {"prometheus.yml": f"{HEADER}\n", "alertmanager.yml": f"{HEADER}\nurl: https://hook/secret\n"},
     "web": f"{HEADER}\n",
-    "users": {"op": "long-enough"},
     "units": {module.PROMETHEUS: "[Service]\nA=1\n", module.ALERTMANAGER: "[Service]\nA=2\n"},
     "url": "http://127.0.0.1:9090",
     "alertmanager_url": "http://127.0.0.1:9093",
+    "dashboards": {"node.json": hashlib.sha256(b"{}").hexdigest()},
+}
+PARAMS: dict[str, Any] = {
+    "packages": ["prometheus"],
+    "users": {"op": "long-enough"},
     "replace": False,
 }
+
+
+def given(**changes: Any) -> dict[str, Any]:
+    """The module's options; what the filter monitoring_plan makes goes into its plan."""
+    plan = {name: changes.pop(name) for name in (*PLAN, "asked", "rules") if name in changes}
+    return {**PARAMS, **changes, "plan": {**PLAN, **plan}}
 
 
 class Machine:
@@ -50,8 +62,10 @@ class Machine:
         self.judged: dict[str, int] = {}
 
     def run_command(self, argv: list[str], cwd: str = "") -> tuple[int, str, str]:
-        if argv[0] == "dpkg-query":
+        if argv[:3] == ["dpkg-query", "--show", "--showformat=${Conffiles}"]:
             return 0, self.conffiles, ""
+        if argv[0] == "dpkg-query":
+            return (0, "install installed prometheus 2.42\n", "") if self.installed else (1, "", "")
         if argv[0] == "journalctl":
             return 0, "level=info hello\nlevel=error url: https://hook/secret is bad\n", ""
         if argv[0] == "setpriv":
@@ -115,19 +129,23 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.setattr(module.MonitoringServer, "group", os.getgid())
     monkeypatch.setattr(module.shutil, "chown", lambda *_args, **_more: None)
     monkeypatch.setattr(module, "Server", lambda _url, _password: found)
+    monkeypatch.setattr(tested, "refusal", lambda _what, _package: "")
+    monkeypatch.setitem(PARAMS, "dashboards_path", str(tmp_path / "dashboards"))
+    (tmp_path / "dashboards").mkdir()
+    (tmp_path / "dashboards/node.json").write_text("{}")
     return found
 
 
 def run(machine: Machine, *, check_mode: Any = False, **changes: Any) -> dict[str, Any]:
     """One run of the module; check mode, asked before, must have said the same."""
-    params = {**PARAMS, **changes}
+    params = given(**changes)
     results = []
     for mode in dict.fromkeys((True, check_mode)):
         if not mode:
             machine.calls.clear()
         ansible: Any = Module(machine, params, mode)
-        results.append(module.MonitoringServer(ansible).run())
-    assert results[0]["changed"] == results[-1]["changed"]
+        results.append(module.present(ansible))
+    assert results[0]["changed"] == results[-1]["changed"] == results[0]["due"]
     return results[-1]
 
 
@@ -159,7 +177,7 @@ def test_before_prometheus_is_there_only_check_mode_goes_on(machine: Machine) ->
 
 def test_targets_need_no_reload_and_rules_do(machine: Machine) -> None:
     run(machine)
-    result = run(machine, files={**PARAMS["files"], "targets/node.json": "[1]\n"})
+    result = run(machine, files={**PLAN["files"], "targets/node.json": "[1]\n"})
     assert result["written"] == ["targets/node.json"] and machine.calls == []
     result = run(machine, files={"rules/b.yml": "groups: []\n", "targets/node.json": "[1]\n"})
     assert result["actions"] == {module.PROMETHEUS: "reload", module.ALERTMANAGER: "none"}
@@ -185,7 +203,7 @@ def test_what_does_not_come_up_goes_back(machine: Machine) -> None:
     before = (module.DIRECTORY / "alertmanager.yml").read_text()
     machine.comes_up = False
     with pytest.raises(ServiceError, match="did not reload") as caught:
-        run(machine, secrets={**PARAMS["secrets"], "alertmanager.yml": f"{HEADER}\nother\n"})
+        run(machine, secrets={**PLAN["secrets"], "alertmanager.yml": f"{HEADER}\nother\n"})
     assert "back in place" in str(caught.value) and "hook/secret" not in str(caught.value)
     assert (module.DIRECTORY / "alertmanager.yml").read_text() == before
     machine.comes_up = True
@@ -194,14 +212,14 @@ def test_what_does_not_come_up_goes_back(machine: Machine) -> None:
 
 def test_other_options_restart(machine: Machine) -> None:
     run(machine)
-    units = {**PARAMS["units"], module.PROMETHEUS: "[Service]\nA=3\n"}
+    units = {**PLAN["units"], module.PROMETHEUS: "[Service]\nA=3\n"}
     assert run(machine, units=units)["actions"] == {module.PROMETHEUS: "restart", module.ALERTMANAGER: "none"}
 
 
 def test_a_run_that_was_cut_off_is_finished(machine: Machine) -> None:
     run(machine)
     (module.DIRECTORY / "rules/a.yml").write_text("groups: [x]\n")
-    result = run(machine, files={**PARAMS["files"], "rules/a.yml": "groups: [x]\n"})
+    result = run(machine, files={**PLAN["files"], "rules/a.yml": "groups: [x]\n"})
     assert (result["written"], result["actions"][module.PROMETHEUS]) == ([], "reload")
 
 
@@ -249,22 +267,77 @@ def test_the_packages_own_configuration_is_replaced(machine: Machine) -> None:
     assert run(machine)["changed"]
 
 
+# --- due
+
+
+def due(machine: Machine, **changes: Any) -> Any:
+    """What a comparison says, as the preflight asks for one."""
+    ansible: Any = Module(machine, given(**changes), True)
+    machine.calls.clear()
+    found = module.present(ansible)
+    assert machine.calls == []
+    return found["due"]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda machine: machine.active.discard(module.PROMETHEUS),
+        lambda machine: machine.enabled.discard(module.ALERTMANAGER),
+        lambda machine: (module.DIRECTORY / "prometheus.yml").write_text("global:\n"),
+        lambda machine: (module.DIRECTORY / "rules/a.yml").unlink(),
+        lambda machine: (module.UNITS / "prometheus.service.d/inference.conf").unlink(),
+        lambda machine: Path(PARAMS["dashboards_path"], "node.json").write_text("[]"),
+        lambda machine: Path(PARAMS["dashboards_path"], "node.json").unlink(),
+    ],
+    ids=["stopped", "disabled", "config", "rules", "unit", "dashboard", "no dashboard"],
+)
+def test_what_somebody_has_altered_is_due(machine: Machine, broken: Callable[[Machine], Any]) -> None:
+    assert due(machine)
+    run(machine)
+    assert not due(machine)
+    broken(machine)
+    assert due(machine, replace=True)
+
+
+def test_a_package_that_is_missing_is_due_and_named(machine: Machine) -> None:
+    run(machine)
+    machine.installed = False
+    ansible: Any = Module(machine, given(), True)
+    found = module.present(ansible)
+    assert found["due"] and found["missing"] == ["prometheus"]
+
+
+def test_every_mistake_of_the_input_is_told_at_once(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tested, "refusal", lambda what, package: f"{what} needs {package}")
+    with pytest.raises(ServiceError) as caught:
+        run(machine, problems=["monitoring_port: 0", "monitoring_users: is empty"])
+    for words in ("Nothing was changed", "needs Prometheus", "monitoring_port: 0", "monitoring_users: is empty"):
+        assert words in str(caught.value)
+    assert not module.DIRECTORY.exists()
+
+
 # --- state: absent
 
 
 @pytest.fixture
 def fake(services: Callable[[Iterable[str]], Any]) -> Any:
     """Prometheus and Alertmanager as they are while a host watches."""
-    return services(module.STOPPED_IN_ORDER)
+    return services(removal.STOPPED_IN_ORDER)
 
 
 @pytest.fixture
 def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine without any of it."""
-    for name, path in (("DIRECTORY", "etc"), ("UNITS", "units"), ("SAMPLES", "samples"), ("SILENCES", "silences")):
-        monkeypatch.setattr(module, name, tmp_path / path)
+    for name, path, home in (
+        ("DIRECTORY", "etc", removal),
+        ("UNITS", "units", removal),
+        ("SAMPLES", "samples", module),
+        ("SILENCES", "silences", module),
+    ):
+        monkeypatch.setattr(home, name, tmp_path / path)
         (tmp_path / path).mkdir()
-    monkeypatch.setattr(module, "STATE", tmp_path / "lib/monitoring.json")
+    monkeypatch.setattr(removal, "STATE", tmp_path / "lib/monitoring.json")
     (tmp_path / "lib").mkdir()
     return tmp_path
 
@@ -273,12 +346,12 @@ def watches(root: Path) -> set[Path]:
     """Have it be a monitoring host; returns what is ours."""
     names = ["alertmanager.yml", "prometheus.yml", "password", "rules/a.yml", "targets/node.json"]
     found = {root / "etc" / name for name in names}
-    found |= {root / f"units/{unit}.d/inference.conf" for unit in module.STOPPED_IN_ORDER}
+    found |= {root / f"units/{unit}.d/inference.conf" for unit in removal.STOPPED_IN_ORDER}
     for path in found:
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"{HEADER}\n")
-    module.STATE.write_text(json.dumps({"schema": 1, "files": names, "loaded": {}}))
-    return found | {module.STATE}
+    removal.STATE.write_text(json.dumps({"schema": 1, "files": names, "loaded": {}}))
+    return found | {removal.STATE}
 
 
 def there(root: Path) -> set[Path]:
@@ -298,11 +371,11 @@ def test_what_is_ours_goes_and_what_it_knows_stays(run_module: Call, fake: Any, 
     assert done == predicted
     assert set(done["removed"]) == {str(path) for path in ours}
     assert (done["stopped"], done["kept"]) == (
-        list(module.STOPPED_IN_ORDER),
+        list(removal.STOPPED_IN_ORDER),
         [str(root / "samples"), str(root / "silences")],
     )
     assert fake.calls == [
-        *(f"{verb} {unit}" for unit in module.STOPPED_IN_ORDER for verb in ("stop", "disable")),
+        *(f"{verb} {unit}" for unit in removal.STOPPED_IN_ORDER for verb in ("stop", "disable")),
         "daemon-reload",
     ]
     assert there(root) == foreign
@@ -350,7 +423,7 @@ def test_services_that_were_removed_with_their_packages_are_not_stopped(
 ) -> None:
     watches(root)
     for known, value in ((fake.active, "inactive"), (fake.enabled, ""), (fake.loaded, "not-found")):
-        known.update(dict.fromkeys(module.STOPPED_IN_ORDER, value))
+        known.update(dict.fromkeys(removal.STOPPED_IN_ORDER, value))
     assert run_module(module, state="absent")["stopped"] == [] and fake.calls == ["daemon-reload"]
     assert there(root) == set()
 
@@ -372,13 +445,13 @@ def test_what_is_not_watched_as_declared_is_an_error(
     done = {"changed": True, "actions": {}}
     monkeypatch.setattr(module.MonitoringServer, "run", lambda _self: dict(done))
     monkeypatch.setattr(module, "watch", watch)
-    given = {**PARAMS, "verify_targets": {"node": ["a:9100"]}, "verify_rules": ["a.yml"]}
-    said = run_module(module, **given, verify_seconds=7)
+    wanted = given(asked={"node": ["a:9100"]}, rules=["a.yml"])
+    said = run_module(module, **wanted, verify_seconds=7)
     assert asked == [({"node": ["a:9100"]}, ["a.yml"], 7)]
     assert (said["up"], said["down"], said["rules"], said["changed"]) == (1, ["gpu2"], 3, True)
     assert said.get("failed", False) is bool(missing)
     assert all(text in said["msg"] for text in missing)
-    assert "up" not in run_module(module, **given) and "up" not in run_module(
-        module, check=True, **given, verify_seconds=7
+    assert "up" not in run_module(module, **wanted) and "up" not in run_module(
+        module, check=True, **wanted, verify_seconds=7
     )
     assert len(asked) == 1

@@ -26,6 +26,19 @@ def test_what_is_missing_and_what_is_too_much() -> None:
     assert lists("curl=8.15*").missing(INSTALLED) == ["curl=8.15*"]
 
 
+def test_what_is_not_installed_or_only_half_is_absent() -> None:
+    asked: list[list[str]] = []
+
+    def run(argv: list[str]) -> tuple[int, str, str]:
+        asked.append(argv[3:])
+        return 1, "hold installed haproxy 2.6\ninstall half-configured socat 1.7\ndeinstall config-files jq 1.6\n", ""
+
+    assert ap.absent_of(run, ["haproxy", "socat", "jq", "curl"]) == ["socat", "jq", "curl"]
+    assert ap.absent_of(run, []) == [] and asked == [["haproxy", "socat", "jq", "curl"]]
+    with pytest.raises(OSError, match=r"dpkg-query failed \(2\): is locked"):
+        ap.absent_of(lambda _argv: (2, "", "is locked\n"), ["curl"])
+
+
 def test_what_is_present_is_not_optional_too() -> None:
     assert lists("curl=8*", optional=("curl", "jq")).optional == ("jq",)
 

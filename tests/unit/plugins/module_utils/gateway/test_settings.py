@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import NUMBERS, read_settings
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.settings import (
+    NUMBERS,
+    absent_settings,
+    read_settings,
+)
 
 
 def test_the_roles_defaults_are_settings(settings: dict[str, Any]) -> None:
@@ -48,3 +52,12 @@ def test_a_mistake_is_named_with_what_is_allowed(
 def test_all_mistakes_are_found_at_once(settings: dict[str, Any]) -> None:
     wrong = {**settings, "port": 0, "bind_address": "gw1", "clients": ["x", "y"], "affinity": "sticky"}
     assert len(read_settings(wrong)[1]) == 5
+
+
+def test_each_setting_that_is_not_there_is_named(settings: dict[str, Any]) -> None:
+    assert absent_settings(settings) == []
+    lacking = {name: value for name, value in settings.items() if name not in ("agent_port", "tls")}
+    assert [str(problem).split(":")[1].strip() for problem in absent_settings(lacking)] == [
+        "gateway_tls",
+        "gateway_agent_port",
+    ]

@@ -1,0 +1,42 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a gateway is ours, for its removal. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core import files
+from ..debian.service_files import Part
+from . import floating
+from .names import CONFIG, HEADER
+from .places import DIRECTORY, DROP_IN, FLOATING, HAPROXY, KEEPALIVED, LINKS, SERVER_STATES, STATE, UNITS
+
+
+def holder() -> Sequence[Part]:
+    """What holds the floating address."""
+    return [Part([KEEPALIVED], configs=[FLOATING], header=HEADER)]
+
+
+def everything() -> Sequence[Part]:
+    """Keepalived first: another gateway has the address before HAProxy stops. Raises OSError and ValueError."""
+    written = (files.read_json(STATE) or {}).get("files", ())
+    # The links go; the certificate and its key stay.
+    links = [path for name in LINKS if (path := DIRECTORY / name).is_symlink()]
+    texts = [DIRECTORY / name for name in written if name != CONFIG]
+    return [
+        *holder(),
+        Part(
+            [HAPROXY],
+            configs=[DIRECTORY / CONFIG],
+            header=HEADER,
+            others=[DROP_IN, *links, *texts, *SERVER_STATES, STATE],
+            roots=[UNITS],
+        ),
+    ]
+
+
+def floating_address() -> str:
+    """The address that keepalived shares with other gateways by our configuration. Raises OSError."""
+    return floating.address_in(files.text(FLOATING) or "")

@@ -1,0 +1,38 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a monitoring host is ours, for its removal. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..core import files
+from ..core.paths import Paths
+from ..debian.service_files import Part
+from . import places
+from .places import ALERTMANAGER, DIRECTORY, DROP_IN, HEADER, OWNED, PROMETHEUS, STATE, UNITS
+
+STOPPED_IN_ORDER = (PROMETHEUS, ALERTMANAGER)
+"""Prometheus would miss an Alertmanager that is gone."""
+
+
+def everything() -> Sequence[Part]:
+    """Both services as one: an owner of one of them relies on the other. Raises OSError and ValueError."""
+    written = (files.read_json(STATE) or {}).get("files", ())
+    drop_ins = [UNITS / f"{unit}.d" / DROP_IN for unit in STOPPED_IN_ORDER]
+    return [
+        Part(
+            STOPPED_IN_ORDER,
+            configs=[DIRECTORY / name for name in OWNED],
+            header=HEADER,
+            others=[*drop_ins, *(DIRECTORY / name for name in written if name not in OWNED), STATE],
+            roots=(UNITS, DIRECTORY),
+        )
+    ]
+
+
+def shipping() -> list[Path]:
+    """The files of log shipping."""
+    return [places.LOG_CONFIG, *(Paths().units / name for name in (places.LOG_UNIT, *places.LOG_CHECK))]

@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of a gateway is ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import removal
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.names import CONFIG, HEADER
+
+
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    for name, path in (("DIRECTORY", "haproxy"), ("FLOATING", "keepalived.conf"), ("STATE", "gateway.json")):
+        monkeypatch.setattr(removal, name, tmp_path / path)
+    (tmp_path / "haproxy").mkdir()
+    return tmp_path
+
+
+def test_what_earlier_runs_have_written_is_ours_and_a_certificate_is_not(root: Path) -> None:
+    (root / "gateway.json").write_text('{"schema": 1, "files": ["haproxy.cfg", "old.acl"]}')
+    (root / "haproxy/tls.pem").symlink_to("/etc/ssl/chain.pem")
+    holder, haproxy = removal.everything()
+    assert [holder] == list(removal.holder()) and holder.services == [removal.KEEPALIVED]
+    assert list(haproxy.configs) == [root / "haproxy" / CONFIG]
+    assert {root / "haproxy/old.acl", root / "haproxy/tls.pem", root / "gateway.json"} <= set(haproxy.others)
+    assert root / "haproxy" / CONFIG not in haproxy.others
+
+
+def test_the_floating_address_is_read_from_the_machine(root: Path) -> None:
+    assert removal.floating_address() == ""
+    removal.FLOATING.write_text(f"{HEADER}\nvirtual_ipaddress {{\n    192.0.2.10/24\n}}\n")
+    assert removal.floating_address() == "192.0.2.10/24"

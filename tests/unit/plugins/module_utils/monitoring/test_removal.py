@@ -1,0 +1,25 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of monitoring is ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs, removal
+
+
+def test_what_earlier_runs_have_written_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(removal, "STATE", tmp_path / "monitoring.json")
+    monkeypatch.setattr(removal, "DIRECTORY", tmp_path)
+    (part,) = removal.everything()
+    removal.STATE.write_text('{"schema": 1, "files": ["prometheus.yml", "rules/old.yml"]}')
+    (later,) = removal.everything()
+    assert set(later.others) - set(part.others) == {tmp_path / "rules/old.yml"}
+    assert list(later.services) == [removal.PROMETHEUS, removal.ALERTMANAGER]
+
+
+def test_the_files_of_log_shipping_are_those_that_are_written() -> None:
+    assert {path.name for path in removal.shipping()} == {logs.CONFIG.name, *logs.units()}

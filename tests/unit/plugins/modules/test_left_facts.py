@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module left_facts on a machine below a temporary root."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import names
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import places as gateway_places
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway import removal as gateway
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import places, removal
+from ansible_collections.baremetal.inference.plugins.modules import left_facts as module
+
+Call = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A machine on which nothing of ours is."""
+    for name, path in (("DIRECTORY", "haproxy"), ("FLOATING", "keepalived.conf"), ("STATE", "gateway.json")):
+        monkeypatch.setattr(gateway, name, tmp_path / path)
+    for name, path in (("DIRECTORY", "prometheus"), ("STATE", "monitoring.json")):
+        monkeypatch.setattr(removal, name, tmp_path / path)
+    monkeypatch.setattr(places, "LOG_CONFIG", tmp_path / "logs.conf")
+    for path in ("haproxy", "prometheus"):
+        (tmp_path / path).mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def running(services: Callable[[Iterable[str]], Any]) -> Any:
+    """All of the services run."""
+    known = (gateway_places.HAPROXY, gateway_places.KEEPALIVED, places.PROMETHEUS, places.ALERTMANAGER)
+    return services(known)
+
+
+def test_a_machine_that_never_was_one_is_not_even_asked_of_its_services(
+    run_module: Call, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(systemd, "systemctl", lambda *_arguments: pytest.fail("asked"))
+    found = run_module(module)
+    assert (found["changed"], found["left"]) == (False, [])
+    assert found["gateway"] == {"services": [], "files": [], "floating_address": ""}
+    assert found["monitoring"] == {"services": [], "files": []} and found["logs"] == {"files": []}
+
+
+def test_what_is_left_is_named_with_its_services(run_module: Call, root: Path, running: Any) -> None:
+    (root / "haproxy/haproxy.cfg").write_text(f"{names.HEADER}\n")
+    (root / "keepalived.conf").write_text(f"{names.HEADER}\nvirtual_ipaddress {{\n  192.0.2.10/24\n}}\n")
+    (root / "prometheus/prometheus.yml").write_text(f"{places.HEADER}\n")
+    (root / "logs.conf").write_text(f"{places.HEADER}\n")
+    found = run_module(module)
+    assert found["left"] == ["gateway", "monitoring", "logs"]
+    assert found["gateway"]["services"] == [gateway_places.KEEPALIVED, gateway_places.HAPROXY]
+    assert found["gateway"]["floating_address"] == "192.0.2.10/24"
+    assert found["monitoring"]["services"] == [places.PROMETHEUS, places.ALERTMANAGER]
+    assert found["logs"]["files"] == [str(root / "logs.conf")]
+    # It looks, and does not touch.
+    assert running.calls == [] and (root / "haproxy/haproxy.cfg").exists()
+    assert set(run_module(module, gather_subset=["gateway"])) >= {"gateway"}
+    assert "monitoring" not in run_module(module, gather_subset=["gateway"])
+
+
+def test_a_configuration_of_others_does_not_count(run_module: Call, root: Path) -> None:
+    (root / "haproxy/haproxy.cfg").write_text("global\n")
+    (root / "prometheus/prometheus.yml").write_text("global:\n")
+    assert run_module(module)["left"] == []
+
+
+def test_a_damaged_state_is_an_error(run_module: Call, root: Path) -> None:
+    (root / "gateway.json").write_text("{")
+    said = run_module(module)
+    assert said["failed"] and "gateway.json is not JSON" in said["msg"]
+    assert json.dumps(said).count("Traceback") == 0
