@@ -1,20 +1,23 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""GPUs that are set by a script in the place of nvidia-smi."""
+"""GPUs that are set by a script in the place of nvidia-smi.
+
+The script runs in this process: a process for each of its calls would take longer than all else here. That the
+collection runs a program, and within its time, test_boot.py and the tests of the module gpu_settings show.
+"""
 
 from __future__ import annotations
 
 import json
 import runpy
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core.commands import Outcome
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.apply import Result, Setter
-from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.boot import runner
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.clocks import Clocks
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.settings import Wanted
 
@@ -27,10 +30,8 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.program = str(root / "nvidia-smi")
         self.driver = 1
-        Path(self.program).write_text(f"#!{sys.executable}\n{FAKE.read_text()}")
-        Path(self.program).chmod(0o755)
+        self.nvidia_smi: Callable[[list[str]], Outcome] = self._call
         self.plug(1)
 
     def plug(self, count: int, **more: Any) -> None:
@@ -57,6 +58,11 @@ class Machine:
         self.put(gpus)
         self.driver += 1
 
+    def _call(self, arguments: list[str]) -> Outcome:
+        """One call of the script."""
+        code, said = PARTS["call"](self.root, arguments)
+        return Outcome(code, f"{said}\n")
+
     def calls(self) -> list[str]:
         """The calls that may have changed something since this was asked last."""
         log = self.root / "calls.log"
@@ -73,7 +79,7 @@ class Machine:
     ) -> Result:
         """Set the GPUs, or see what that would do."""
         clocks = Clocks.read(self.root / "clocks.json", self.driver)
-        setter = Setter(runner(self.program, 300), clocks, Wanted.of(settings, overrides))
+        setter = Setter(self.nvidia_smi, clocks, Wanted.of(settings, overrides))
         if check:
             return setter.foresee()
         result = setter.apply(all_or_nothing)

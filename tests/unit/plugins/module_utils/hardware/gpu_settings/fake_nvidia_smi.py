@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-HERE = Path(__file__).resolve().parent
-
 PROFILES = (
     # Name, number, how many, GiB, slices to compute, eighths of the memory
     ("1g.10gb", 19, 7, 9.75, 1, 1),
@@ -100,7 +98,8 @@ def _report(gpus: list[dict[str, Any]]) -> str:
 class Smi:
     """One call."""
 
-    def __init__(self, state: dict[str, Any], arguments: list[str]) -> None:
+    def __init__(self, home: Path, state: dict[str, Any], arguments: list[str]) -> None:
+        self.log = home / "calls.log"
         self.state = state
         self.arguments = arguments
 
@@ -121,7 +120,7 @@ class Smi:
         option, *values = rest[2:]
         if option in ("-lgip", "-lgi", "-lci"):
             return self.table(one, option)
-        with (HERE / "calls.log").open("a") as log:
+        with self.log.open("a") as log:
             log.write(" ".join(self.arguments) + "\n")
         if option in one.get("deaf", ()):
             return 0, f"Setting it is not supported for GPU {given}.\nTreating as warning and moving on.\nAll done."
@@ -242,11 +241,17 @@ class Smi:
         return 0, "\n".join([line, "| GPU   Name             ID |", re.sub("-", "=", line), *rows, line])
 
 
-def main() -> int:
-    file = HERE / "gpus.json"
+def call(home: Path, arguments: list[str]) -> tuple[int, str]:
+    """A call with these arguments, of a nvidia-smi that lies in a directory: its exit status, and what it prints."""
+    file = home / "gpus.json"
     state = json.loads(file.read_text())
-    code, said = Smi(state, sys.argv[1:]).run()
+    code, said = Smi(home, state, arguments).run()
     file.write_text(json.dumps(state, indent=1))
+    return code, said
+
+
+def main() -> int:
+    code, said = call(Path(__file__).resolve().parent, sys.argv[1:])
     print(said)
     return code
 

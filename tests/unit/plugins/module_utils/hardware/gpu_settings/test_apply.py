@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.apply import NoAnswer
+from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu_settings.boot import runner
 from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.hardware.gpu_settings.wishes import (
     Machine,
     settings_of,
@@ -123,6 +124,6 @@ def test_no_driver_is_told_by_its_kind(machine: Machine) -> None:
     machine.put([], broken=words)
     with pytest.raises(NoAnswer, match="driver_not_loaded"):
         machine.settle({"ecc": True})
-    machine.program = "/nowhere/nvidia-smi"
+    machine.nvidia_smi = runner("/nowhere/nvidia-smi", 300)
     with pytest.raises(NoAnswer, match="not_installed"):
         machine.settle({"ecc": True})
