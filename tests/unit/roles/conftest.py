@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,13 @@ NOWHERE = "/proc/none"
 Call = dict[str, Any]
 
 
-class Stage:
-    """The collection, in which some modules are stand-ins."""
+class Theatre:
+    """The collection, with stand-ins for some modules and other texts of some files; and an Ansible that knows it.
 
-    gone = f"ansible_pipelining=false ansible_remote_tmp={NOWHERE}"
-    """A machine whose temporary directory cannot be made counts as one that cannot be reached."""
+    Many stages have it, one after the other.
+    """
 
-    def __init__(self, home: Path, modules: Iterable[str]) -> None:
-        self.home = home
+    def __init__(self, home: Path, modules: Iterable[str], texts: Mapping[str, str]) -> None:
         collection = home / "ansible_collections/baremetal/inference"
         # What may be written to is copied. The other plugins are linked, for their byte code is there already.
         for part in ("plugins/action", "roles", "meta", "playbooks"):
@@ -40,7 +39,57 @@ class Stage:
                 (collection / "plugins" / path.name).symlink_to(path)
         for name in modules:
             shutil.copy(Path(__file__).with_name("stand_in.py"), collection / f"plugins/action/{name}.py")
+        for name, text in texts.items():
+            (collection / name).write_text(text)
         self.playbooks = collection / "playbooks"
+        self._server = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("server.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={
+                **os.environ,
+                "ANSIBLE_COLLECTIONS_PATH": str(home),
+                "ANSIBLE_LOCAL_TEMP": str(home / "tmp"),
+                # A process for each call, not five.
+                "ANSIBLE_PIPELINING": "1",
+            },
+            cwd=home,
+        )
+
+    def run(self, plays: Sequence[dict[str, Any]], home: Path, *options: str) -> tuple[int, str]:
+        """The exit status of ansible-playbook, and what it printed, for the stage at `home`."""
+        assert self._server.stdin and self._server.stdout
+        # Beside those of the collection, so that they find the same files.
+        path = self.playbooks / "play.yml"
+        path.write_text(json.dumps([{"gather_facts": False, **play} for play in plays]))
+        asked = {
+            "arguments": ["-i", str(home / "hosts"), *options, str(path)],
+            "environment": {"STAND_IN_HOME": str(home), "STAND_IN_GONE": NOWHERE},
+            "directory": str(home),
+            "output": str(home / "output"),
+        }
+        self._server.stdin.write(f"{json.dumps(asked)}\n")
+        self._server.stdin.flush()
+        status = int(self._server.stdout.readline())
+        return status, " ".join((home / "output").read_text().split())
+
+    def close(self) -> None:
+        assert self._server.stdin and self._server.stdout
+        self._server.stdin.close()
+        self._server.stdout.close()
+        self._server.wait()
+
+
+class Stage:
+    """What one test has of a theatre: its calls, and files."""
+
+    gone = f"ansible_pipelining=false ansible_remote_tmp={NOWHERE}"
+    """A machine whose temporary directory cannot be made counts as one that cannot be reached."""
+
+    def __init__(self, home: Path, theatre: Theatre) -> None:
+        self.home = home
+        self.theatre = theatre
 
     def run(
         self,
@@ -56,30 +105,11 @@ class Stage:
         """
         (self.home / "wanted").write_text(json.dumps({"failures": failures, "seen": seen}))
         (self.home / "calls").write_text("")
-        # Beside those of the collection, so that they find the same files.
-        path = self.playbooks / "play.yml"
-        path.write_text(json.dumps([{"gather_facts": False, **play} for play in plays]))
         local = f"ansible_connection=local ansible_python_interpreter={sys.executable}"
         (self.home / "hosts").write_text(f"{hosts}\n[all:vars]\n{local.replace(' ', chr(10))}\n")
-        done = subprocess.run(
-            ["ansible-playbook", "-i", self.home / "hosts", *options, path],
-            check=False,
-            text=True,
-            capture_output=True,
-            env={
-                **os.environ,
-                "ANSIBLE_COLLECTIONS_PATH": str(self.home),
-                "ANSIBLE_LOCAL_TEMP": str(self.home / "tmp"),
-                "STAND_IN_HOME": str(self.home),
-                "STAND_IN_GONE": NOWHERE,
-                # A process for each call, not five.
-                "ANSIBLE_PIPELINING": "1",
-            },
-            cwd=self.home,
-        )
-        output = " ".join((done.stdout + done.stderr).split())
+        status, output = self.theatre.run(plays, self.home, *options)
         assert "failed=" in output, output
-        return done.returncode == 0, output
+        return status == 0, output
 
     def calls(self, **values: Any) -> list[Call]:
         """The calls that have all of these values."""
@@ -87,7 +117,23 @@ class Stage:
         return [call for call in calls if values.items() <= call.items()]
 
 
+@pytest.fixture(scope="session")
+def theatres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Theatre]]:
+    """Theatres by the modules that are stand-ins, and the texts of files by their path: each is made once."""
+    made: dict[str, Theatre] = {}
+
+    def theatre(modules: Iterable[str], texts: Mapping[str, str]) -> Theatre:
+        key = json.dumps([sorted(modules), texts], sort_keys=True)
+        if key not in made:
+            made[key] = Theatre(tmp_path_factory.mktemp("theatre"), modules, texts)
+        return made[key]
+
+    yield theatre
+    for one in made.values():
+        one.close()
+
+
 @pytest.fixture
-def staged(tmp_path: Path) -> Callable[[Iterable[str]], Stage]:
-    """The stage, with stand-ins for the named modules."""
-    return lambda modules: Stage(tmp_path, modules)
+def staged(tmp_path: Path, theatres: Callable[..., Theatre]) -> Callable[..., Stage]:
+    """The stage, with stand-ins for the named modules, and other texts of files of the collection, by their path."""
+    return lambda modules, texts=None: Stage(tmp_path, theatres(modules, texts or {}))

@@ -5,9 +5,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,52 +26,37 @@ def plug(root: Path, address: str, driver: str | None, excluded: bool = False) -
         information.write_text("GPU Excluded:\t Yes\n")
 
 
-def read(root: Path) -> dict[str, Any]:
-    """The role's variables on a machine with this bus."""
+def test_which_gpus_the_driver_and_cuda_must_find(tmp_path: Path, staged: Callable[[Sequence[str]], Any]) -> None:
+    """On a machine with one of each, and on one whose GPUs are all given away, which wants no driver."""
+    mixed, given = tmp_path / "mixed", tmp_path / "given"
+    plug(mixed, GIVEN, "vfio-pci")
+    plug(mixed, TAKEN, "nvidia")
+    plug(mixed, EXCLUDED, "nvidia", excluded=True)
+    # No driver has it, so that the module should have taken it.
+    plug(mixed, NEW, None)
+    plug(given, GIVEN, "vfio-pci")
     names = {"driver": "__nvidia_driver_gpus", "cuda": "__nvidia_driver_cuda_gpus", "wanted": "__nvidia_driver_wanted"}
     said = {key: f"{{{{ {name} }}}}" for key, name in names.items()}
-    facts = {"baremetal.inference.gpu_facts": {"gather_subset": ["min"], "root": str(root)}}
-    write = {"ansible.builtin.copy": {"content": "{{ said | to_json }}", "dest": f"{root}/said", "mode": "0600"}}
+    facts = {"baremetal.inference.gpu_facts": {"gather_subset": ["min"], "root": "{{ root }}"}}
+    write = {"ansible.builtin.copy": {"content": "{{ said | to_json }}", "dest": "{{ root }}/said", "mode": "0600"}}
     play = {
         "name": "Read",
-        "hosts": "localhost",
-        "gather_facts": False,
+        "hosts": "all",
         "vars_files": [str(ROOT / f"roles/nvidia_driver/{name}/main.yml") for name in ("defaults", "vars")],
-        "vars": {"said": said, "ansible_python_interpreter": sys.executable},
+        "vars": {"said": said},
         "tasks": [{"name": "Look", **facts}, {"name": "Say", **write}],
     }
-    (root / "play.yml").write_text(json.dumps([play]))
-    done = subprocess.run(
-        ["ansible-playbook", "-i", "localhost,", "-c", "local", str(root / "play.yml")],
-        check=False,
-        text=True,
-        capture_output=True,
-        env={
-            **os.environ,
-            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache"),
-            "ANSIBLE_LOCAL_TEMP": str(root / "tmp"),
-            "ANSIBLE_REMOTE_TEMP": str(root / "tmp"),
-        },
-        cwd=root,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, output = staged([]).run([play], f"mixed root={mixed}\ngiven root={given}")
+    assert done, output
+    assert read(mixed) == {"driver": [TAKEN, NEW, EXCLUDED], "cuda": 2, "wanted": True}
+    assert read(given) == {"driver": [], "cuda": 0, "wanted": False}
+
+
+def read(root: Path) -> dict[str, Any]:
+    """The role's variables on a machine with this bus."""
     found = json.loads((root / "said").read_text())
     return {
         "driver": [gpu["pci_bus_id"] for gpu in found["driver"]],
         "cuda": int(found["cuda"]),
         "wanted": str(found["wanted"]).strip() == "True",
     }
-
-
-def test_cuda_must_find_the_gpus_that_are_its_own(tmp_path: Path) -> None:
-    plug(tmp_path, GIVEN, "vfio-pci")
-    plug(tmp_path, TAKEN, "nvidia")
-    plug(tmp_path, EXCLUDED, "nvidia", excluded=True)
-    # No driver has it, so that the module should have taken it.
-    plug(tmp_path, NEW, None)
-    assert read(tmp_path) == {"driver": [TAKEN, NEW, EXCLUDED], "cuda": 2, "wanted": True}
-
-
-def test_a_node_whose_gpus_are_all_given_away_wants_no_driver(tmp_path: Path) -> None:
-    plug(tmp_path, GIVEN, "vfio-pci")
-    assert read(tmp_path) == {"driver": [], "cuda": 0, "wanted": False}

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,19 @@ RUNNING = {"ansible.builtin.include_role": {"name": "baremetal.inference.vllm", 
 Call = dict[str, Any]
 
 
+SWAPPED = [
+    {
+        "name": "Swap",
+        "ansible.builtin.set_fact": {"__vllm_failure": {"name": "main", "task": "Try it", "reason": "it is bad"}},
+        "when": "inventory_hostname in failing | default([])",
+    }
+]
+"""In the place of the tasks that swap."""
+
+
 @pytest.fixture
-def stage(staged: Callable[[Sequence[str]], Any]) -> Any:
-    return staged(["engine_facts", "gateway", "node_lock"])
+def stage(staged: Callable[..., Any]) -> Any:
+    return staged(["engine_facts", "gateway", "node_lock"], {"roles/vllm/tasks/update.yml": json.dumps(SWAPPED)})
 
 
 def tells(on: str, model: str, release: int | None = 2) -> tuple[Call, Call]:
@@ -74,14 +84,6 @@ def update(stage: Any, tmp_path: Path) -> Callable[..., tuple[bool, str]]:
     plays = yaml.safe_load((ROOT / "playbooks/update_model.yml").read_text(encoding="utf-8"))
     names = [play["name"] for play in plays]
     plays = plays[names.index("Swap the instances, batch by batch") : names.index("Say how it went") + 1]
-    swapped = [
-        {
-            "name": "Swap",
-            "ansible.builtin.set_fact": {"__vllm_failure": {"name": "main", "task": "Try it", "reason": "it is bad"}},
-            "when": "inventory_hostname in failing | default([])",
-        }
-    ]
-    (stage.home / "ansible_collections/baremetal/inference/roles/vllm/tasks/update.yml").write_text(json.dumps(swapped))
     (tmp_path / "engine.json").write_text("[]")
     variables = {
         "ansible_become": False,

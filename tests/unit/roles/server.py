@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""ansible-playbook, again and again, without its start, which is most of a short run.
+
+A line of standard input asks for a run, as JSON: its arguments, its environment, its directory, and the file that takes
+what the run prints. The answer is a line with the exit status. Each run is a process of its own: a copy of this one,
+which has imported Ansible and loaded the filters, but has run nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from ansible.cli.playbook import PlaybookCLI
+from ansible.executor import playbook_executor  # noqa: F401  # What the command itself imports late.
+from ansible.plugins.loader import filter_loader, init_plugin_loader, test_loader
+
+
+def load() -> None:
+    """Have the filters and tests that templates name.
+
+    The collection's are all read in search of one that does not exist.
+    """
+    init_plugin_loader()
+    for name in ("default", "baremetal.inference.none"):
+        filter_loader.get(name)
+    test_loader.get("defined")
+
+
+def run(asked: dict[str, Any]) -> int:
+    """Be that run. Returns its exit status."""
+    os.environ.update(asked["environment"])
+    os.chdir(asked["directory"])
+    output = os.open(asked["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for descriptor, source in enumerate((os.open(os.devnull, os.O_RDONLY), output, output)):
+        os.dup2(source, descriptor)
+    try:
+        PlaybookCLI.cli_executor(["ansible-playbook", *asked["arguments"]])
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+def main() -> None:
+    load()
+    for line in sys.stdin:
+        process = os.fork()
+        if process == 0:
+            status = run(json.loads(line))
+            sys.stdout.flush()
+            sys.stderr.flush()
+            # Without what Ansible does at its end: it would remove the temporary directory of all runs.
+            os._exit(status)
+        _process, status = os.waitpid(process, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()
