@@ -40,6 +40,18 @@ class Recording:
         return self.path.read_text(errors="replace")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--newer-core", action="store_true", help="leave out what the oldest ansible-core shows for all")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--newer-core"):
+        return
+    shown = [item for item in items if item.get_closest_marker("once")]
+    config.hook.pytest_deselected(items=shown)
+    items[:] = [item for item in items if not item.get_closest_marker("once")]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "recordings(category, …): run the test with each recording of these categories")
 
