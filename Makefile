@@ -39,8 +39,9 @@ lint: $(VENV)/.ready ## ansible-lint, yamllint, ruff, mypy, documentation and ch
 sanity: $(VENV)/.ready ## ansible-test sanity on a copy of the collection
 	@$(IN_VENV) tests/tools/sanity
 
-unit: $(VENV)/.ready ## Unit tests on this machine's Python
-	@$(IN_VENV) tests/tools/unit
+unit: ## Unit tests on this machine's Python
+	@tests/tools/setup unit
+	$(IN_VENV) tests/tools/unit
 
 units: setup ## Unit tests and syntax checks on every supported ansible-core
 	@$(IN_VENV) tests/tools/controllers

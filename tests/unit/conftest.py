@@ -74,7 +74,7 @@ def systemd_analyze() -> str:
     """systemd's own checker. Where it is not there, nothing is tested in silence."""
     found = shutil.which("systemd-analyze")
     if not found:
-        pytest.fail("systemd-analyze is missing: install systemd, or run images/build controller for the container")
+        pytest.fail("systemd-analyze is missing: run tests/tools/setup unit")
     return found
 
 

@@ -59,7 +59,7 @@ def promtool() -> str:
     """Prometheus' own checker. Where it is not there, nothing is tested in silence."""
     found = CACHE / "promtool" if (CACHE / "promtool").exists() else shutil.which("promtool")
     if not found:
-        pytest.fail("promtool is missing: run make setup, or images/build promtool")
+        pytest.fail("promtool is missing: run tests/tools/setup unit")
     return str(found)
 
 

@@ -117,6 +117,16 @@ def test_machine_and_browser_are_for_the_tests_alone(machine: Path) -> None:
     assert installed(machine) == " ".join(sorted(FOR_TESTS.values()))
 
 
+def test_unit_tests_need_no_engine_and_what_is_missing_is_told_at_once(machine: Path) -> None:
+    become(machine, "ada")
+    result = setup(machine, "unit")
+    assert result.returncode != 0
+    assert "sudo apt-get install --no-install-recommends systemd\n" in result.stderr
+    provide(machine, "systemd-analyze")
+    result = setup(machine, "unit")
+    assert (result.returncode, result.stdout) == (0, "built: images/build promtool\n"), result.stderr
+
+
 def test_root_gets_python3_venv_for_the_tools_alone(machine: Path) -> None:
     become(machine, "root")
     fresh_python(machine)
