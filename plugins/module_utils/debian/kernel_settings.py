@@ -17,6 +17,7 @@ from typing import Any
 from ..core import files
 
 HEADER = "Managed by Ansible, module baremetal.inference.kernel_settings: changes made here are lost."
+"""Names a module that no longer exists: with other text every node would get new files for nothing."""
 
 PROC_SYS = "proc/sys"
 SYSCTL_FILE = "60-inference.conf"
