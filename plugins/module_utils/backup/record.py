@@ -31,7 +31,7 @@ _DRIVER = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
 
 def collect(root: Path, host: str, entries: Iterable[Entry], call: Callable[..., Outcome] = run) -> dict[str, Any]:
     """Names and versions. What a machine does not have, is not in it."""
-    owners = {(one.uid, one.gid) for one in entries} | {one.user for one in serving.served(root) if one.user}
+    owners = {(one.uid, one.gid) for one in entries} | {one.user for one in serving.served(root)}
     listed = call(["dpkg-query", "--show", "--showformat=${binary:Package} ${Version} ${db:Status-Status}\\n"], 60)
     words = [line.split() for line in listed.stdout.splitlines()]
     return {

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +13,8 @@ from typing import Any
 
 from ..core import files
 from ..core.paths import Paths
+from ..engine import first_releases
 from ..models.registry.variants import lineage
-
-_USER = re.compile(r"^--user=(?P<uid>[0-9]+):(?P<gid>[0-9]+)$")
 
 
 @dataclass(frozen=True)
@@ -31,8 +29,8 @@ class Served:
     image: str
     port: int
     accelerator: str
-    user: tuple[int, int] | None
-    """Numbers of user and group in the engine's container; None where it is root's."""
+    user: tuple[int, int]
+    """Numbers of user and group in the engine's container."""
 
 
 def served(saved: Path) -> list[Served]:
@@ -49,7 +47,7 @@ def served(saved: Path) -> list[Served]:
 
 def _read(path: Path) -> Served:
     release = files.read_json(path)
-    users = [match for argument in release["container_argv"] if (match := _USER.match(argument))]
+    settings = release["settings"] if "settings" in release else first_releases.data(release)["settings"]
     return Served(
         instance=str(release["instance"]),
         release=int(release["number"]),
@@ -59,7 +57,7 @@ def _read(path: Path) -> Served:
         image=str(release["image"]),
         port=int(release["port"]),
         accelerator=str(release["accelerator"]),
-        user=(int(users[0]["uid"]), int(users[0]["gid"])) if users else None,
+        user=(int(settings["uid"]), int(settings["gid"])),
     )
 
 
@@ -100,7 +98,7 @@ def problems(
                 f"{what} (it has: {others}): the source, {_source(models, one.model)}, gives something else now"
             )
     for one in wanted:
-        if one.user and here(*one.user) != one.user:
+        if here(*one.user) != one.user:
             uid, gid = here(*one.user)
             found.append(
                 f"{one.instance} runs as {one.user[0]}:{one.user[1]}, and the account of that name is {uid}:{gid} here:"

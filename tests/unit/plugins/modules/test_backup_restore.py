@@ -56,7 +56,7 @@ def test_a_snapshot_is_laid_over_the_node(
 REGISTRY = {"base-a": {"model": "https://models.example.com/a.tar"}, "bot": {"base": "base-a", "system-prompt": "Hi."}}
 
 
-def release(model: str, number: int = 3, user: str = "--user=999:997") -> dict[str, Any]:
+def release(model: str, number: int = 3) -> dict[str, Any]:
     return {
         "instance": "main",
         "number": number,
@@ -66,7 +66,7 @@ def release(model: str, number: int = 3, user: str = "--user=999:997") -> dict[s
         "image": "registry.example.com/vllm@sha256:00",
         "port": 5005,
         "accelerator": "cpu",
-        "container_argv": ["create", user],
+        "settings": {"uid": 999, "gid": 997},
     }
 
 

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup import serving
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
+from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
 MODELS = {"base": {"model": "https://models.example.com/a.tar"}, "bot": {"base": "base"}, "x": {"model": "/x"}}
 
@@ -28,7 +31,7 @@ def saved(tmp_path: Path) -> Path:
         "image": "vllm@sha256:00",
         "port": 5005,
         "accelerator": "cpu",
-        "container_argv": ["create", "--user=999:997"],
+        "settings": {"uid": 999, "gid": 997},
     }
     for name, text in (("main", json.dumps(release)), ("torn", "{")):
         directory = saved / f"var/lib/inference/releases/{name}/3"
@@ -48,6 +51,19 @@ def test_a_damaged_release_is_passed_over(saved: Path, tmp_path: Path) -> None:
     (found,) = serving.served(saved)
     assert (found.instance, found.release, found.port, found.user) == ("main", 3, 5005, (999, 997))
     assert serving.registry(saved) == MODELS and serving.registry(tmp_path) == {}
+
+
+def test_a_release_of_an_old_version_tells_its_user_by_its_argv(saved: Path) -> None:
+    stored = StoredModel("/mnt/models/bot/0123456789ab", "0123456789ab")
+    instance = Instance(name="main", model="bot", port=5005, accelerator="cpu")
+    written = json.loads(
+        render(instance, [], stored, "vllm@sha256:00", Settings(uid=998, gid=996), number=3).release.to_json()
+    )
+    for name in ("flags", "arguments", "settings"):
+        del written[name]
+    (saved / "var/lib/inference/releases/main/3/release.json").write_text(json.dumps(written))
+    (found,) = serving.served(saved)
+    assert (found.instance, found.user) == ("main", (998, 996))
 
 
 def test_a_model_that_is_absent_comes_with_its_base(saved: Path, tmp_path: Path) -> None:
