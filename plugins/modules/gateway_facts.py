@@ -158,6 +158,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.gather_subset import choices, chosen
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import answers, observation
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.view import GatewayView
 
 SERVERS = "servers"
 ANSWERS = "answers"
@@ -167,17 +168,20 @@ SUBSETS = (SERVERS, ANSWERS)
 def server_facts(given: dict[str, Any]) -> dict[str, Any]:
     """What the gateway does with an instance. Raises OSError."""
     reached, seen = observation.wait(given["name"], given["host"] or "", given["wait_for"] or "", given["seconds"])
+    view = GatewayView(
+        gateway=given["gateway"],
+        name=given["name"],
+        known=bool(seen.now),
+        silent=seen.silent,
+        bridge_known=seen.bridge,
+        keyed=observation.sends_key(given["name"]),
+        up=frozenset(seen.up),
+        hold_seconds=observation.hold_seconds(),
+    )
     return {
-        "name": given["name"],
+        **view.to_dict(),
         "reached": reached,
         "msg": f"{given['name']} on {given['host']}: {seen.missing}" if seen.missing else "",
-        "gateway": given["gateway"],
-        "silent": seen.silent,
-        "known": bool(seen.now),
-        "bridge_known": seen.bridge,
-        "keyed": observation.sends_key(given["name"]),
-        "up": seen.up,
-        "hold_seconds": observation.hold_seconds(),
         "requests": sum(server.requests for server in seen.now),
         "set_requests": seen.set_requests,
         "failures": sum(server.failures for server in seen.now),

@@ -8,35 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-from ...core.records import known
-
-
-@dataclass(frozen=True)
-class GatewayView:
-    """What the module gateway_facts found at one gateway of one instance and its replica set."""
-
-    gateway: str
-    name: str
-    """The instance's, and so the replica set's."""
-    known: bool
-    """Whether the gateway has a server for the instance."""
-    silent: str
-    """Why nothing is known, where HAProxy does not answer."""
-    bridge_known: bool
-    """Whether the gateway has a server for the bridge of the instance."""
-    keyed: bool
-    """Whether the gateway sends the engines of the set a key."""
-    up: frozenset[str]
-    """The hosts of the set that the gateway sends requests to."""
-    hold_seconds: int
-    """How long the gateway holds requests while no instance of the set serves."""
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> GatewayView:
-        return cls(**{**known(cls, value), "up": frozenset(value["up"])})
+from ...gateway.view import GatewayView
 
 
 def unanswered(views: Iterable[GatewayView], unreachable: Iterable[str]) -> list[str]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from ...core.records import plain
 from ...engine.instance_facts import InstanceFacts
+from ...gateway.view import GatewayView
 from .batches import BatchError, size_of
-from .gateways import GatewayView, holds, serving_hosts, unanswered
+from .gateways import holds, serving_hosts, unanswered
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from typing import Any
 from ...core.problems import nearest
 from ...core.records import plain
 from ...engine.instance_facts import BridgeFacts, UpdateFacts
+from ...gateway.view import GatewayView
 from .batches import BatchError, Due, batches
-from .gateways import GatewayView, holds, serving_hosts, unanswered
+from .gateways import holds, serving_hosts, unanswered
 
 SWITCH_SECONDS = 30
 """What a swap takes beside the engine's load: its stop, and the probe before clients come back."""

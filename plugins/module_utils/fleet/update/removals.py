@@ -12,7 +12,7 @@ from typing import Any
 from ...core.records import plain
 from ...engine.instance_facts import InstanceFacts
 from ...engine.inventory import bridge_name, present_instances
-from .gateways import GatewayView
+from ...gateway.view import GatewayView
 
 
 @dataclass(frozen=True)

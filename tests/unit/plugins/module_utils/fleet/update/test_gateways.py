@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.gateways import (
-    GatewayView,
     holds,
     serving_hosts,
     unanswered,
 )
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.view import GatewayView
 
 
 def view(gateway: str = "gw", name: str = "main", *up: str, **more: Any) -> GatewayView:
