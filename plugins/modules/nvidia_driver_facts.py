@@ -159,7 +159,12 @@ options:
             choices: [present, absent]
             default: present
       units:
-        description: The units that the role enables and, where O(load), starts.
+        description: The units that the role enables and, where O(compare.load), starts.
+        type: list
+        elements: str
+        default: []
+      boot_units:
+        description: The units that the role only enables.
         type: list
         elements: str
         default: []
@@ -490,6 +495,7 @@ ARGUMENTS = {
             },
             "files": differences.FILE_OPTIONS,
             "units": {"type": "list", "elements": "str", "default": []},
+            "boot_units": {"type": "list", "elements": "str", "default": []},
             "load": {"type": "bool", "default": False},
             "ask_cuda": {"type": "bool", "default": False},
             "fabric": {"type": "bool", "default": False},

@@ -14,8 +14,10 @@ Cases = Mapping[str, dict[str, dict[str, Any]]]
 """By machine, what modules answer there instead of the usual."""
 
 
-def due(stage: Stage, role: str, usual: dict[str, dict[str, Any]], cases: Cases, *options: str) -> set[str]:
-    """The machines on which a role says that it is due, after its preflight."""
+def due(
+    stage: Stage, role: str, usual: dict[str, dict[str, Any]], cases: Cases, *options: str, **variables: str
+) -> set[str]:
+    """The machines on which a role says that it is due, after its preflight. `variables` are those of machines."""
     preflight = {"name": f"baremetal.inference.{role}", "tasks_from": "preflight"}
     said = {"name": "Say", "ansible.builtin.debug": {"msg": f"{{{{ inventory_hostname }}}}={{{{ {role}_due }}}}"}}
     tasks = [{"name": "Check", "ansible.builtin.include_role": preflight}, said]
@@ -23,7 +25,8 @@ def due(stage: Stage, role: str, usual: dict[str, dict[str, Any]], cases: Cases,
     seen += [
         ({"module": module, "on": host}, answer) for host, case in cases.items() for module, answer in case.items()
     ]
-    done, output = stage.run([{"name": "See", "hosts": "all", "tasks": tasks}], "\n".join(cases), *options, seen=seen)
+    hosts = "\n".join(f"{host} {variables.get(host, '')}" for host in cases)
+    done, output = stage.run([{"name": "See", "hosts": "all", "tasks": tasks}], hosts, *options, seen=seen)
     assert done and re.findall(r"changed=([^0]\d*)", output) == [], output
     answers = dict(re.findall(r'"msg": "(\w+)=(\w+)"', output))
     assert set(answers) == set(cases), output
@@ -67,6 +70,7 @@ GPU = {"pci_bus_id": "0000:1b:00.0", "name": "H100", "architecture": "Hopper", "
 DRIVER = {"debian": 12, "packages": {}, "kernels": [], "secure_boot": {"enabled": None}, "runfile": None, "held_by": []}
 PLAN: dict[str, Any] = {key: [] for key in ("install", "optional", "remove", "own_holds", "remove_first", "hold")}
 PLAN |= {"version": "1", "uninstall_runfile": False, "install_runfile": False}
+ALWAYS = "nvidia_driver_install=always"
 CARDS: dict[str, Any] = {"changes": [], "diff": [], "reboot_required": False, "unanswered": ""}
 
 
@@ -81,19 +85,24 @@ def test_what_makes_the_driver_due(staged: Callable[..., Stage]) -> None:
         "nvidia_driver_facts": {"ansible_facts": {"nvidia_driver": DRIVER}, "due": False, "plan": PLAN},
         "gpu_settings": CARDS,
     }
-    idle: Cases = {"none": {"gpu_facts": bus()}, "well": {}}
+    unanswered = {**CARDS, "unanswered": "no driver"}
+    bare = {"gpu_facts": bus(), "gpu_settings": unanswered}
+    idle: Cases = {"none": bare, "always": bare, "well": {}}
     wrong: Cases = {
         "changes": {"gpu_settings": {**CARDS, "changes": [{}]}},
         "diff": {"gpu_settings": {**CARDS, "diff": [{}]}},
         "reboot": {"gpu_settings": {**CARDS, "reboot_required": True}},
-        "unanswered": {"gpu_settings": {**CARDS, "unanswered": "no driver"}},
+        "unanswered": {"gpu_settings": unanswered},
         "differs": {"nvidia_driver_facts": {"due": True}},
     }
     usual["apt_packages"] = NOTHING
     stage = staged(usual)
     declared = ("--extra-vars", '{"nvidia_driver_gpu_settings": {"power_limit_w": 500}}')
-    assert due(stage, "nvidia_driver", usual, {**idle, **wrong}, *declared) == set(wrong)
+    assert due(stage, "nvidia_driver", usual, {**idle, **wrong}, *declared, always=ALWAYS) == set(wrong)
     assert stage.calls(module="nvidia_driver_facts", on="none") == []
+    without = stage.calls(module="nvidia_driver_facts", on="always")[1]["compare"]
+    assert (without["load"], without["ask_cuda"], without["boot_units"]) == (False, False, [])
+    assert "gpu-settings" not in str(without["files"]), "no GPU, nothing to set"
     assert [(call["on"], call["check_mode"]) for call in stage.calls(module="apt_packages")] == [("differs", True)]
     _facts, call = stage.calls(module="nvidia_driver_facts", on="well")
     asked = call["compare"]

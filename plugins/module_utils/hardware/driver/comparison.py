@@ -53,7 +53,8 @@ class Comparison:
         found += [] if own_key else self.keys_left()
         found += self.packages() + self.pins()
         found += differences.of_files(self.wanted["files"], self.root)
-        found += differences.of_units([{"name": name, "active": load} for name in self.wanted["units"]])
+        active = dict.fromkeys(self.wanted["units"], load) | dict.fromkeys(self.wanted["boot_units"], False)
+        found += differences.of_units([{"name": name, "active": runs} for name, runs in active.items()])
         found += self.modules() if load else []
         # Last, and only then: to ask may load a module that nothing would load at the next boot.
         return self.cuda() if self.wanted["ask_cuda"] and not found else found

@@ -44,6 +44,7 @@ PINS = [
     {"name": "nvidia-driver", "packages": ["libcuda1", "nvidia-*"], "pinned": ["libcuda1"], "version": "580.95.05-*"}
 ]
 UNITS = ["inference-nvidia-devices.service", "nvidia-persistenced.service"]
+AT_BOOT = "inference-gpu-settings.service"
 
 
 class Machine:
@@ -51,8 +52,8 @@ class Machine:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.active = dict.fromkeys(UNITS, "active")
-        self.enabled = dict.fromkeys(UNITS, "enabled")
+        self.active = {**dict.fromkeys(UNITS, "active"), AT_BOOT: "inactive"}
+        self.enabled = dict.fromkeys(self.active, "enabled")
         self.packages = {"dkms": "3.0", "libcuda1": "580.95.05-1"}
         self.offered: list[str] = []
         self.held = {"libcuda1"}
@@ -100,6 +101,7 @@ class Machine:
             "pins": PINS,
             "files": [{"path": "/etc/ours", "text": "ours\n"}],
             "units": UNITS,
+            "boot_units": [AT_BOOT],
             "load": True,
             "ask_cuda": True,
             "fabric": False,
@@ -149,6 +151,10 @@ def disable(machine: Machine) -> None:
     machine.enabled[UNITS[0]] = "disabled"
 
 
+def disable_at_boot(machine: Machine) -> None:
+    machine.enabled[AT_BOOT] = "disabled"
+
+
 def edit(machine: Machine) -> None:
     (machine.root / "etc/ours").write_text("others\n")
 
@@ -192,7 +198,21 @@ def break_cuda(machine: Machine) -> None:
     machine.cuda = cuda.Check(False, 999, message="CUDA says no")
 
 
-HARMS = [unload, nouveau, stop, disable, edit, unhold, unpin, upgrade, uninstall, install, offer, own_key]
+HARMS = [
+    unload,
+    nouveau,
+    stop,
+    disable,
+    disable_at_boot,
+    edit,
+    unhold,
+    unpin,
+    upgrade,
+    uninstall,
+    install,
+    offer,
+    own_key,
+]
 
 
 @pytest.mark.parametrize("harm", [*HARMS, lose_gpu, break_cuda])
