@@ -142,6 +142,7 @@ def test_gateways_and_targets_name_what_is_served_after_an_update(stage: Any, up
     }
 
 
+@pytest.mark.once
 def test_they_hear_of_an_update_that_failed_and_the_run_fails_at_last(stage: Any, update: Any) -> None:
     succeeded, output = update(HOSTS, seen=[tells("a", "old"), tells("b", "old")], extra={"failing": ["a"]})
     assert not succeeded and "update_model.yml stopped: it failed on a. a, main: Try it: it is bad" in output, output
@@ -152,6 +153,7 @@ def test_they_hear_of_an_update_that_failed_and_the_run_fails_at_last(stage: Any
     assert {call["on"] for call in stage.calls(module="node_lock", state="released")} == {"a", "b"}
 
 
+@pytest.mark.once
 def test_settings_of_a_gateway_stay_as_they_are_in_effect(stage: Any, update: Any, tmp_path: Path) -> None:
     (tmp_path / "gateway.json").write_text(json.dumps({"settings": {"port": 8100, "memory_max": "40%"}}))
     succeeded, output = update(HOSTS, seen=[tells("a", "new"), tells("b", "new")], extra={"gateway_port": 8200})

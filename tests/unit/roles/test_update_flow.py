@@ -153,6 +153,7 @@ def test_a_release_that_does_not_pass_goes_back_and_the_next_is_not_touched(upda
     assert update.locks_are_back()
 
 
+@pytest.mark.once
 def test_an_engine_is_watched_for_its_speed_before_it_was_drained(update: Update) -> None:
     succeeded, output = update.run({**WATCH, "on": "a"}, vllm_update_watch_speed_bound=0.4)
     assert not succeeded and "a, main: Admit | Watch it for a while: engine_probe was told to fail" in output
@@ -163,6 +164,7 @@ def test_an_engine_is_watched_for_its_speed_before_it_was_drained(update: Update
     assert update.steps("a") == [*THERE[:-1], *BACK]
 
 
+@pytest.mark.once
 def test_requests_that_fail_at_the_gateway_are_counted_in_the_report(update: Update) -> None:
     counted = ({"module": "gateway_facts", "on": "a"}, {"requests": 40, "failures": 12})
     before = ({"module": "gateway_facts", "on": "a", "wait_for": "serving"}, {"requests": 0, "failures": 0})
@@ -371,6 +373,7 @@ def test_an_only_replica_goes_back_while_its_clients_are_held(update: Update) ->
     assert "main went back to the release that served before" in output
 
 
+@pytest.mark.once
 def test_a_drain_is_not_waited_for_longer_than_its_requests_are_held(update: Update) -> None:
     """At the gateways and at the engine together. What does not end is left as it was."""
     never = ({"module": "gateway_facts", "wait_for": "drained"}, {"reached": False, "msg": "3 requests are in flight"})
@@ -386,6 +389,7 @@ def test_a_drain_is_not_waited_for_longer_than_its_requests_are_held(update: Upd
     assert [call["seconds"] for call in update.calls("engine_drain", "a", state="idle")] == [2]
 
 
+@pytest.mark.once
 def test_all_go_back_where_that_is_wanted(update: Update) -> None:
     succeeded, output = update.run({**WATCH, "on": "b"}, vllm_update_on_failure="all", vllm_update_watch_seconds=5)
     assert not succeeded and "it failed on b" in output
@@ -440,6 +444,7 @@ def test_the_last_one_that_serves_is_not_taken(update: Update) -> None:
     assert update.locks_are_back()
 
 
+@pytest.mark.once
 def test_a_batch_does_not_take_the_last_ones_that_serve(update: Update) -> None:
     """When the plan was made, there was a third one. Who does not serve may go."""
     batch = [[{"host": host, **TURN} for host in ("a", "b")]]
@@ -681,6 +686,7 @@ BUSY = ({"module": "gateway_facts", "name": "main_bridge", "wait_for": "drained"
 BOTH = ({"module": "gateway_facts", "name": "main"}, {"up": ["a", "main_bridge.a"]})
 
 
+@pytest.mark.once
 def test_a_bridge_that_hangs_is_removed_where_nobody_asks_it(update: Update) -> None:
     """It has failed its probe: no gateway has sent it anything."""
     succeeded, output = update.run(

@@ -17,7 +17,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import service_files, tested
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError
-from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import removal
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import passwords, removal
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.api import NoAnswer
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_server as module
@@ -119,6 +119,8 @@ class Module:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     found = Machine()
+    # The fewest rounds: a hash takes 0.001 s, and not 0.06 s.
+    monkeypatch.setattr(passwords, "PREFIX", "$2b$04$")
     monkeypatch.setattr(module, "DIRECTORY", tmp_path / "prometheus")
     monkeypatch.setattr(module, "UNITS", tmp_path / "units")
     monkeypatch.setattr(module, "STATE", tmp_path / "monitoring.json")

@@ -23,9 +23,11 @@ from ..conftest import FakeDocker, FakeProc, stage
 from ..http_engine import Engine
 
 ACTIVE = {"LoadState": "loaded", "ActiveState": "active", "SubState": "running", "NRestarts": "0", "Job": ""}
-# Seconds until a probe gives up. A test that wants a hang waits for all of it, and an engine that answers
-# must make it on a machine whose cores are all busy.
 LIMIT = 2.0
+"""Seconds until a probe gives up: an engine that answers must make it on a machine whose cores are all busy."""
+
+HANG = 0.5
+"""The same where the engine hangs, as all of it is waited for."""
 
 
 class Unit:
@@ -72,7 +74,9 @@ def one(paths: Paths, unit: Unit, docker: FakeDocker, proc: FakeProc) -> Prober:
     return Prober(paths, "main", Docker(docker.path), limit=LIMIT, show=unit.show, proc=proc.root)
 
 
-def verdicts(one: Prober, rounds: int = 1) -> list[str]:
+def verdicts(one: Prober, rounds: int = 1, limit: float = LIMIT) -> list[str]:
+    one._limit = limit
+
     async def run() -> list[str]:
         return [(await one.round()).verdict for _turn in range(rounds)]
 
@@ -87,18 +91,18 @@ def test_a_healthy_engine_costs_no_process(one: Prober, unit: Unit) -> None:
 def test_a_hang_and_its_end(one: Prober, engine: Engine) -> None:
     assert verdicts(one) == ["healthy"]
     engine.delay = 60
-    assert verdicts(one, 3) == ["unknown", "hung", "hung"]
+    assert verdicts(one, 3, HANG) == ["unknown", "hung", "hung"]
     engine.delay = 0
     assert verdicts(one) == ["healthy"]
 
 
 def test_a_new_start_knows_nothing_of_the_old_hang(one: Prober, engine: Engine, unit: Unit) -> None:
     engine.delay = 60
-    assert verdicts(one, 2) == ["unknown", "hung"]
+    assert verdicts(one, 2, HANG) == ["unknown", "hung"]
     unit.properties.update(ActiveState="activating", SubState="start", InvocationID="second")
     assert verdicts(one) == ["starting"]
     unit.properties.update(ActiveState="active", SubState="running")
-    assert verdicts(one) == ["unknown"]
+    assert verdicts(one, limit=HANG) == ["unknown"]
     assert one.invocation == "second"
 
 
@@ -108,8 +112,8 @@ def test_what_an_earlier_agent_knew_counts_for_the_same_start(
     engine.delay, engine.metrics = 60, ""
     for invocation, verdict in (("first", "hung"), ("earlier", "unknown")):
         known = (invocation, health.HUNG)
-        one = Prober(paths, "main", Docker(docker.path), limit=LIMIT, show=unit.show, known=known)
-        assert verdicts(one) == [verdict]
+        one = Prober(paths, "main", Docker(docker.path), show=unit.show, known=known)
+        assert verdicts(one, limit=HANG) == [verdict]
 
 
 def test_an_engine_that_is_stopped_while_it_is_probed_is_not_dead(one: Prober, engine: Engine, unit: Unit) -> None:
