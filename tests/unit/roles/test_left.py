@@ -94,7 +94,8 @@ class Site:
             ({"module": "firewall"}, {"installed": True, "differs": []}),
             *more.get("seen", ()),
         ]
-        found: tuple[bool, str] = self.stage.run(plays, HOSTS, "--extra-vars", json.dumps(variables), **more)
+        hosts = more.pop("hosts", HOSTS)
+        found: tuple[bool, str] = self.stage.run(plays, hosts, "--extra-vars", json.dumps(variables), **more)
         return found
 
     def look(self, kind: Kind, found: dict[str, Any]) -> tuple[bool, str]:
@@ -236,40 +237,49 @@ vrrp_instance gateway {
 """
 
 
-@pytest.mark.parametrize(
-    ("kept", "keepalived", "opened"),
-    [
-        (None, "", {"gateway": ("8099", ["192.0.2.7"])}),
-        ({"port": 8000, "clients": []}, "", {"gateway": ("8000", None)}),
-        (
-            {"port": 8000, "clients": ["192.0.2.5"]},
-            KEEPALIVED,
-            {"gateway": ("8000", ["192.0.2.5"]), "floating address": ("None", ["192.0.2.8", "192.0.2.9"])},
-        ),
-        ({}, KEEPALIVED.replace("Ansible", "hand"), {"gateway": ("8099", ["192.0.2.7"])}),
-    ],
-    ids=["nothing", "pending", "floating", "somebody else's keepalived"],
-)
-def test_a_gateway_stays_open_where_it_is_reached(
-    site: Site, kept: dict[str, Any] | None, keepalived: str, opened: dict[str, Any]
-) -> None:
+GATEWAYS: dict[str, tuple[dict[str, Any] | None, str, dict[str, Any]]] = {
+    "fresh": (None, "", {"gateway": ("8099", ["192.0.2.7"])}),
+    "pending": ({"port": 8000, "clients": []}, "", {"gateway": ("8000", None)}),
+    "floating": (
+        {"port": 8000, "clients": ["192.0.2.5"]},
+        KEEPALIVED,
+        {"gateway": ("8000", ["192.0.2.5"]), "floating address": ("None", ["192.0.2.8", "192.0.2.9"])},
+    ),
+    "foreign": ({}, KEEPALIVED.replace("Ansible", "hand"), {"gateway": ("8099", ["192.0.2.7"])}),
+}
+"""Hosts: the settings that each has kept, its keepalived's configuration, and what stays open for that."""
+
+
+def test_a_gateway_stays_open_where_it_is_reached(site: Site) -> None:
     """It had watched the fleet; what the inventory says of the gateway by now is for site.yml."""
-    state, config = site.stage.home / "gateway.json", site.stage.home / "keepalived.conf"
-    if kept is not None:
-        state.write_text(json.dumps({"settings": kept}))
-    if keepalived:
-        config.write_text(keepalived)
+    home = site.stage.home
+    for name, (kept, keepalived, _opened) in GATEWAYS.items():
+        if kept is not None:
+            (home / f"{name}.json").write_text(json.dumps({"settings": kept}))
+        if keepalived:
+            (home / f"{name}.conf").write_text(keepalived)
     said = {"gateway_port": 8099, "gateway_clients": ["192.0.2.7"], "gateway_floating_peers": ["192.0.2.3"]}
     # A mistake in what this run does not use.
     said |= {"gateway_keys": [{"key": "nameless"}]}
-    own = {"__gateway_state": str(state), "__gateway_floating_config": str(config)}
-    done, output = site.leave(MONITORING, MONITORING.found, monitoring="one", confirm="one", **said, **own)
+    own = {
+        "__gateway_state": f"{home}/{{{{ inventory_hostname }}}}.json",
+        "__gateway_floating_config": f"{home}/{{{{ inventory_hostname }}}}.conf",
+    }
+    # All of them at once, and each alone in its own eyes.
+    plays = [{**play, "hosts": "gateway"} for play in decommission() if play["name"].startswith("Have a host be")]
+    leaver = dict.fromkeys(["monitoring", "confirm"], "{{ inventory_hostname }}")
+    hosts = HOSTS.replace("one", "\n".join(GATEWAYS))
+    done, output = site.run(
+        plays, hosts=hosts, extra={**said, **own, **leaver}, seen=MONITORING.tells(MONITORING.found)
+    )
     assert done, output
-    (firewall,) = site.stage.calls(module="firewall")
-    rules = {rule["name"]: (str(rule.get("port")), rule.get("sources")) for rule in firewall["allow"]}
-    assert {name: rules[name] for name in ("gateway", "floating address") if name in rules} == opened
-    waits = "one: gateway_clients, gateway_port stays as it was" in output
-    assert waits == ("port" in (kept or {})), output
+    for name, (kept, _keepalived, opened) in GATEWAYS.items():
+        (firewall,) = site.stage.calls(module="firewall", on=name)
+        rules = {rule["name"]: (str(rule.get("port")), rule.get("sources")) for rule in firewall["allow"]}
+        found = {kind: rules[kind] for kind in ("gateway", "floating address") if kind in rules}
+        assert (name, found) == (name, opened)
+        waits = f"{name}: gateway_clients, gateway_port stays as it was" in output
+        assert (name, waits) == (name, "port" in (kept or {})), output
 
 
 def test_where_a_gateway_is_reached_is_read_or_its_firewall_stays(site: Site) -> None:
