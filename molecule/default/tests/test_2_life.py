@@ -133,7 +133,7 @@ def test_a_leftover_container_and_a_boot(deb13: Node, api_key: str) -> None:
     """A leftover container of the same name does no harm, and a slow load does not hold up the boot."""
     image = deb13.run("docker images --quiet | head -n1")
     deb13.run(f"docker create --name vllm-main {image}")
-    subprocess.run(["docker", "restart", deb13.container], check=True, capture_output=True)
+    subprocess.run(["docker", "restart", "--time=1", deb13.container], check=True, capture_output=True)
     wait_for(
         "the node has booted",
         lambda: deb13.run("systemctl is-active multi-user.target", check=False) == "active",
@@ -145,7 +145,7 @@ def test_a_leftover_container_and_a_boot(deb13: Node, api_key: str) -> None:
 
 
 def test_a_node_restart_ends_in_a_serving_engine(deb12: Node, api_key: str) -> None:
-    subprocess.run(["docker", "restart", deb12.container], check=True, capture_output=True)
+    subprocess.run(["docker", "restart", "--time=1", deb12.container], check=True, capture_output=True)
     wait_for("systemd answers", lambda: deb12.run("systemctl is-system-running", check=False), 60)
     deb12.wait_ready()
     assert deb12.ask(key=api_key) == "I am tiny-a."
