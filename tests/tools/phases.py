@@ -29,7 +29,8 @@ class Phases:
 
     def see(self, line: str) -> None:
         """Take notice of a line that was printed now."""
-        text = COLOUR.sub("", line).strip()
+        # Molecule draws a frame around what it runs.
+        text = COLOUR.sub("", line).strip(" │\n")
         if found := ACTION.search(text):
             self._begin(found[1] if found[2] == "Executing" else OUTSIDE)
         elif slow := TEST.match(text):

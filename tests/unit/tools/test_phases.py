@@ -13,7 +13,7 @@ PRINTED = """\
 11 \x1b[34mINFO\x1b[0m     \x1b[32mrolling\x1b[0m ➜ converge: Executing
 71 INFO     rolling ➜ converge: Executed: Successful
 71 INFO     rolling ➜ verify: Executing
-90 12.50s call     molecule/rolling/tests/test_1_updates.py::test_slow
+90   │ 12.50s call     molecule/rolling/tests/test_1_updates.py::test_slow
 90 0.20s setup    molecule/rolling/tests/test_1_updates.py::test_quick[deb12]
 90 3.00s teardown molecule/rolling/tests/test_1_updates.py::test_slow
 90 10 passed in 19.00s
