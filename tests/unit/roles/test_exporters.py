@@ -23,7 +23,7 @@ def test_dcgm_runs_and_is_reached_only_where_engines_have_gpus(staged: Callable[
     play = {
         "name": "Watch",
         "hosts": "all",
-        "vars_files": ["vars/roles.yml"],
+        "roles": ["site_variables"],
         "tasks": [
             {"name": "Open", "ansible.builtin.include_tasks": "tasks/firewall.yml"},
             {"name": "Export", "ansible.builtin.include_role": role},

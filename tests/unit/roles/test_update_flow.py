@@ -578,7 +578,7 @@ def test_what_is_set_for_once_is_written_as_json_is(update: Update) -> None:
     """Ansible itself cuts it at its blank."""
     play = {
         "hosts": "a",
-        "vars_files": ["vars/roles.yml"],
+        "roles": ["site_variables"],
         "tasks": [{"ansible.builtin.debug": {"msg": "{{ vllm_update_set.main }} is set"}}],
     }
     said = update.stage.run([play], "a", "--extra-vars", 'set={"main": "tiny-c"}')
