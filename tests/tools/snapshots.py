@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nodes import CACHE, RELEASES, ROOT, NodeError, Origin, Site, alone, copy_volume, disk_of, remove, run
+from nodes import CACHE, RELEASES, ROOT, NodeError, Origin, Site, alone, copy_volume, disk_of, existing, remove, run
 
 LABEL = "inference.snapshot"
 """Of images and volumes of snapshots: the key."""
@@ -69,10 +69,11 @@ def origin(release: str) -> Origin:
 
 
 def is_fresh(snapshot: Origin, now: datetime) -> bool:
-    """Whether a snapshot is there, and young enough."""
+    """Whether a snapshot is there as a whole, and young enough."""
+    disk = run("docker", "volume", "inspect", "--format", "{{.Name}}", snapshot.volume, check=False).stdout.strip()
     created = run("docker", "image", "inspect", "--format", "{{.Created}}", snapshot.image, check=False).stdout.strip()
     # To the second: nanoseconds are more than Python reads.
-    return bool(created) and (now - datetime.fromisoformat(f"{created[:19]}+00:00")).days < MAX_AGE_DAYS
+    return bool(disk and created) and (now - datetime.fromisoformat(f"{created[:19]}+00:00")).days < MAX_AGE_DAYS
 
 
 def ensure(releases: Sequence[str] = RELEASES) -> dict[str, Origin]:
@@ -91,8 +92,8 @@ def make(wanted: dict[str, Origin]) -> None:
         site = Site(Path(scratch), PREFIX)
         try:
             for release in wanted:
-                if existing := run("docker", "ps", "--all", "--quiet", "--filter", f"name=^{PREFIX}{release}$").stdout:
-                    remove(existing.strip())
+                for left in existing(f"{PREFIX}{release}$"):
+                    remove(left)
                 site.create(release, Origin(f"inference-node:{release}"))
             for release in wanted:
                 site.wait(release)

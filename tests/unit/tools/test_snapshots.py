@@ -50,12 +50,19 @@ def test_a_snapshot_belongs_to_its_images(engine: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("created", "fresh"),
-    [("", False), ("2026-11-24T10:00:00.123456789Z", True), ("2026-11-18T11:59:59.1Z", False)],
-    ids=["none", "of yesterday", "of last week"],
+    ("created", "disk", "fresh"),
+    [
+        ("", "", False),
+        ("2026-11-24T10:00:00.123456789Z", "volume", True),
+        ("2026-11-24T10:00:00.123456789Z", "", False),
+        ("2026-11-18T11:59:59.1Z", "volume", False),
+    ],
+    ids=["none", "of yesterday", "without its disk", "of last week"],
 )
-def test_an_old_snapshot_is_made_anew(monkeypatch: pytest.MonkeyPatch, created: str, fresh: bool) -> None:
-    docker(monkeypatch, Created=created)
+def test_an_old_or_incomplete_snapshot_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch, created: str, disk: str, fresh: bool
+) -> None:
+    docker(monkeypatch, Created=created, Name=disk)
     assert snapshots.is_fresh(nodes.Origin("image", "volume"), NOW) is fresh
 
 
