@@ -66,6 +66,21 @@ def run_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     return run
 
 
+@pytest.fixture
+def take(run_module: RunModule, monkeypatch: pytest.MonkeyPatch) -> RunModule:
+    """Calls a module that runs from the node's library, and hands back the options that its implementation gets."""
+
+    def call(module: ModuleType, **arguments: Any) -> dict[str, Any]:
+        def answer(asked: Any) -> None:
+            asked.exit_json(given=asked.params)
+
+        monkeypatch.setattr(node_call, "implementation", lambda *_arguments: answer)
+        given: dict[str, Any] = run_module(module, **arguments)["given"]
+        return given
+
+    return call
+
+
 class Systemd:
     """Services that run, as a module sees them."""
 

@@ -9,10 +9,9 @@ from ansible_collections.baremetal.inference.plugins.modules import engine_facts
 from .conftest import RunModule
 
 
-def test_the_node_is_asked_for_its_library_before_anything_else(run_module: RunModule) -> None:
-    said = run_module(engine_facts, names=["main"])
-    assert said["library_missing"] and "node_call" not in said["invocation"]["module_args"]
-    assert said["invocation"]["module_args"]["gather_subset"] == ["instances"]
+def test_the_implementation_gets_the_options(take: RunModule) -> None:
+    given = take(engine_facts, names=["main"])
+    assert given["gather_subset"] == ["instances"]
 
 
 def test_a_subset_that_there_is_not(run_module: RunModule) -> None:

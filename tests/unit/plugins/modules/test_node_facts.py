@@ -9,10 +9,8 @@ from ansible_collections.baremetal.inference.plugins.modules import node_facts
 from .conftest import RunModule
 
 
-def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
-    said = run_module(node_facts, gather_subset=["status"])
-    assert said["library_missing"] and not said["changed"]
-    given = said["invocation"]["module_args"]
+def test_the_implementation_gets_the_options(take: RunModule) -> None:
+    given = take(node_facts, gather_subset=["status"])
     assert "node_call" not in given and given["fail_on"] == "never"
 
 

@@ -9,11 +9,9 @@ from ansible_collections.baremetal.inference.plugins.modules import node_recover
 from .conftest import RunModule
 
 
-def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
-    said = run_module(node_recovery, webhook="https://s3cret-value")
-    assert said["library_missing"] and not said["changed"]
-    given = said["invocation"]["module_args"]
-    assert "node_call" not in given and "s3cret-value" not in str(said)
+def test_the_implementation_gets_the_options(take: RunModule) -> None:
+    given = take(node_recovery, webhook="https://s3cret-value")
+    assert "node_call" not in given and "s3cret-value" not in str(given)
 
 
 def test_a_budget_is_a_number(run_module: RunModule) -> None:

@@ -9,10 +9,8 @@ from ansible_collections.baremetal.inference.plugins.modules import nvidia_drive
 from .conftest import RunModule
 
 
-def test_a_node_without_the_library_asks_for_the_library(run_module: RunModule) -> None:
-    said = run_module(nvidia_driver_facts)
-    assert said["library_missing"] and not said["changed"]
-    given = said["invocation"]["module_args"]
+def test_the_implementation_gets_the_options(take: RunModule) -> None:
+    given = take(nvidia_driver_facts)
     assert "node_call" not in given and given["gather_subset"] == ["driver"]
     assert given["library"] == "libcuda.so.1"
 

@@ -164,6 +164,7 @@ def test_the_controller_runs_its_own_collection(
     user = tmp_path.stat().st_uid if own else tmp_path.stat().st_uid + 1
     monkeypatch.setattr(node_call, "os", SimpleNamespace(**{**vars(os), "geteuid": lambda: user}))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.setattr(sys, "pycache_prefix", None)
     install(tmp_path / "collection", library("collection"))
     install(paths.library, library("installed"))
     assert call(tmp_path, digest=digest("installed"), path=str(tmp_path / "collection")) == {"word": "collection"}
