@@ -8,6 +8,7 @@ import fcntl
 import ipaddress
 import json
 import os
+import random
 import shlex
 import subprocess
 import time
@@ -57,9 +58,10 @@ def existing(prefix: str) -> list[str]:
 
 
 def free_address() -> str:
-    """The lowest address of the network that Docker gives to nobody by itself and no container has. Raises NodeError.
+    """An address of the network that Docker gives to nobody by itself and no container has. Raises NodeError.
 
-    A node keeps it: Docker's own choice changes with the order in which containers start.
+    A node keeps it: Docker's own choice changes with the order in which containers start. By chance, because an SSH
+    connection to a node that was just removed may still be open: the next node must not come by its address.
     """
     network = json.loads(run("docker", "network", "inspect", NETWORK).stdout)[0]["IPAM"]["Config"][0]
     if "IPRange" not in network:
@@ -74,7 +76,7 @@ def free_address() -> str:
     taken = {entry.get("IPv4Address") for entry in asked_for}
     dynamic = ipaddress.ip_network(network["IPRange"])
     hosts = ipaddress.ip_network(network["Subnet"]).hosts()
-    return next(str(address) for address in hosts if address not in dynamic and str(address) not in taken)
+    return str(random.choice([one for one in hosts if one not in dynamic and str(one) not in taken]))
 
 
 def remove(name: str) -> None:

@@ -40,11 +40,17 @@ HALVES = {"Subnet": "172.18.0.0/24", "IPRange": "172.18.0.0/25"}
     ],
     ids=["none", "only Docker's own choices", "a gap"],
 )
-def test_a_node_gets_the_lowest_address_that_is_its_own(
+def test_a_node_gets_an_address_that_is_its_own(
     monkeypatch: pytest.MonkeyPatch, containers: list[dict[str, str] | None], expected: str
 ) -> None:
     docker(monkeypatch, HALVES, containers)
+    monkeypatch.setattr("random.choice", lambda addresses: addresses[0])
     assert nodes.free_address() == expected
+
+
+def test_the_next_node_hardly_gets_the_address_of_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    docker(monkeypatch, {"Subnet": "172.18.0.0/16", "IPRange": "172.18.0.0/17"}, [])
+    assert len({nodes.free_address() for _ in range(4)}) > 1
 
 
 def test_an_old_network_is_told_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
