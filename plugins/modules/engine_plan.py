@@ -73,7 +73,9 @@ options:
     type: bool
     default: false
   agent:
-    description: The node's agent, to check where it would listen, and whether it is as it must be.
+    description:
+      - The node's agent, to check where it would listen, and whether it is as it must be. With it, the module also
+        compares the command inferctl and the engines' units.
     type: dict
     suboptions:
       address:
@@ -181,6 +183,21 @@ agent_due:
     - Whether the units of agent and metrics, or their state, differ from what they must be. V(false) without O(agent).
   returned: success
   type: bool
+tool_due:
+  description: Whether the command inferctl or its library differs from this collection's. V(false) without O(agent).
+  returned: success
+  type: bool
+services_due:
+  description:
+    - Whether the engines' units, or their state, differ from what they must be, or an engine must be waited for.
+      V(false) without O(agent).
+  returned: success
+  type: bool
+starts:
+  description: The instances that do not run, and that a run would start. Empty without O(agent).
+  returned: success
+  type: list
+  elements: str
 engine_version:
   description: The version of vLLM in the image. Empty where that is not known.
   returned: success

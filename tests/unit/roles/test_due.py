@@ -43,7 +43,15 @@ SOUND: Mapping[str, Call] = {
     "model_facts": {"facts": {}, "problems": []},
     "model_fast_copy": {"due": False},
     "engine_image": {"id": "sha256:1"},
-    "engine_plan": {"image_space": {}, "agent_due": False, "plans": [], "problems": []},
+    "engine_plan": {
+        "image_space": {},
+        "agent_due": False,
+        "tool_due": False,
+        "services_due": False,
+        "starts": [],
+        "plans": [],
+        "problems": [],
+    },
     "node_tool": {"files": []},
     "model_variants": {"published": [], "places": {}},
     "engine_release": {"due": False, "releases": [], "orphans": [], "bridges": []},
@@ -59,10 +67,10 @@ DIFFERENCES: Mapping[str, tuple[str, Call, str]] = {
     "fast": ("model_fast_copy", {"due": True}, "True False False"),
     "image": ("engine_plan", {"image_space": {"/var/lib/docker": 30}}, "False True False"),
     "agent": ("engine_plan", {"agent_due": True}, "False True False"),
-    "tool": ("node_tool", {"files": ["/usr/local/bin/inferctl"]}, "False True False"),
+    "tool": ("engine_plan", {"tool_due": True}, "False True False"),
     "variant": ("model_variants", {"published": ["/mnt/models/bot/abc"]}, "False True False"),
     "release": ("engine_release", {"due": True}, "False True False"),
-    "service": ("engine_service", {"due": True, "started": ["main"]}, "False True False"),
+    "service": ("engine_plan", {"services_due": True, "starts": ["main"]}, "False True False"),
     "recovery": ("node_recovery", {"due": True}, "False False True"),
     "pending": ("engine_release", {"releases": [RELEASE], "orphans": ["old"]}, "False False False"),
 }
@@ -119,7 +127,7 @@ def test_each_difference_makes_its_role_due_and_no_other_host_is_changed(stage: 
     assert "on sound serves" not in output and "sound still has" not in output
     # Only what would start is judged.
     assert {call["on"] for call in stage.calls(module="engine_plan") if "strict" not in call} == {"coming", "service"}
-    # The preflight asks in check mode alone, and only what is due is changed.
+    # The preflight asks the first of these in check mode alone, and only what is due is changed.
     due_hosts = {host for host, (_module, _more, due) in DIFFERENCES.items() if due.split()[1] == "True"}
     for module in ("node_tool", "node_agent", "engine_release", "engine_service"):
         assert {call["on"] for call in stage.calls(module=module, check_mode=False)} == due_hosts, module

@@ -46,6 +46,7 @@ from ...models.fit.memory import CPU_CACHE
 from ...models.fit.misfit import Misfit
 from ...models.registry.entries import Entry
 from ...store import stored, variants
+from . import engine_service, node_tool
 
 
 def image_space(module: Call) -> tuple[dict[str, int], list[Problem]]:
@@ -192,6 +193,25 @@ def agent(values: dict[str, Any], paths: Paths) -> tuple[bool, list[Problem]]:
     return units.changed, problems
 
 
+def services(module: Call, paths: Paths) -> dict[str, Any]:
+    """Whether the command inferctl and the engines' units differ from what they must be, and what would be started.
+
+    Raises ReleaseError, SystemdError, OSError, ValueError.
+    """
+    if not module.params["agent"]:
+        return {"tool_due": False, "services_due": False, "starts": []}
+    service = engine_service.Service(module, paths)
+    # Whatever the task itself is: this is a question.
+    service.check_mode = True
+    names = service.left_alone([raw["name"] for raw in present_instances(module.params["instances"])])
+    starts = service.start(names)
+    return {
+        "tool_due": bool(node_tool.install(paths, check=True)["files"]),
+        "services_due": service.changed or service.waits,
+        "starts": starts,
+    }
+
+
 def refuse(module: Call, problems: Sequence[Problem]) -> None:
     """Fail with every mistake."""
     lines = "\n".join(f"- {problem}" for problem in problems)
@@ -215,6 +235,7 @@ def run(module: Call) -> None:
     # Of an instance that asks for GPUs which the node does not have, all other mistakes are reported as well.
     reachable = Declared.read(values["models"], instances, version).instances
     made = []
+    differs: dict[str, Any] = {}
     try:
         problems += input_problems(values, declared, reachable, settings, paths)
         agent_due, found_problems = agent(values, paths)
@@ -226,6 +247,7 @@ def run(module: Call) -> None:
                 module.warn(warning)
             if problems:
                 refuse(module, problems)
+        differs = services(module, paths)
         if values["fit"]:
             made = Planner(module, paths, declared, settings).all(hardware)
     except (SystemdError, OSError, ValueError) as error:
@@ -242,6 +264,7 @@ def run(module: Call) -> None:
         orphans=orphans,
         image_space=space,
         agent_due=agent_due,
+        **differs,
         engine_version=version,
         catalogue_version=declared.catalogue.version,
         text=plan_text.of_node(made, found, declared.warnings, orphans) if values["fit"] else "",

@@ -21,9 +21,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.problems 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import agent_service, plans
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import Endpoint
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
-from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_plan, engine_release
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import (
+    engine_plan,
+    engine_release,
+    node_tool,
+)
 
 from ....agent_harness import AgentSystemd
 
@@ -488,6 +493,35 @@ def test_image_agent_and_prompts_are_refused_with_all_the_rest(
     starts = ["models.tiny: dtypee", *(f"role vllm: {name}" for name in variables)]
     assert len(found) == 5 and all([line for line in found if line.startswith(start)] for start in starts), found
     assert [line for line in found if "has no chat template" in line]
+
+
+def test_command_and_engines_are_compared_and_nothing_is_changed(
+    plan: Plan, fake: AgentSystemd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_service, "problem_with", lambda *where: "")
+    paths = Paths(tmp_path)
+    states = {"a": "ready"}
+    instances = [
+        {"name": name, "model": "tiny", "port": port, "accelerator": "cpu"}
+        for name, port in (("a", 15005), ("c", 15006))
+    ]
+
+    def outcomes(_paths: Paths, names: list[str]) -> list[wait.Outcome]:
+        return [wait.Outcome(name, states.get(name, "failed")) for name in names]
+
+    monkeypatch.setattr(wait, "outcomes", outcomes)
+    found = plan(TINY, instances=instances, agent=AGENT)[0]
+    assert (found["tool_due"], found["services_due"], found["starts"]) == (True, True, ["c"])
+    assert not paths.command.exists() and not paths.target.exists() and not fake.calls
+    node_tool.install(paths, check=False)
+    states["c"] = "ready"
+    found = plan(TINY, instances=instances, agent=AGENT)[0]
+    assert (found["tool_due"], found["starts"]) == (False, [])
+    paths.command.write_text("edited")
+    assert plan(TINY, instances=instances, agent=AGENT)[0]["tool_due"] is True
+    # Without the agent, nothing of this is asked.
+    found = plan(TINY, instances=instances)[0]
+    assert (found["tool_due"], found["services_due"], found["starts"]) == (False, False, [])
 
 
 def test_an_agent_that_is_not_as_it_must_be_is_due(
