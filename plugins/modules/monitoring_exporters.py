@@ -106,16 +106,21 @@ foreign:
 import http.client
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults, files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
-from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import Part, remove
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import (
+    Part,
+    ServiceError,
+    ServiceFiles,
+    remove,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exporters import (
     DCGM_UNIT,
     NODE_UNIT,
@@ -124,8 +129,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exp
     problems,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER, UNITS
-
-PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "NeedDaemonReload")
 
 START_SECONDS = 15.0
 """For an exporter to answer."""
@@ -138,11 +141,7 @@ CLOCK_SECONDS = 2.0
 DCGM_FIELD = re.compile(rb"^DCGM_FI_\w+\{", re.MULTILINE)
 
 
-class ExporterError(Exception):
-    """A mistake that the operator has to correct; the text is for them."""
-
-
-def began(since: float, metrics: bytes) -> bool:
+def is_young(since: float, metrics: bytes) -> bool:
     """Whether these are the metrics of a process that began since a time."""
     found = STARTED.search(metrics)
     return found is not None and float(found[1]) >= since - CLOCK_SECONDS
@@ -177,77 +176,96 @@ def silence(address: str, port: int, ours: Callable[[bytes], bool], seconds: flo
     return f"{why} on port {port} within {seconds:.0f} s"
 
 
-class Exporter:
-    """A unit, and our file of it."""
+class Exporter(ServiceFiles):
+    """An exporter of which one file is ours. A subclass says which, and with what text."""
 
-    def __init__(self, unit: str, path: Path, text: str) -> None:
-        self.unit, self.path, self.text = unit, path, text
-        self.before = files.text(path) or ""
-        self.properties = systemd.show([unit], PROPERTIES)[unit]
-        running = self.properties["ActiveState"] in systemd.RUNNING
-        self.writes = not files.same(path, text) if text else path.exists()
-        self.enables = bool(text) and self.properties["UnitFileState"] != "enabled"
-        self.restarts = bool(text) and (self.writes or not running)
-        self.stops = not text and (running or path.exists())
+    path: Path
+    text: str
 
-    @property
-    def changes(self) -> bool:
-        return self.writes or self.enables or self.restarts or self.stops
+    def __init__(self, module: AnsibleModule) -> None:
+        super().__init__(module)
+        self.drop_ins = frozenset({self.path})
 
-    @property
-    def diff(self) -> dict[str, str]:
-        name = str(self.path)
-        return {"before_header": name, "after_header": name, "before": self.before, "after": self.text}
+    def inspect(self) -> None:
+        (self.unit,) = self.units
+        self.properties = systemd.show([self.unit], ["LoadState", "NeedDaemonReload"])[self.unit]
+        self.compare({self.path: self.text})
+        self.read_units()
 
-    def apply(self) -> None:
-        """Raises SystemdError."""
-        if self.stops:
-            systemd.systemctl("disable", "--now", self.unit)
-        self.write(self.text)
-        if self.enables:
-            systemd.systemctl("enable", self.unit)
-        if self.restarts:
-            systemd.systemctl("restart", self.unit)
+    def decide(self) -> dict[str, Any]:
+        # Of a run that was cut off, the file is new, and the process is not.
+        stale = self.altered or self.properties["NeedDaemonReload"] == "yes"
+        self.actions = {self.unit: "start" if not self.active[self.unit] else "restart" if stale else "none"}
+        restarted = [] if self.actions[self.unit] == "none" else [self.unit]
+        return {"changed": self.changes, "restarted": restarted, "diff": self.diff()}
 
-    def write(self, text: str) -> None:
-        files.write(self.path, text or None)
-        if self.writes or self.properties["NeedDaemonReload"] == "yes":
-            systemd.systemctl("daemon-reload")
-
-    def back(self) -> None:
-        """Run the unit by its old options. Raises SystemdError."""
-        self.write(self.before)
-        systemd.systemctl("restart", self.unit)
+    def put(self, texts: Mapping[Path, str | None]) -> None:
+        super().put(texts)
+        if not self.differing and self.properties["NeedDaemonReload"] == "yes":
+            self.do("daemon-reload")
 
 
-def start(exporter: Exporter, address: str, port: int) -> None:
-    """Apply node_exporter's options, and wait until it answers; else put the old ones back. Raises ExporterError."""
-    try:
-        since = time.time()
-        exporter.apply()
-        said = silence(address, port, partial(began, since)) if exporter.restarts else ""
-        if not said:
-            return
-    except systemd.SystemdError as error:
-        said = str(error)
-    exporter.back()
-    raise ExporterError(
-        f"{exporter.unit}: {said}: journalctl -u {exporter.unit} shows why. Its old options are back in place."
-    )
+class NodeExporter(Exporter):
+    """Debian's node_exporter with our options."""
+
+    units = (NODE_UNIT,)
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.path = UNITS / f"{NODE_UNIT}.d/inference.conf"
+        self.text = node_drop_in(module.params["address"], module.params["port"])
+        super().__init__(module)
+
+    def inspect(self) -> None:
+        super().inspect()
+        state = self.properties["LoadState"]
+        if state != "loaded" and not self.module.check_mode:
+            raise ServiceError(
+                f"{NODE_UNIT} is {state}: install prometheus-node-exporter, or unmask its unit. Nothing was changed."
+            )
+
+    def why_not_up(self, unit: str, action: str, began: float) -> str:
+        return silence(self.params["address"], self.params["port"], partial(is_young, began))
+
+
+class DcgmExporter(Exporter):
+    """dcgm-exporter in a container, by a unit of ours."""
+
+    units = (DCGM_UNIT,)
+
+    def __init__(self, module: AnsibleModule) -> None:
+        params = module.params
+        self.path = UNITS / DCGM_UNIT
+        self.text = dcgm_unit(params["dcgm_image"], params["address"], params["dcgm_port"], params["gpu_request"])
+        super().__init__(module)
+
+    def why_not_up(self, unit: str, action: str, began: float) -> str:
+        # Its image may have to be pulled first.
+        if said := silence(self.params["address"], self.params["dcgm_port"], of_dcgm):
+            self.module.warn(f"{DCGM_UNIT}: {said}: journalctl -u {DCGM_UNIT} shows whether it will")
+        return ""
 
 
 def refuse(params: dict[str, Any]) -> None:
-    """Raises ExporterError with every mistake of the input, OSError."""
+    """Raises ServiceError with every mistake of the input, OSError."""
     untested = tested.refusal("monitoring", "node_exporter")
     found = problems(params["port"], params["dcgm_port"], params["dcgm_image"])
     if untested or found:
         words = ["The exporters cannot be set up like this. Nothing was changed.", untested, *map(str, found)]
-        raise ExporterError("\n- ".join(filter(None, words)))
+        raise ServiceError("\n- ".join(filter(None, words)))
 
 
 def dcgm_exporter() -> Sequence[Part]:
     """Its unit is all that there is of it: `maintenance` removes its image with the others that nothing uses."""
     return [Part((DCGM_UNIT,), configs=[UNITS / DCGM_UNIT], header=HEADER, roots=(UNITS,))]
+
+
+def dcgm(module: AnsibleModule) -> dict[str, Any]:
+    """Configure dcgm-exporter, or remove it where there is no image. Raises ServiceError, SystemdError, OSError."""
+    if module.params["dcgm_image"]:
+        return DcgmExporter(module).run()
+    removed = remove(module, dcgm_exporter)
+    diff = [removed["diff"]] if removed["changed"] else []
+    return {"changed": removed["changed"], "restarted": [], "diff": diff}
 
 
 def main() -> None:
@@ -267,34 +285,19 @@ def main() -> None:
     if params["state"] == "absent":
         result = remove(module, dcgm_exporter)
         module.exit_json(**result, due=result["changed"])
-    address, port, image = params["address"], params["port"], params["dcgm_image"]
-    dcgm = dcgm_unit(image, address, params["dcgm_port"], params["gpu_request"]) if image else ""
     try:
         refuse(params)
         missing = apt_packages.absent_of(module.run_command, params["packages"]) if module.check_mode else []
-        node = Exporter(NODE_UNIT, UNITS / f"{NODE_UNIT}.d/inference.conf", node_drop_in(address, port))
-        both = [node, Exporter(DCGM_UNIT, UNITS / DCGM_UNIT, dcgm)]
-        if not module.check_mode:
-            if node.properties["LoadState"] != "loaded":
-                raise ExporterError(
-                    f"{NODE_UNIT} is {node.properties['LoadState']}: install prometheus-node-exporter, or unmask its"
-                    " unit. Nothing was changed."
-                )
-            start(node, address, port)
-            if both[1].changes:
-                both[1].apply()
-                # Its image may have to be pulled first.
-                if both[1].restarts and (said := silence(address, params["dcgm_port"], of_dcgm)):
-                    module.warn(f"{DCGM_UNIT}: {said}: journalctl -u {DCGM_UNIT} shows whether it will")
-    except (ExporterError, systemd.SystemdError, OSError) as error:
+        both = [NodeExporter(module).run(), dcgm(module)]
+    except (ServiceError, systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))
-    changed = any(exporter.changes for exporter in both)
+    changed = any(result["changed"] for result in both)
     module.exit_json(
         changed=changed,
         due=changed or bool(missing),
         missing=missing,
-        restarted=[exporter.unit for exporter in both if exporter.restarts],
-        diff=[exporter.diff for exporter in both if exporter.writes],
+        restarted=[unit for result in both for unit in result["restarted"]],
+        diff=[entry for result in both for entry in result["diff"]],
     )
 
 

@@ -19,7 +19,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exp
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_exporters as module
 from ansible_collections.baremetal.inference.plugins.modules.monitoring_exporters import (
-    began,
+    is_young,
     of_dcgm,
     silence,
 )
@@ -68,7 +68,7 @@ def test_a_stranger_is_not_taken_for_ours(
 ) -> None:
     monkeypatch.setattr(Exporter, "status", status)
     monkeypatch.setattr(Exporter, "text", text)
-    found = silence("", port, partial(began, NOW), 0.5)
+    found = silence("", port, partial(is_young, NOW), 0.5)
     assert found == (f"{said} on port {port} within 0 s" if said else "")
 
 
@@ -98,7 +98,7 @@ def test_dcgm_is_known_by_its_fields(port: int, monkeypatch: pytest.MonkeyPatch,
 
 
 def test_nobody_answers() -> None:
-    assert silence("127.0.0.1", 1, partial(began, NOW), 0.4).startswith("it does not answer on port 1 ")
+    assert silence("127.0.0.1", 1, partial(is_young, NOW), 0.4).startswith("it does not answer on port 1 ")
 
 
 def test_dcgm_exporter_goes_alone(
@@ -119,14 +119,16 @@ def test_dcgm_exporter_goes_alone(
 
 
 class Machine:
-    """systemd, and an exporter that answers or not."""
+    """systemd, dpkg, and an exporter that answers or not."""
 
     def __init__(self) -> None:
         self.active = {module.NODE_UNIT: "active", module.DCGM_UNIT: "inactive"}
         self.enabled = {module.NODE_UNIT: "disabled", module.DCGM_UNIT: ""}
         self.loaded = {module.NODE_UNIT: "loaded", module.DCGM_UNIT: "not-found"}
+        self.stale = False
         self.silence = ""
         self.refuses = ""
+        self.packages: list[str] = []
         self.calls: list[str] = []
 
     def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -135,35 +137,40 @@ class Machine:
                 "LoadState": self.loaded[unit],
                 "ActiveState": self.active[unit],
                 "UnitFileState": self.enabled[unit],
-                "NeedDaemonReload": "no",
+                "NeedDaemonReload": "yes" if self.stale else "no",
             }
             for unit in units
         }
 
+    def run_command(self, _module: AnsibleModule, argv: list[str], **_options: Any) -> tuple[int, str, str]:
+        if argv[0] == "dpkg-query":
+            return 1, "".join(f"install installed {name} 1.5\n" for name in self.packages), ""
+        if argv[0] == "journalctl":
+            return 0, "it broke\n", ""
+        verb, unit = argv[1], argv[-1]
+        if verb == "is-active":
+            return int(self.active[unit] != "active"), "", ""
+        if verb == "is-enabled":
+            return int(self.enabled[unit] != "enabled"), "", ""
+        self.calls.append(" ".join(argv[1:]))
+        if verb == self.refuses:
+            return 1, "", f"{verb}: refused"
+        self.change(verb, unit)
+        return 0, "", ""
+
     def systemctl(self, *words: str) -> str:
         self.calls.append(" ".join(words))
-        if words[0] == self.refuses:
-            raise module.systemd.SystemdError(f"{words[0]}: refused")
-        verb, unit = words[0], words[-1]
-        if verb == "restart":
-            self.active[unit] = "active"
-        if verb == "enable":
-            self.enabled[unit] = "enabled"
-        if verb == "disable":
-            self.active[unit], self.enabled[unit] = "inactive", "disabled"
+        self.change(words[0], words[-1])
         return ""
 
-
-@pytest.fixture
-def debian(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The lines of dpkg-query, which a test adds."""
-    found: list[str] = []
-
-    def run(_module: Any, argv: list[str], **_options: Any) -> tuple[int, str, str]:
-        return int(not found), "".join(f"{line}\n" for line in found), ""
-
-    monkeypatch.setattr(AnsibleModule, "run_command", run)
-    return found
+    def change(self, verb: str, unit: str) -> None:
+        self.stale = self.stale and verb != "daemon-reload"
+        if verb in ("restart", "start"):
+            self.loaded[unit] = "loaded"
+        if verb in ("restart", "start", "stop"):
+            self.active[unit] = "inactive" if verb == "stop" else "active"
+        if verb in ("enable", "disable"):
+            self.enabled[unit] = f"{verb}d"
 
 
 @pytest.fixture
@@ -172,6 +179,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     monkeypatch.setattr(module, "UNITS", tmp_path)
     monkeypatch.setattr(module.systemd, "show", found.show)
     monkeypatch.setattr(module.systemd, "systemctl", found.systemctl)
+    monkeypatch.setattr(AnsibleModule, "run_command", lambda *given, **more: found.run_command(*given, **more))
     monkeypatch.setattr(module, "silence", lambda *_given: found.silence)
     monkeypatch.setattr(tested, "refusal", lambda _what, _package: "")
     return found
@@ -185,7 +193,8 @@ def test_node_exporter_gets_its_options_once(run_module: Call, machine: Machine,
     assert predicted["changed"] and machine.calls == [] and list(tmp_path.iterdir()) == []
     done = run_module(module, address="192.0.2.11")
     assert done["restarted"] == predicted["restarted"] == [module.NODE_UNIT]
-    assert machine.calls == ["daemon-reload", f"enable {module.NODE_UNIT}", f"restart {module.NODE_UNIT}"]
+    verbs = ("reset-failed", "restart", "enable")
+    assert machine.calls == ["daemon-reload", *(f"{verb} {module.NODE_UNIT}" for verb in verbs)]
     drop_in = tmp_path / f"{module.NODE_UNIT}.d/inference.conf"
     assert "192.0.2.11:9100" in drop_in.read_text()
     assert done["diff"][0]["after"] == drop_in.read_text() and done["diff"][0]["before"] == ""
@@ -193,14 +202,14 @@ def test_node_exporter_gets_its_options_once(run_module: Call, machine: Machine,
     assert (again["changed"], again["restarted"], again["diff"]) == (False, [], [])
 
 
-def test_a_comparison_says_what_is_due(run_module: Call, machine: Machine, tmp_path: Path, debian: list[str]) -> None:
+def test_a_comparison_says_what_is_due(run_module: Call, machine: Machine, tmp_path: Path) -> None:
     def due(**more: Any) -> Any:
         found = run_module(module, check=True, packages=["prometheus-node-exporter"], **more)
         return found["due"], found["missing"]
 
     run_module(module)
     assert due() == (True, ["prometheus-node-exporter"])
-    debian.append("install installed prometheus-node-exporter 1.5")
+    machine.packages.append("prometheus-node-exporter")
     assert due() == (False, [])
     machine.active[module.NODE_UNIT] = "inactive"
     assert due()[0]
@@ -229,10 +238,10 @@ def test_dcgm_exporter_comes_with_an_image_and_goes_without(run_module: Call, ma
     assert run_module(module, dcgm_image=IMAGE)["changed"] is False
     machine.calls.clear()
     assert run_module(module)["changed"] and not (tmp_path / module.DCGM_UNIT).exists()
-    assert machine.calls == [f"disable --now {module.DCGM_UNIT}", "daemon-reload"]
+    assert machine.calls == [f"stop {module.DCGM_UNIT}", f"disable {module.DCGM_UNIT}", "daemon-reload"]
 
 
-@pytest.mark.parametrize(("silence", "refuses"), [("it does not answer on port 9100", ""), ("", "enable")])
+@pytest.mark.parametrize(("silence", "refuses"), [("it does not answer on port 9100", ""), ("", "daemon-reload")])
 def test_a_node_exporter_that_does_not_come_up_gets_its_old_options(
     run_module: Call, machine: Machine, tmp_path: Path, silence: str, refuses: str
 ) -> None:
@@ -241,9 +250,10 @@ def test_a_node_exporter_that_does_not_come_up_gets_its_old_options(
     drop_in.write_text("[Service]\n")
     machine.silence, machine.refuses = silence, refuses
     said = run_module(module)
-    assert said["failed"] and (silence or "enable: refused") in said["msg"] and "back in place" in said["msg"]
+    why = "it broke" if silence else "daemon-reload failed: daemon-reload: refused"
+    assert said["failed"] and why in said["msg"] and "back in place" in said["msg"]
     assert drop_in.read_text() == "[Service]\n"
-    assert machine.calls[-2:] == ["daemon-reload", f"restart {module.NODE_UNIT}"]
+    assert "daemon-reload" in machine.calls and machine.calls[-1].endswith(f" {module.NODE_UNIT}")
 
 
 def test_a_dcgm_exporter_that_does_not_answer_is_a_warning(run_module: Call, machine: Machine) -> None:
@@ -258,3 +268,13 @@ def test_a_machine_without_node_exporter_is_refused(run_module: Call, machine: M
     said = run_module(module)
     assert said["failed"] and "is masked: install prometheus-node-exporter" in said["msg"]
     assert machine.calls == [] and list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_was_cut_off_is_finished(run_module: Call, machine: Machine) -> None:
+    run_module(module)
+    machine.stale = True
+    assert run_module(module, check=True)["due"]
+    machine.calls.clear()
+    assert run_module(module)["restarted"] == [module.NODE_UNIT]
+    assert machine.calls[0] == "daemon-reload" and machine.calls[-1] == f"restart {module.NODE_UNIT}"
+    assert not run_module(module, check=True)["due"]
