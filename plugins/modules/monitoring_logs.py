@@ -109,7 +109,6 @@ import hashlib
 import os
 import shutil
 import socket
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -119,17 +118,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import fi
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages
+from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError, ServiceFiles
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs
 
-PROPERTIES = ("ActiveState", "UnitFileState", "NeedDaemonReload")
 STATES = (Path("/var/lib/private"), Path("/var/lib"))
 """Where systemd keeps the state of a service with a user of its own, and where it has a link to it."""
 
 CONNECT_SECONDS = 3.0
-
-
-class LogsError(Exception):
-    """A mistake that the operator has to correct; the text is for them."""
 
 
 def unreadable(path: Path) -> str:
@@ -146,12 +141,14 @@ def unreadable(path: Path) -> str:
     return ""
 
 
-class Shipper:
+class Shipper(ServiceFiles):
     """The service, its check, and the files that make them what they are."""
 
+    units = (logs.UNIT, logs.CHECK_TIMER)
+
     def __init__(self, module: AnsibleModule) -> None:
-        self.module = module
-        params = module.params
+        super().__init__(module)
+        params = self.params
         self.settings = logs.Settings(
             host=params["host"],
             server=params["server"],
@@ -161,50 +158,38 @@ class Shipper:
             peer=params["peer"],
             units=tuple(params["units"]),
         )
-        self.present = bool(params["server"])
-        self.missing: list[str] = []
-        if self.present:
-            self.refuse()
-            if module.check_mode:
-                self.missing = apt_packages.absent_of(module.run_command, params["packages"])
+        self.texts = unit_files()
+        self.drop_ins = frozenset(self.texts)
+
+    def inspect(self) -> None:
+        self.refuse()
+        installed = Path(logs.PROGRAM).exists()
+        if not installed and not self.module.check_mode:
+            raise ServiceError(f"{logs.PROGRAM} is missing: install the package rsyslog. Nothing was changed.")
+        self.compare({**self.texts, logs.CONFIG: logs.config(self.settings, self.authorities())})
+        self.read_units()
+        if installed and logs.CONFIG in self.differing:
+            self.validate()
+
+    def validate(self) -> None:
+        """Have rsyslog check its new configuration. Raises ServiceError."""
+        with self.staged(logs.CONFIG.parent) as stage:
+            check = [logs.PROGRAM, "-N1", "-f", str(stage / logs.CONFIG.name)]
+            why = self.refusal(check, stage, logs.CONFIG.parent)
+        if why:
+            raise ServiceError(f"rsyslogd refuses the new configuration. Nothing was changed.\n{why}")
+
+    def decide(self) -> dict[str, Any]:
         directory = Paths().units
-        texts = {directory / name: text for name, text in logs.units().items()}
-        texts[logs.CONFIG] = logs.config(self.settings, self.authorities()) if self.present else ""
-        self.wanted = texts if self.present else dict.fromkeys(texts, "")
-        self.before = {path: files.text(path) or "" for path in texts}
-        self.differing = [
-            path for path, text in self.wanted.items() if (not files.same(path, text) if text else path.exists())
-        ]
-        self.found = systemd.show([logs.UNIT, logs.CHECK_TIMER], PROPERTIES)
-        self.enables = [
-            unit for unit, properties in self.found.items() if self.present and properties["UnitFileState"] != "enabled"
-        ]
-        running = {unit: found["ActiveState"] in systemd.RUNNING for unit, found in self.found.items()}
         own = {logs.UNIT: {logs.CONFIG, directory / logs.UNIT}, logs.CHECK_TIMER: {directory / logs.CHECK_TIMER}}
-        self.restarts = [
-            unit for unit in self.found if self.present and (not running[unit] or own[unit] & set(self.differing))
-        ]
-        self.stops = [unit for unit in self.found if not self.present and running[unit]]
-        self.states = [path / logs.STATE for path in STATES if not self.present and os.path.lexists(path / logs.STATE)]
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.differing or self.enables or self.restarts or self.stops or self.states)
-
-    @property
-    def diff(self) -> list[dict[str, str]]:
-        return [
-            {
-                "before_header": str(path),
-                "after_header": str(path),
-                "before": self.before[path],
-                "after": self.wanted[path],
-            }
-            for path in self.differing
-        ]
+        self.actions = {
+            unit: "start" if not self.active[unit] else "restart" if files & set(self.altered) else "none"
+            for unit, files in own.items()
+        }
+        return {"changed": self.changes, "restarted": self.actions[logs.UNIT] != "none", "diff": self.diff()}
 
     def refuse(self) -> None:
-        """Raises LogsError with all mistakes."""
+        """Raises ServiceError with all mistakes."""
         problems = self.settings.problems()
         if not self.settings.host:
             problems.append(Problem("monitoring_logs", "must not be empty", "host"))
@@ -223,79 +208,13 @@ class Shipper:
             problems.append(Problem(logs.WHERE, words, "monitoring_log_server"))
         if problems:
             lines = "\n".join(f"- {problem}" for problem in problems)
-            raise LogsError(f"The log cannot be shipped like this. Nothing was changed.\n{lines}")
+            raise ServiceError(f"The log cannot be shipped like this. Nothing was changed.\n{lines}")
 
     def authorities(self) -> str:
         """A digest of the authorities, which rsyslog reads when it starts."""
         if not self.settings.tls:
             return ""
         return hashlib.sha256(Path(self.settings.authorities).read_bytes()).hexdigest()[:16]
-
-    def validate(self) -> None:
-        """Have rsyslog check its new configuration, where it is installed. Raises LogsError."""
-        if logs.CONFIG not in self.differing or not self.present or not Path(logs.PROGRAM).exists():
-            return
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory) / logs.CONFIG.name
-            path.write_text(self.wanted[logs.CONFIG], encoding="utf-8")
-            code, output, words = self.module.run_command([logs.PROGRAM, "-N1", "-f", str(path)])
-        if code:
-            raise LogsError(
-                f"rsyslogd refuses the new configuration. Nothing was changed.\n{(words or output).strip()}"
-            )
-
-    def apply(self) -> None:
-        """Raises LogsError, with the old files back in place, and SystemdError."""
-        if not self.present:
-            self.remove()
-            return
-        if not Path(logs.PROGRAM).exists():
-            raise LogsError(f"{logs.PROGRAM} is missing: install the package rsyslog. Nothing was changed.")
-        try:
-            self.put(self.wanted)
-            if self.restarts:
-                systemd.systemctl("restart", *self.restarts)
-        except (systemd.SystemdError, OSError) as error:
-            self.put(self.before)
-            back = "There was none before."
-            if self.before[logs.CONFIG]:
-                systemd.systemctl("restart", logs.UNIT)
-                back = "Its old files are back in place."
-            else:
-                systemd.systemctl("stop", *self.restarts)
-            raise LogsError(
-                f"{logs.UNIT} does not run by its new files: {error}. journalctl -u {logs.UNIT} shows why. {back}"
-            ) from error
-        if self.enables:
-            systemd.systemctl("enable", *self.enables)
-
-    def put(self, texts: dict[Path, str]) -> None:
-        for path in self.differing:
-            files.write(path, texts[path] or None)
-        stale = any(found["NeedDaemonReload"] == "yes" for found in self.found.values())
-        if stale or any(path != logs.CONFIG for path in self.differing):
-            systemd.systemctl("daemon-reload")
-
-    def remove(self) -> None:
-        """Raises SystemdError and OSError."""
-        if self.stops:
-            # systemctl disables nothing whose file is gone already.
-            systemd.systemctl("stop", *self.stops)
-        there = [unit for unit in self.found if Paths().units / unit in self.differing]
-        if there:
-            systemd.systemctl("disable", *there)
-        self.put(self.wanted)
-        with contextlib.suppress(OSError):
-            # Where nothing else is in it, it came with us.
-            logs.CONFIG.parent.rmdir()
-        for path in self.states:
-            if path.is_symlink():
-                path.unlink()
-            else:
-                shutil.rmtree(path)
-        with contextlib.suppress(systemd.SystemdError):
-            # Of a unit that has not failed, systemd knows nothing any more.
-            systemd.systemctl("reset-failed", logs.CHECK_UNIT, logs.UNIT)
 
     def unreachable(self) -> str:
         """Why the server takes no connection; empty where it does."""
@@ -305,6 +224,62 @@ class Shipper:
         except OSError as error:
             return str(error)
         return ""
+
+
+def unit_files() -> dict[Path, str]:
+    """The text of each unit."""
+    return {Paths().units / name: text for name, text in logs.units().items()}
+
+
+def remove(check: bool) -> dict[str, Any]:
+    """Stop log shipping and remove its files; in check mode, only report. Raises SystemdError and OSError.
+
+    Not by the removal of parts: a service whose file is gone already, and what it remembers, go as well.
+    """
+    before = {path: text for path in [*unit_files(), logs.CONFIG] if (text := files.text(path)) is not None}
+    states = [path / logs.STATE for path in STATES if os.path.lexists(path / logs.STATE)]
+    found = systemd.show(Shipper.units, ["ActiveState"])
+    running = [unit for unit, properties in found.items() if properties["ActiveState"] in systemd.RUNNING]
+    changed = bool(before or running or states)
+    if changed and not check:
+        if running:
+            # systemctl disables nothing whose file is gone already.
+            systemd.systemctl("stop", *running)
+        there = [unit for unit in Shipper.units if Paths().units / unit in before]
+        if there:
+            systemd.systemctl("disable", *there)
+        for path in before:
+            path.unlink()
+        if before:
+            systemd.systemctl("daemon-reload")
+        with contextlib.suppress(OSError):
+            # Where nothing else is in it, it came with us.
+            logs.CONFIG.parent.rmdir()
+        for path in states:
+            if path.is_symlink():
+                path.unlink()
+            else:
+                shutil.rmtree(path)
+        with contextlib.suppress(systemd.SystemdError):
+            # Of a unit that has not failed, systemd knows nothing any more.
+            systemd.systemctl("reset-failed", logs.CHECK_UNIT, logs.UNIT)
+    diff = [
+        {"before_header": str(path), "after_header": str(path), "before": text, "after": ""}
+        for path, text in before.items()
+    ]
+    return {"changed": changed, "restarted": False, "diff": diff}
+
+
+def present(module: AnsibleModule) -> dict[str, Any]:
+    """Configure log shipping. Raises ServiceError and OSError."""
+    shipper = Shipper(module)
+    result = shipper.run()
+    if result["restarted"] and not module.check_mode and (why := shipper.unreachable()):
+        module.warn(
+            f"{module.params['server']} does not take connections on port {module.params['port']} ({why}). The log"
+            " waits in the journal, and is shipped as soon as it does."
+        )
+    return result
 
 
 def main() -> None:
@@ -322,26 +297,15 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    result: dict[str, Any] = {}
+    ships = bool(module.params["server"])
+    missing: list[str] = []
     try:
-        shipper = Shipper(module)
-        shipper.validate()
-        result = {
-            "changed": shipper.changed,
-            "due": shipper.changed or bool(shipper.missing),
-            "missing": shipper.missing,
-            "restarted": logs.UNIT in shipper.restarts,
-            "diff": shipper.diff,
-        }
-        if shipper.changed and not module.check_mode:
-            shipper.apply()
-        if result["restarted"] and not module.check_mode and (why := shipper.unreachable()):
-            module.warn(
-                f"{module.params['server']} does not take connections on port {module.params['port']} ({why}). The log"
-                " waits in the journal, and is shipped as soon as it does."
-            )
-    except (LogsError, systemd.SystemdError, OSError) as error:
+        result = present(module) if ships else remove(module.check_mode)
+        if ships and module.check_mode:
+            missing = apt_packages.absent_of(module.run_command, module.params["packages"])
+    except (ServiceError, systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))
+    result.update(missing=missing, due=result["changed"] or bool(missing))
     mask = Paths().units / "rsyslog.service"
     module.exit_json(**result, masked=mask.is_symlink() and os.readlink(mask) == os.devnull)
 

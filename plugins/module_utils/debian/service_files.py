@@ -234,7 +234,7 @@ class ServiceFiles:
             if not self.active[unit]:
                 # systemd would start it again and again.
                 self.systemctl("stop", unit)
-            elif self.differing:
+            elif self.differing and self.actions[unit] != "none":
                 done, _words = self.call("restart" if self.actions[unit] == "restart" else "reload", unit)
                 end += f", and {unit} runs by them" if done else f", but {unit} does not run: see journalctl -u {unit}"
         return f"{end}."

@@ -50,7 +50,7 @@ class Machine:
     def systemctl(self, verb: str, *units: str) -> str:
         self.calls.append(" ".join([verb, *units]))
         named = {unit for unit in units if not unit.startswith("-")}
-        if verb == "restart":
+        if verb in ("restart", "start"):
             if not self.starts:
                 self.starts = True
                 raise systemd.SystemdError("it failed")
@@ -76,6 +76,16 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     def run(self: AnsibleModule, argv: list[str], **options: Any) -> Any:
         if argv[0] == "dpkg-query":
             return 1, "".join(f"install installed {name} 1.0\n" for name in machine.packages), ""
+        if argv[0] == "journalctl":
+            return 0, "it failed\n", ""
+        if argv[0] == "systemctl":
+            verb, unit = argv[1], argv[-1]
+            if verb.startswith("is-"):
+                return int(unit not in (machine.running if verb == "is-active" else machine.enabled)), "", ""
+            try:
+                return 0, machine.systemctl(*argv[1:]), ""
+            except systemd.SystemdError as error:
+                return 1, "", str(error)
         return run_command(self, argv, **options)
 
     monkeypatch.setattr(AnsibleModule, "run_command", run)
@@ -101,12 +111,13 @@ def test_it_is_installed_once_and_taken_away(run_module: Call, machine: Machine,
     assert machine.calls == [] and machine.files() == {}
     done = run_module(module, **wanted)
     assert done["changed"] and not done["masked"] and done["diff"] == predicted["diff"]
-    assert machine.calls == ["daemon-reload", f"restart {' '.join(BOTH)}", f"enable {' '.join(BOTH)}"]
+    started = [f"{verb} {unit}" for unit in BOTH for verb in ("reset-failed", "start")]
+    assert machine.calls == ["daemon-reload", *started, *(f"enable {unit}" for unit in BOTH)]
     machine.calls.clear()
     assert not run_module(module, **wanted)["changed"] and machine.calls == []
     # Another port is no other timer.
     assert run_module(module, **wanted, port=9000)["restarted"]
-    assert machine.calls == [f"restart {logs.UNIT}"]
+    assert machine.calls == [f"reset-failed {logs.UNIT}", f"restart {logs.UNIT}"]
 
     state = machine.root / "var/lib/private" / logs.STATE
     state.mkdir(parents=True)
@@ -212,12 +223,13 @@ def test_a_service_that_does_not_start_gets_its_old_files_back(
     run_module: Call, machine: Machine, wanted: dict[str, Any]
 ) -> None:
     machine.starts = False
-    assert "There was none before" in run_module(module, **wanted)["msg"]
+    assert "did not start. Its last words:\nit failed" in run_module(module, **wanted)["msg"]
     assert machine.files() == {} and machine.running == set()
     run_module(module, **wanted)
     before = machine.files()
     machine.starts = False
-    assert "old files are back" in run_module(module, **wanted, port=9000)["msg"]
+    said = run_module(module, **wanted, port=9000)["msg"]
+    assert "old files are back" in said and f"{logs.UNIT} runs by them" in said and logs.CHECK_TIMER not in said
     assert machine.files() == before and logs.UNIT in machine.running
 
 
