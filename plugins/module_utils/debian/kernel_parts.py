@@ -56,8 +56,8 @@ class CommandLine(Part):
         against = " ".join(self.line.against())
         self.notes = (
             [
-                f"the command line also says {against}, behind common_kernel_cmdline, and of one name the kernel takes the"
-                " last: look into /etc/default/grub and /etc/default/grub.d"
+                f"the command line also says {against}, behind common_kernel_cmdline, and of one name the kernel takes"
+                " the last: look into /etc/default/grub and /etc/default/grub.d"
             ]
             if against
             else []

@@ -55,7 +55,7 @@ async def _question(reader: asyncio.StreamReader) -> tuple[str, str]:
             break
         received += part
     # What no line break ends may be cut off.
-    instance, gateway, *_ = [*received.decode(errors="replace").split("\n")[:-1], "", ""]
+    instance, gateway, *_more = [*received.decode(errors="replace").split("\n")[:-1], "", ""]
     return instance.strip(), gateway.strip()
 
 

@@ -51,7 +51,7 @@ class GatewayAnswers:
         return changed
 
     def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, "gateways": [asdict(last) for _, last in sorted(self._last.items())]}
+        return {"schema": SCHEMA, "gateways": [asdict(last) for _name, last in sorted(self._last.items())]}
 
 
 def read(paths: Paths, name: str) -> list[GatewayAnswer]:
