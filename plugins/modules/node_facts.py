@@ -21,13 +21,15 @@ options:
         C(/etc/inference/doctor.json), which M(baremetal.inference.node_recovery) writes, lists the checks that are off.
       - V(status) summarises instances, GPUs, the doctor's verdict, the lock, and the last update and backup.
       - V(maintenance) reports a due reboot, the disks, O(certificates), and damaged models in O(store).
+      - V(left) finds what this collection has set up on a machine, and the inventory may not name any more - a gateway
+        with its floating address, a monitoring host, log shipping. Configurations that others wrote do not count.
       - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out, of V(all) where nothing else is
         given. The module does not read a subset that is left out, and does not return its values.
       - V(doctor) and V(status) take up to 30 seconds each where something hangs.
     type: list
     elements: str
     default: [all]
-    choices: [all, min, doctor, '!doctor', status, '!status', maintenance, '!maintenance']
+    choices: [all, min, doctor, '!doctor', status, '!status', maintenance, '!maintenance', left, '!left']
   checks:
     description: Checks of the subset V(doctor), or kinds of checks, that run. If empty, all checks that are on.
     type: list
@@ -208,6 +210,50 @@ models:
   description: The number of published revisions that were checked.
   returned: with the subset V(maintenance)
   type: int
+left:
+  description: Which of C(gateway), C(monitoring) and C(logs) is on the machine.
+  returned: with the subset V(left)
+  type: list
+  elements: str
+gateway:
+  description: What is left of a gateway.
+  returned: with the subset V(left)
+  type: dict
+  contains:
+    services:
+      description: The services that run, or start at the next boot.
+      type: list
+      elements: str
+    files:
+      description: Our files that are there.
+      type: list
+      elements: str
+    floating_address:
+      description: The address that keepalived shares with other gateways. Empty for none.
+      type: str
+      sample: 192.0.2.10/24
+monitoring:
+  description: What is left of a monitoring host.
+  returned: with the subset V(left)
+  type: dict
+  contains:
+    services:
+      description: The services that run, or start at the next boot.
+      type: list
+      elements: str
+    files:
+      description: Our files that are there.
+      type: list
+      elements: str
+logs:
+  description: What is left of log shipping.
+  returned: with the subset V(left)
+  type: dict
+  contains:
+    files:
+      description: Our files that are there.
+      type: list
+      elements: str
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -221,7 +267,7 @@ ARGUMENTS = {
         "type": "list",
         "elements": "str",
         "default": ["all"],
-        "choices": choices(("doctor", "status", "maintenance")),
+        "choices": choices(("doctor", "status", "maintenance", "left")),
     },
     "checks": {"type": "list", "elements": "str", "default": []},
     "fail_on": {"type": "str", "choices": ["never", "warn", "fail"], "default": "never"},

@@ -53,7 +53,7 @@ class Kind:
         left = {"gateway": NO_FILES, "monitoring": NO_FILES, "logs": NO_FILES, "left": [], self.group: there}
         if known["removed"]:
             left["left"] = [self.group]
-        return [({"module": self.module, "state": "absent"}, known), ({"module": "left_facts"}, left)]
+        return [({"module": self.module, "state": "absent"}, known), ({"module": "node_facts"}, left)]
 
 
 GATEWAY = Kind("gateway", "one", {"stopped": ["haproxy.service"], "removed": ["x"]}, "/etc/haproxy/haproxy.cfg")
@@ -115,7 +115,7 @@ class Site:
 
 @pytest.fixture
 def site(staged: Callable[[Sequence[str]], Any]) -> Site:
-    modules = ["apt_packages", "firewall", "gateway", "left_facts", "monitoring_exporters", "monitoring_server"]
+    modules = ["apt_packages", "firewall", "gateway", "node_facts", "monitoring_exporters", "monitoring_server"]
     return Site(staged(modules))
 
 
@@ -127,8 +127,8 @@ def test_the_playbook_of_monitoring_looks_on_whoever_does_not_watch() -> None:
 def site_plays() -> list[dict[str, Any]]:
     """Of site.yml, the task that asks what is left, and the play that reports it."""
     plays: list[dict[str, Any]] = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
-    (asks,) = [play for play in plays if any("left_facts" in str(task) for task in play.get("tasks", ()))]
-    tasks = [task for task in asks["tasks"] if "baremetal.inference.left_facts" in task]
+    (asks,) = [play for play in plays if any("node_facts" in str(task) for task in play.get("tasks", ()))]
+    tasks = [task for task in asks["tasks"] if "baremetal.inference.node_facts" in task]
     (reports,) = [play for play in plays if "site_last" in str(play.get("tasks", ""))]
     return [{**asks, "tasks": tasks}, reports]
 
@@ -145,8 +145,8 @@ def test_the_site_asks_each_machine_once_and_reports_nothing_where_nothing_is_le
     assert done and "any more, and" not in said and "ignored=1" not in said, said
     # One call for each, and nothing else but on the host that watches.
     calls = [(call["module"], call["on"]) for call in site.stage.calls()]
-    asked = [("left_facts", host) for host in ("one", "three", "two")]
-    assert sorted(calls) == [*asked, ("monitoring_server", "three")]
+    asked = [("node_facts", host) for host in ("one", "three", "two")]
+    assert sorted(calls) == [("monitoring_server", "three"), *asked]
     assert "two : ok=1 changed=0 unreachable=0 failed=0 skipped=1 " in said
 
 
@@ -163,7 +163,7 @@ def test_the_site_reports_a_host_that_has_left_its_group_and_no_member(site: Sit
 def test_one_that_goes_on_is_named_with_the_way_out(site: Site, kind: Kind) -> None:
     done, said = site.look(kind, {**kind.found, "changed": True})
     assert done and [call["on"] for call in site.stage.calls()] == ["two"] and "changed=0" in said
-    assert site.stage.calls(module="left_facts", gather_subset=[kind.group])
+    assert site.stage.calls(module="node_facts", gather_subset=["left"])
     assert f"{kind.found['stopped'][0]} go on there" in said and "TWO HOSTS" not in said
     assert f"playbooks/decommission.yml -e {kind.group}=two -e confirm=two" in said
     assert "any more, and" not in site.look(kind, NOTHING)[1]

@@ -12,12 +12,13 @@ from typing import Any
 from ...core.call import Call
 from ...core.gather_subset import chosen
 from ...core.paths import Paths
+from ...core.systemd import SystemdError
 from ...maintenance import facts
-from .. import overview
+from .. import left, overview
 from ..doctor import catalogue, check
 from ..doctor.host import Host
 
-PARTS = ("doctor", "status", "maintenance")
+PARTS = ("doctor", "status", "maintenance", "left")
 
 FAILING = {"never": (), "warn": (check.WARN, check.FAIL), "fail": (check.FAIL,)}
 
@@ -67,7 +68,9 @@ def run(module: Call) -> None:
             found |= overview.gather(Host(paths), datetime.now(UTC))
         if "doctor" in parts:
             found |= doctor(paths, params["checks"])
-    except (OSError, ValueError) as error:
+        if "left" in parts:
+            found |= left.gather()
+    except (SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     if found.get("verdict") in FAILING[params["fail_on"]]:
         module.fail_json(msg=f"The node is not fit to serve: {'; '.join(found['problems'])}", **found)

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import commands
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.maintenance import facts
-from ansible_collections.baremetal.inference.plugins.module_utils.node import overview
+from ansible_collections.baremetal.inference.plugins.module_utils.node import left, overview
 from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import node_facts
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import check
 from ansible_collections.baremetal.inference.plugins.module_utils.store.describe import build
@@ -27,6 +27,7 @@ Call = Callable[..., dict[str, Any]]
 STATUS = {"time", "system", "instances", "gpus", "doctor", "lock", "updated", "backup", "errors", "schema"}
 MAINTENANCE = {"reboot_reasons", "driver", "disks", "certificates", "damaged", "models"}
 DOCTOR = {"verdict", "checks", "problems"}
+LEFT = {"left", "gateway", "monitoring", "logs"}
 
 
 @pytest.fixture
@@ -59,7 +60,8 @@ def refuse(what: str, *_given: Any, **_more: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("subset", "expected"), [("status", STATUS), ("maintenance", MAINTENANCE), ("doctor", DOCTOR), ("min", set())]
+    ("subset", "expected"),
+    [("status", STATUS), ("maintenance", MAINTENANCE), ("doctor", DOCTOR), ("left", LEFT), ("min", set())],
 )
 def test_a_subset_that_is_left_out_is_not_read(
     gather: Call, monkeypatch: pytest.MonkeyPatch, subset: str, expected: set[str]
@@ -69,6 +71,7 @@ def test_a_subset_that_is_left_out_is_not_read(
         monkeypatch.setattr(overview, "gather", partial(refuse, "status"))
     if subset != "maintenance":
         monkeypatch.setattr(facts, "reboot_reasons", partial(refuse, "maintenance"))
+    monkeypatch.setattr(left, "gather", (lambda: dict.fromkeys(LEFT)) if subset == "left" else partial(refuse, "left"))
     if subset not in ("doctor", "status"):
         monkeypatch.setattr(check, "run", partial(refuse, "the doctor"))
     assert set(gather(subset)) - {"changed", "invocation"} == expected
@@ -76,7 +79,8 @@ def test_a_subset_that_is_left_out_is_not_read(
 
 def test_all_subsets_are_the_default(root: Path, run_module: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "run", lambda _checks, _host: [])
-    assert set(run_module(node_facts)) - {"changed", "invocation"} == STATUS | MAINTENANCE | DOCTOR
+    monkeypatch.setattr(left, "gather", lambda: dict.fromkeys(LEFT))
+    assert set(run_module(node_facts)) - {"changed", "invocation"} == STATUS | MAINTENANCE | DOCTOR | LEFT
 
 
 def test_the_doctor_fails_from_the_verdict_that_is_given(gather: Call) -> None:

@@ -1,13 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module left_facts on a machine below a temporary root."""
+"""What is left of earlier runs on a machine below a temporary root."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,9 +13,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway import
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import places as gateway_places
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import removal as gateway
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import places, removal
-from ansible_collections.baremetal.inference.plugins.modules import left_facts as module
+from ansible_collections.baremetal.inference.plugins.module_utils.node import left
 
-Call = Callable[..., dict[str, Any]]
+from ...modules.conftest import Systemd
 
 
 @pytest.fixture
@@ -35,28 +32,30 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def running(services: Callable[[Iterable[str]], Any]) -> Any:
+def running(monkeypatch: pytest.MonkeyPatch) -> Systemd:
     """All of the services run."""
-    known = (gateway_places.HAPROXY, gateway_places.KEEPALIVED, places.PROMETHEUS, places.ALERTMANAGER)
-    return services(known)
+    found = Systemd((gateway_places.HAPROXY, gateway_places.KEEPALIVED, places.PROMETHEUS, places.ALERTMANAGER))
+    monkeypatch.setattr(systemd, "show", found.show)
+    monkeypatch.setattr(systemd, "systemctl", found.systemctl)
+    return found
 
 
 def test_a_machine_that_never_was_one_is_not_even_asked_of_its_services(
-    run_module: Call, root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(systemd, "systemctl", lambda *_arguments: pytest.fail("asked"))
-    found = run_module(module)
-    assert (found["changed"], found["left"]) == (False, [])
+    found = left.gather()
+    assert found["left"] == []
     assert found["gateway"] == {"services": [], "files": [], "floating_address": ""}
     assert found["monitoring"] == {"services": [], "files": []} and found["logs"] == {"files": []}
 
 
-def test_what_is_left_is_named_with_its_services(run_module: Call, root: Path, running: Any) -> None:
+def test_what_is_left_is_named_with_its_services(root: Path, running: Systemd) -> None:
     (root / "haproxy/haproxy.cfg").write_text(f"{names.HEADER}\n")
     (root / "keepalived.conf").write_text(f"{names.HEADER}\nvirtual_ipaddress {{\n  192.0.2.10/24\n}}\n")
     (root / "prometheus/prometheus.yml").write_text(f"{places.HEADER}\n")
     (root / "logs.conf").write_text(f"{places.HEADER}\n")
-    found = run_module(module)
+    found = left.gather()
     assert found["left"] == ["gateway", "monitoring", "logs"]
     assert found["gateway"]["services"] == [gateway_places.KEEPALIVED, gateway_places.HAPROXY]
     assert found["gateway"]["floating_address"] == "192.0.2.10/24"
@@ -64,18 +63,15 @@ def test_what_is_left_is_named_with_its_services(run_module: Call, root: Path, r
     assert found["logs"]["files"] == [str(root / "logs.conf")]
     # It looks, and does not touch.
     assert running.calls == [] and (root / "haproxy/haproxy.cfg").exists()
-    assert set(run_module(module, gather_subset=["gateway"])) >= {"gateway"}
-    assert "monitoring" not in run_module(module, gather_subset=["gateway"])
 
 
-def test_a_configuration_of_others_does_not_count(run_module: Call, root: Path) -> None:
+def test_a_configuration_of_others_does_not_count(root: Path) -> None:
     (root / "haproxy/haproxy.cfg").write_text("global\n")
     (root / "prometheus/prometheus.yml").write_text("global:\n")
-    assert run_module(module)["left"] == []
+    assert left.gather()["left"] == []
 
 
-def test_a_damaged_state_is_an_error(run_module: Call, root: Path) -> None:
+def test_a_damaged_state_is_an_error(root: Path) -> None:
     (root / "gateway.json").write_text("{")
-    said = run_module(module)
-    assert said["failed"] and "gateway.json is not JSON" in said["msg"]
-    assert json.dumps(said).count("Traceback") == 0
+    with pytest.raises(ValueError, match=r"gateway\.json is not JSON"):
+        left.gather()
