@@ -70,6 +70,12 @@ options:
         place of the old menu. When anything fails, the old files are put back.
     type: list
     elements: str
+  reboot_flag:
+    description:
+      - The name in C(/run/reboot-required.pkgs) by which an earlier run told of the reboot that O(cmdline) waits for. A
+        reboot that was told of is no difference any more. Empty where nobody tells.
+    type: str
+    default: ""
   clock:
     description:
       - chrony's configuration. Left out, chrony is left alone.
@@ -298,6 +304,9 @@ ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 
 CLOUD_HOSTS = re.compile(r"^manage_etc_hosts:\s*['\"]?(\w+)", re.MULTILINE)
 CLOUD_FALSE = ("false", "no", "off")
+
+REBOOT_FLAGS = ("/run/reboot-required", "/run/reboot-required.pkgs")
+"""That something waits for a reboot, and what, by name; packages of Debian write them. Gone after the reboot."""
 
 
 class Clock(Part):
@@ -702,6 +711,12 @@ PARTS: dict[str, type[Part]] = {
 }
 
 
+def tells_of_reboot(node: Node, name: str) -> bool:
+    """Whether the node already tells that something of a name waits for a reboot."""
+    flag, names = map(node.read, REBOOT_FLAGS)
+    return bool(name) and flag is not None and name in (names or "").splitlines()
+
+
 def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any]:
     """The module's result. Raises InputError, SettingsError and OSError."""
     # An empty command line takes the file of an earlier one away.
@@ -711,6 +726,9 @@ def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any
     problems = [problem for part in parts.values() for problem in part.problems]
     if problems:
         raise InputError(problems)
+    line = parts.get("cmdline")
+    if line and tells_of_reboot(node, params["reboot_flag"]):
+        line.awaits = []
     todo = [part for part in parts.values() if part.changes or part.orders]
     result: dict[str, Any] = {
         "changed": bool(todo),
@@ -728,7 +746,6 @@ def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any
                 result["clock"] = clock.wait()
             except SettingsError as error:
                 raise SettingsError(f"{error}.{clock.give_back()}") from None
-    line = parts.get("cmdline")
     if isinstance(line, CommandLine):
         result["missing"], result["surplus"] = line.line.missing(), line.line.surplus(applied=not check_mode)
     result["notes"] = [note for part in parts.values() for note in part.notes]
@@ -752,6 +769,7 @@ def main() -> None:
                 },
             },
             "cmdline": {"type": "list", "elements": "str"},
+            "reboot_flag": text,
             "clock": {
                 "type": "dict",
                 "options": {

@@ -126,3 +126,15 @@ def test_with_tags_only_their_part_is_compared_and_changed(site: Site) -> None:
     seen = on("due", "firewall", differs=["the table"]) + on("due", "apt_sources", differs=["a file"])
     site.run(["due"], "--tags", "common_firewall", seen=seen, enter=["due"])
     assert set(site.calls("due", check_mode=True)) == set(site.calls("due", check_mode=False)) == {"firewall"}
+
+
+def test_a_reboot_that_was_told_of_makes_no_node_due_and_is_told_again(site: Site) -> None:
+    """In check mode, so that no flag of this machine is written."""
+    missing = {"missing": ["iommu=pt"]}
+    seen = on("waits", "system_settings", **missing) + on("waits-and-differs", "system_settings", **missing)
+    seen += on("waits-and-differs", "disks", differs=["something"])
+    nodes = ["same", "waits", "waits-and-differs"]
+    said = site.run(nodes, "--check", seen=seen, enter=nodes)
+    assert [node for node in nodes if f"{node} due: True" in said] == ["waits-and-differs"]
+    told = [f"{node}: a reboot is due: the kernel runs without iommu=pt." for node in nodes]
+    assert [said.count(words) for words in told] == [0, 1, 1], "once for each node that waits"

@@ -104,6 +104,7 @@ class Node:
         wanted = {
             "kernel": None,
             "cmdline": None,
+            "reboot_flag": "",
             "clock": None,
             "timezone": "",
             "names": None,

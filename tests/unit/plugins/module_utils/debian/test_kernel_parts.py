@@ -72,7 +72,7 @@ def call(node: Node) -> Call:
     def run(check: bool = False, find: Any = str, **given: Any) -> dict[str, Any]:
         kernel = {"kernel": {**EMPTY, "sysctl": given["sysctl"]}} if "sysctl" in given else {}
         line = {"cmdline": given["cmdline"]} if "cmdline" in given else {}
-        params = {**dict.fromkeys(system_settings.PARTS), **kernel, **line}
+        params = {**dict.fromkeys(system_settings.PARTS), "reboot_flag": "ours", **kernel, **line}
         return system_settings.apply(params, node_settings.Node(node.run_command, find, node.root), check)
 
     return run
@@ -132,6 +132,17 @@ def test_boot_parameters_are_set_once_and_wait_for_a_reboot(call: Call, node: No
         assert (result["changed"], result["missing"], result["surplus"]) == (True, ["iommu=pt"], [])
     waiting = call(check=True, cmdline=["iommu=pt"])
     assert (waiting["changed"], waiting["differs"]) == (False, ["the kernel runs without iommu=pt"])
+    flag, names = node.root / "run/reboot-required", node.root / "run/reboot-required.pkgs"
+    flag.parent.mkdir()
+    flag.touch()
+    names.write_text("libc6\nours-not\n")
+    assert call(check=True, cmdline=["iommu=pt"])["differs"] == waiting["differs"], "another's flag tells nothing"
+    names.write_text("libc6\nours\n")
+    told = call(check=True, cmdline=["iommu=pt"])
+    assert (told["differs"], told["missing"]) == ([], ["iommu=pt"])
+    assert call(check=True, cmdline=["iommu=pt", "quiet"])["differs"] == [f"{node.drop_in} differs"]
+    flag.unlink()
+    assert call(check=True, cmdline=["iommu=pt"])["differs"] == waiting["differs"], "nobody sees that it waits"
     assert "iommu=pt" in node.menu.read_text()
     node.cmdline.write_text("root=LABEL=root ro iommu=pt\n")
     again = call(cmdline=["iommu=pt"])
