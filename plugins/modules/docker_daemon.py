@@ -150,9 +150,9 @@ options:
         type: str
         default: ""
       state:
-        description: Whether the file is there.
+        description: Whether the file is there, or a directory with mode 0755.
         type: str
-        choices: [present, absent]
+        choices: [present, absent, directory]
         default: present
   gpu_files:
     description: Such files, where containers get GPUs.
@@ -542,6 +542,8 @@ class DockerDaemon(ServiceFiles):
         self.drop_ins = frozenset({DROP_IN})
         self.client_config = Path(self.params["client_config"])
         self.secret = (ENVIRONMENT_FILE, self.client_config)
+        # With the owner and the mode that the operator gave them.
+        self.operators = (self.path, ENVIRONMENT_FILE, DROP_IN)
 
     def command(self, *words: str) -> tuple[int, str, str]:
         code, output = self.host.run(*words, timeout=SLOW)
@@ -692,12 +694,13 @@ class DockerDaemon(ServiceFiles):
         return 0o600 if path in self.secret else 0o644
 
     def kept(self, path: Path) -> bool:
-        # Those are the operator's own, with the mode that the operator gave them.
-        return path in (self.path, ENVIRONMENT_FILE, DROP_IN) or super().kept(path)
+        return path in self.operators or files.own(path, self.mode(path))
 
     def write(self, path: Path, text: str | None, place: Path) -> None:
         if path != self.path or text is None or not place.exists():
             super().write(path, text, place)
+            if text is not None and path not in self.operators:
+                os.chown(place, os.geteuid(), os.getegid())
             return
         old = place.stat()
         files.write(place, text, stat.S_IMODE(old.st_mode))
@@ -723,8 +726,8 @@ class DockerDaemon(ServiceFiles):
         self.actions = {SERVICE: next((verb for key, verb in verbs.items() if result[key]), "none")}
         result["changed"] = self.changes or bool(self.surplus) or self.owned != self.state.owned
         if self.module._diff:
-            ours = (self.path, ENVIRONMENT_FILE, DROP_IN)
-            result["diff"] = self.diff([self.path, ENVIRONMENT_FILE, *(p for p in self.differing if p not in ours)])
+            others = [path for path in self.differing if path not in self.operators]
+            result["diff"] = self.diff([self.path, ENVIRONMENT_FILE, *others])
             result["diff"] += [{"before": f"{path}\n", "after": ""} for path in self.surplus]
         return result
 

@@ -154,9 +154,9 @@ options:
             type: str
             default: ""
           state:
-            description: Whether the file is there.
+            description: Whether the file is there, or a directory with mode 0755.
             type: str
-            choices: [present, absent]
+            choices: [present, absent, directory]
             default: present
       units:
         description: The units that the role enables and, where O(compare.load), starts.

@@ -25,10 +25,10 @@ FILE_OPTIONS: dict[str, Any] = {
         "path": {"type": "path", "required": True},
         "text": {"type": "str"},
         "checksum": {"type": "str", "default": ""},
-        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "state": {"type": "str", "choices": ["present", "absent", "directory"], "default": "present"},
     },
 }
-"""The option of a module that takes files to compare."""
+"""The option of a module that takes files to compare. A directory has mode 0755; all belong to who runs the module."""
 
 UNIT_OPTIONS: dict[str, Any] = {
     "type": "list",
@@ -49,14 +49,20 @@ def of_files(declared: Iterable[Mapping[str, Any]], root: Path = Path("/")) -> l
     for one in declared:
         path = root / str(one["path"]).lstrip("/")
         there = path.exists() or path.is_symlink()
-        if one.get("state", "present") == "absent":
+        state = one.get("state", "present")
+        if state == "absent":
             found += [f"{one['path']} is there"] if there else []
-        elif not there:
+        elif not path.exists():
             found.append(f"{one['path']} is missing")
+        elif state == "directory":
+            if not (path.is_dir() and files.own(path, 0o755)):
+                found.append(f"{one['path']} is no directory, or has another owner or mode")
         elif one.get("text") is not None and not files.same(path, one["text"]):
             found.append(f"{one['path']} has another text or mode")
         elif one.get("checksum") and not _has(path, one["checksum"]):
             found.append(f"{one['path']} has another checksum")
+        elif not files.own(path):
+            found.append(f"{one['path']} has another owner or mode")
     return found
 
 

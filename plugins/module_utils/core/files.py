@@ -30,6 +30,12 @@ def same(path: Path, content: str | bytes, mode: int = 0o644) -> bool:
         return False
 
 
+def own(path: Path, mode: int = 0o644) -> bool:
+    """Whether a file or a directory belongs to who asks, by user and group, and has this mode. Raises OSError."""
+    status = path.stat()
+    return (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (os.geteuid(), os.getegid(), mode)
+
+
 def _bytes(content: str | bytes) -> bytes:
     return content.encode() if isinstance(content, str) else content
 

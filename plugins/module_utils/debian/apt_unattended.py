@@ -60,7 +60,7 @@ def text(enabled: bool, origins: Sequence[str]) -> str:
 def apply(enabled: bool, origins: Sequence[str], check: bool) -> list[dict[str, str]]:
     """Write the file, not in check mode; returns its diff, empty where the file is as declared. Raises OSError."""
     path, wanted = apt_pins.ETC_APT / FILE, text(enabled, origins)
-    if files.same(path, wanted):
+    if files.same(path, wanted) and files.own(path):
         return []
     before = apt_pins.read(path)
     if not check:

@@ -102,13 +102,15 @@ def test_what_makes_the_driver_due(staged: Callable[..., Stage]) -> None:
     assert stage.calls(module="nvidia_driver_facts", on="none") == []
     without = stage.calls(module="nvidia_driver_facts", on="always")[1]["compare"]
     assert (without["load"], without["ask_cuda"], without["boot_units"]) == (False, False, [])
+    directories = [file["path"] for file in without["files"] if file.get("state") == "directory"]
+    assert all(path.endswith(".service.d") for path in directories) and directories, "of the conditions of units"
     assert "gpu-settings" not in str(without["files"]), "no GPU, nothing to set"
     assert [(call["on"], call["check_mode"]) for call in stage.calls(module="apt_packages")] == [("differs", True)]
     _facts, call = stage.calls(module="nvidia_driver_facts", on="well")
     asked = call["compare"]
     assert asked["decision"]["problems"] == [] and asked["decision"]["plan"]["branch"] == 535
     assert (asked["load"], asked["ask_cuda"], call["devices"]) == (True, True, 1)
-    names = [file["path"].rpartition("/")[2] for file in asked["files"] if file.get("state") != "absent"]
+    names = [file["path"].rpartition("/")[2] for file in asked["files"] if file.get("state") is None]
     assert names == [
         "inference-nvidia.conf",
         "inference-nouveau.conf",

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -437,6 +438,16 @@ def test_and_a_run_mends_it(node: Node, harm: Callable[[Node], None]) -> None:
     harm(node)
     assert node.apply({"debug": True}, **DECLARED)["changed"]
     assert not look(node)["due"]
+
+
+def test_what_somebody_else_owns_is_taken_back(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle(node)
+    number, given = os.geteuid() + 1, []
+    monkeypatch.setattr(os, "geteuid", lambda: number)
+    monkeypatch.setattr(os, "chown", lambda path, user, _group: given.append((path, user)))
+    assert look(node)["due"] and given == []
+    node.apply({"debug": True}, **DECLARED)
+    assert set(given) == {(docker_registries.authority("registry:5000"), number), (node.client, number)}
 
 
 def test_a_restart_that_waits_is_due(node: Node) -> None:

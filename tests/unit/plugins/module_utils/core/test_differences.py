@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,45 @@ def test_the_mode_counts(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("ours\n")
     (tmp_path / "file").chmod(0o600)
     assert differences.of_files([{"path": "/file", "text": "ours\n"}], tmp_path) == ["/file has another text or mode"]
+
+
+def chowned(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else asks from now on."""
+    number = path.stat().st_uid + 1
+    monkeypatch.setattr(os, "geteuid", lambda: number)
+
+
+@pytest.mark.parametrize("declared", [{"text": "ours\n"}, {"text": None}])
+def test_mode_and_owner_count_whatever_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: dict[str, Any]
+) -> None:
+    path = tmp_path / "file"
+    path.write_text("ours\n")
+    path.chmod(0o600)
+    assert len(differences.of_files([{"path": "/file", **declared}], tmp_path)) == 1
+    path.chmod(0o644)
+    assert differences.of_files([{"path": "/file", **declared}], tmp_path) == []
+    chowned(path, monkeypatch)
+    found = differences.of_files([{"path": "/file", **declared}], tmp_path)
+    assert found == ["/file has another owner or mode"]
+
+
+def test_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = [{"path": "/part", "state": "directory"}]
+    path = tmp_path / "part"
+    assert differences.of_files(declared, tmp_path) == ["/part is missing"]
+    path.touch(0o755)
+    wrong = ["/part is no directory, or has another owner or mode"]
+    assert differences.of_files(declared, tmp_path) == wrong
+    path.unlink()
+    path.mkdir()
+    path.chmod(0o755)
+    assert differences.of_files(declared, tmp_path) == []
+    path.chmod(0o700)
+    assert differences.of_files(declared, tmp_path) == wrong
+    path.chmod(0o755)
+    chowned(path, monkeypatch)
+    assert differences.of_files(declared, tmp_path) == wrong
 
 
 def test_a_link_that_leads_nowhere_is_there(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -42,3 +43,6 @@ def test_the_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert apt_unattended.apply(True, ORIGINS, check=True) == []
     (tmp_path / apt_unattended.FILE).chmod(0o600)
     assert apt_unattended.apply(True, ORIGINS, check=True), "APT's timers could not read the file"
+    apt_unattended.apply(True, ORIGINS, check=False)
+    monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / apt_unattended.FILE).stat().st_uid + 1)
+    assert apt_unattended.apply(True, ORIGINS, check=True), "somebody else could edit the file"
