@@ -69,7 +69,7 @@ def test_what_makes_docker_due(staged: Callable[..., Stage]) -> None:
 GPU = {"pci_bus_id": "0000:1b:00.0", "name": "H100", "architecture": "Hopper", "excluded": False, "driver": "nvidia"}
 DRIVER = {"debian": 12, "packages": {}, "kernels": [], "secure_boot": {"enabled": None}, "runfile": None, "held_by": []}
 PLAN: dict[str, Any] = {key: [] for key in ("install", "optional", "remove", "own_holds", "remove_first", "hold")}
-PLAN |= {"version": "1", "uninstall_runfile": False, "install_runfile": False}
+PLAN |= {"version": "1", "uninstall_runfile": False, "install_runfile": False, "sign": True}
 ALWAYS = "nvidia_driver_install=always"
 CARDS: dict[str, Any] = {"changes": [], "diff": [], "reboot_required": False, "unanswered": ""}
 
@@ -84,28 +84,37 @@ def test_what_makes_the_driver_due(staged: Callable[..., Stage]) -> None:
         "gpu_facts": bus(GPU),
         "nvidia_driver_facts": {"ansible_facts": {"nvidia_driver": DRIVER}, "due": False, "plan": PLAN},
         "gpu_settings": CARDS,
+        "nvidia_driver_signing": {"actions": []},
     }
     unanswered = {**CARDS, "unanswered": "no driver"}
     bare = {"gpu_facts": bus(), "gpu_settings": unanswered}
-    idle: Cases = {"none": bare, "always": bare, "well": {}}
+    idle: Cases = {"none": bare, "always": bare, "well": {}, "signed": {}}
     wrong: Cases = {
         "changes": {"gpu_settings": {**CARDS, "changes": [{}]}},
         "diff": {"gpu_settings": {**CARDS, "diff": [{}]}},
         "reboot": {"gpu_settings": {**CARDS, "reboot_required": True}},
         "unanswered": {"gpu_settings": unanswered},
         "differs": {"nvidia_driver_facts": {"due": True}},
+        "unsigned": {"nvidia_driver_signing": {"actions": ["signed nvidia for this kernel"]}},
+        "new": {"nvidia_driver_facts": {"due": True}},
     }
+    own_key = dict.fromkeys(("signed", "unsigned", "new"), "nvidia_driver_mok_password=of-the-site")
     usual["apt_packages"] = NOTHING
     stage = staged(usual)
     declared = ("--extra-vars", '{"nvidia_driver_gpu_settings": {"power_limit_w": 500}}')
-    assert due(stage, "nvidia_driver", usual, {**idle, **wrong}, *declared, always=ALWAYS) == set(wrong)
+    assert due(stage, "nvidia_driver", usual, {**idle, **wrong}, *declared, always=ALWAYS, **own_key) == set(wrong)
+    looked = {call["on"]: call["existing"] for call in stage.calls(module="nvidia_driver_signing", check_mode=True)}
+    assert looked == {"signed": True, "unsigned": True, "new": False}, "what is to come is not signed yet"
     assert stage.calls(module="nvidia_driver_facts", on="none") == []
     without = stage.calls(module="nvidia_driver_facts", on="always")[1]["compare"]
     assert (without["load"], without["ask_cuda"], without["boot_units"]) == (False, False, [])
     directories = [file["path"] for file in without["files"] if file.get("state") == "directory"]
     assert all(path.endswith(".service.d") for path in directories) and directories, "of the conditions of units"
     assert "gpu-settings" not in str(without["files"]), "no GPU, nothing to set"
-    assert [(call["on"], call["check_mode"]) for call in stage.calls(module="apt_packages")] == [("differs", True)]
+    assert {(call["on"], call["check_mode"]) for call in stage.calls(module="apt_packages")} == {
+        ("differs", True),
+        ("new", True),
+    }
     _facts, call = stage.calls(module="nvidia_driver_facts", on="well")
     asked = call["compare"]
     assert asked["decision"]["problems"] == [] and asked["decision"]["plan"]["branch"] == 535

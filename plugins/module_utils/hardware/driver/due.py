@@ -26,7 +26,7 @@ def reasons(
         found.append(f"the driver of NVIDIA's installer {'goes' if plan['uninstall_runfile'] else 'is not there'}")
     if plan["remove_first"]:
         found.append(f"{', '.join(plan['remove_first'])}: of another source or branch")
-    if own_key or (plan["sign"] and not _signed(facts)):
+    if plan["sign"] and not own_key and not _signed(facts):
         found.append("the modules may not be signed with a key that the firmware knows")
     found += [text for text in (facts["difference"], facts["secure_boot"]["problem"]) if text]
     found += [

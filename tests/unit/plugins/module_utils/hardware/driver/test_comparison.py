@@ -232,7 +232,6 @@ def test_cuda_is_not_asked_where_something_else_is_wrong(machine: Machine, harm:
 def test_a_kernel_that_is_named_must_have_the_module(machine: Machine) -> None:
     assert machine.reasons(kernels=["9.9.1"])
     assert machine.reasons(version="575.1")
-    assert machine.reasons(own_key=True)
 
 
 def test_without_a_gpu_nothing_is_loaded_or_asked(machine: Machine) -> None:

@@ -70,4 +70,6 @@ def test_each_of_these_is_a_reason(plan: dict[str, Any], facts: dict[str, Any], 
 
 
 def test_a_sites_own_key_is_compared_elsewhere() -> None:
-    assert len(reasons(own_key=True)) == 1
+    unsigned = {"kernels": [{**SIGNED, "signature": None}]}
+    assert reasons({"sign": True}, unsigned) != []
+    assert reasons({"sign": True}, unsigned, own_key=True) == []
