@@ -149,7 +149,7 @@ def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(deb
     assert held <= set(deb13.run("apt-mark showhold").split())
     deb13.run("apt-get -qq --yes upgrade && apt-get -qq --yes install inference-pinned")
     assert version(deb13, "inference-pinned") == "installed 1.0-1"
-    # A kernel that came along later is held by the next run, and what somebody has released; what left a list is released.
+    # The next run holds a kernel that came along later, and what somebody has released. What left a list is released.
     deb13.run("apt-get -qq --yes install linux-image-inference; apt-mark unhold inference-pinned")
     declared["common_packages_held"] = []
     deb13.baseline(PART, **declared)

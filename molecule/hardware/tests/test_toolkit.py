@@ -58,7 +58,7 @@ class Toolkit(Node):
             return f"--runtime nvidia --env NVIDIA_VISIBLE_DEVICES={','.join(devices)}"
         return " ".join(f"--device {device}" for device in devices)
 
-    def container(self, options: str, command: str, check: bool = True) -> str:
+    def in_container(self, options: str, command: str, check: bool = True) -> str:
         """What a command prints in a container."""
         self.run(IMAGE)
         return self.run(f"docker run --rm --network none {options} gpu-test /bin/busybox {command} 2>&1", check=check)
@@ -144,9 +144,9 @@ def test_the_specification_waits_for_the_driver_and_docker_for_it(bare: Toolkit)
 
 
 def test_containers_get_their_gpus_by_name(gpu: Toolkit) -> None:
-    assert gpu.container(gpu.options("0"), "sh -c 'echo $GIVEN'") == "0"
-    assert gpu.container(gpu.options(UUID), "sh -c 'echo $GIVEN'") == UUID
-    refusal = gpu.container(gpu.options("7"), "true", check=False)
+    assert gpu.in_container(gpu.options("0"), "sh -c 'echo $GIVEN'") == "0"
+    assert gpu.in_container(gpu.options(UUID), "sh -c 'echo $GIVEN'") == UUID
+    refusal = gpu.in_container(gpu.options("7"), "true", check=False)
     assert "unresolvable CDI devices nvidia.com/gpu=7" in refusal
     assert changes(gpu.role()) == 0
 

@@ -24,8 +24,8 @@ def burn_down(node: Node) -> None:
     subprocess.run(["docker", "rm", "--force", "--volumes", node.container], check=True, capture_output=True)
     paths = [f"--directory={EPHEMERAL}", f"--inventory={EPHEMERAL}/inventory/ssh.json"]
     # The other node runs, and stays.
-    command = [str(PROJECT / "tests/tools/node"), "up", "--scenario=restore", *paths, "deb12:bookworm", "deb13:trixie"]
-    subprocess.run(command, check=True)
+    nodes = ["deb12:bookworm", "deb13:trixie"]
+    subprocess.run([str(PROJECT / "tests/tools/test-node"), "up", "--scenario=restore", *paths, *nodes], check=True)
 
 
 @pytest.fixture(scope="session")

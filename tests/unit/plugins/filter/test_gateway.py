@@ -98,7 +98,7 @@ def test_settings_that_are_not_there_are_mistakes_and_no_traceback(settings: dic
 
 
 def test_a_floating_address_is_part_of_the_plan(settings: dict[str, Any]) -> None:
-    floating = {"address": "192.0.2.10/24", "interface": "eno1", "source": "", "peers": ["192.0.2.9"]}
+    floating: dict[str, Any] = {"address": "192.0.2.10/24", "interface": "eno1", "source": "", "peers": ["192.0.2.9"]}
     floating |= {"priority": 100, "router_id": 51}
     made = FILTERS["gateway_plan"](settings, replicas("gpu2"), KEYS, [], floating)
     assert "192.0.2.10/24" in made["floating"]
