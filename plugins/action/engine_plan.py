@@ -10,6 +10,11 @@ from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call impo
 
 
 class ActionModule(NodeCall):
-    """Has the node run the module's implementation."""
+    """Has the node run the module's implementation.
+
+    Also a controller that is a node itself has it run from the library of nodes: the installed library is compared with
+    the library that runs, and the collection's own directory has more files.
+    """
 
     _specification = SPECIFICATION
+    _runs_collection = False
