@@ -59,7 +59,8 @@ local function instance_of(set, server)
   return server:sub(1, #bridge + 1) == bridge .. "." and bridge or name
 end
 
--- An agent that does not answer changes nothing. Without the gateway's name, the agent does not count this as a check.
+-- Nothing is changed by an agent that does not answer, or by a word that no agent says. Without the gateway's name, the agent does not
+-- count this as a check.
 local function ask_agent(server, instance, port)
   local socket = core.tcp()
   socket:settimeout(ASK_SECONDS)
@@ -75,7 +76,7 @@ local function ask_agent(server, instance, port)
     server:check_force_up()
   elseif answer:find("^drain") then
     server:set_drain()
-  else
+  elseif answer:find("^down") then
     server:check_force_down()
   end
 end
@@ -83,27 +84,35 @@ end
 -- All agents of a set at once, and at most once in a second. A request that comes meanwhile waits for the same answers.
 local asked = {}
 
+-- Twice the limit of one question: HAProxy 3.0 tries longer to reach a node that is gone, and a task may end early.
+local function is_over(round)
+  return round.waiting == 0 or milliseconds() - round.began >= 2 * ASK_SECONDS * 1000
+end
+
 local function ask_agents(set, port)
-  local last = asked[set]
-  if not last or last.waiting == 0 and milliseconds() - last.began >= ASK_SECONDS * 1000 then
-    last = { began = milliseconds(), waiting = 0 }
-    asked[set] = last
+  local round = asked[set]
+  if not round or is_over(round) and milliseconds() - round.began >= ASK_SECONDS * 1000 then
+    round = { began = milliseconds(), waiting = 0 }
+    asked[set] = round
     for name, server in pairs(core.backends[set].servers) do
-      last.waiting = last.waiting + 1
+      round.waiting = round.waiting + 1
       core.register_task(function()
         ask_agent(server, instance_of(set, name), port)
-        last.waiting = last.waiting - 1
+        round.waiting = round.waiting - 1
       end)
     end
   end
-  -- Twice the limit of one question, in case a task ends early.
-  while last.waiting > 0 and milliseconds() - last.began < 2 * ASK_SECONDS * 1000 do core.msleep(5) end
-  last.waiting = 0
+  return round
 end
 
 local function ask(backend, port)
   if port == 0 then return end
-  for set in pairs(sets_of(backend)) do ask_agents(set, port) end
+  local rounds = {}
+  -- The agents of all sets are asked before the first answer is awaited.
+  for set in pairs(sets_of(backend)) do rounds[set] = ask_agents(set, port) end
+  for _, round in pairs(rounds) do
+    while not is_over(round) do core.msleep(5) end
+  end
 end
 
 -- Whether an engine of a backend takes requests. `nbsrv` does not tell in an old process: 0, always (2.6).
