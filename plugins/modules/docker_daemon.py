@@ -254,7 +254,8 @@ validated_by:
   sample: dockerd --validate
 due:
   description:
-    - Whether anything is not as declared, packages, pins, O(files) and a restart that is due included.
+    - Whether anything is not as declared, and can be changed now, packages, pins and O(files) included. What waits
+      for a restart is left out.
   returned: success
   type: bool
 due_reasons:
@@ -733,10 +734,9 @@ class DockerDaemon(ServiceFiles):
 
     def judge(self, result: dict[str, Any]) -> dict[str, Any]:
         """The result with what is due, and with what there is to know of the engine. Raises SystemdError and others."""
-        reasons = list(result["restart_reasons"])
+        reasons: list[str] = []
         files_of_others = list(self.params["files"])
         if self.engine:
-            reasons += [reason for reason in [self.engine.restart_reason] if reason]
             not_loaded = result["restart_keys"] if result["restart_required"] else []
             result["engine"] = {
                 "present": self.engine.present,
@@ -751,8 +751,8 @@ class DockerDaemon(ServiceFiles):
                 "cdi_problem": self.engine.cdi_problem(self.gpus, self.config, not_loaded),
                 "driver_loaded": DRIVER.exists(),
             }
-            result["restart_reasons"] = list(reasons)
-            result["restart_required"] = bool(reasons)
+            result["restart_reasons"] += filter(None, [self.engine.restart_reason])
+            result["restart_required"] = bool(result["restart_reasons"])
             reasons += self.package_reasons(self.engine)
             if self.gpus:
                 files_of_others += self.params["gpu_files"]
@@ -767,7 +767,8 @@ class DockerDaemon(ServiceFiles):
     def package_reasons(self, engine: docker_engine.Engine) -> list[str]:
         """What is missing of the packages, or is not pinned and held. Raises PinError and OSError."""
         reasons = [] if engine.present else [f"not all of {' '.join(engine.install)} are installed"]
-        reasons += [f"{name} has another version than {engine.wanted}" for name in engine.moving]
+        if not engine.postponed:
+            reasons += [f"{name} has another version than {engine.wanted}" for name in engine.moving]
         return reasons + apt_pins.Pins(self.module.run_command, engine.pins, check=True).reasons()
 
     def runtime_reasons(self, engine: docker_engine.Engine) -> list[str]:

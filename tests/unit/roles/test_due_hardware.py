@@ -42,15 +42,16 @@ def containers(cdi: dict[str, Any], *lost: str) -> dict[str, Any]:
     return {"ansible_facts": {"cdi": {**CDI, **cdi}, "container_gpus": {"lost": list(lost)}}}
 
 
-def engine(due: bool = False, gpus: bool = True, driver: bool = True) -> dict[str, Any]:
+def engine(due: bool = False, gpus: bool = True, driver: bool = True, waits: str = "") -> dict[str, Any]:
     """What docker_daemon answers."""
     found = {"gpus": gpus, "driver_loaded": driver, "gpu_request": "cdi", "cdi_problem": ""}
-    return {"due": due, "restart_required": False, "restart_reasons": [], "engine": found}
+    return {"due": due, "restart_required": bool(waits), "restart_reasons": [waits], "engine": found}
 
 
 def test_what_makes_docker_due(staged: Callable[..., Stage]) -> None:
     usual = {"docker_daemon": engine(), "apt_packages": NOTHING, "gpu_facts": containers({})}
-    idle: Cases = {"plain": {"docker_daemon": engine(gpus=False)}, "gpus": {}}
+    waits = {"docker_daemon": engine(gpus=False, waits="bip is new")}
+    idle: Cases = {"plain": {"docker_daemon": engine(gpus=False)}, "gpus": {}, "waits": waits}
     wrong: Cases = {
         "daemon": {"docker_daemon": engine(due=True, gpus=False)},
         "driver": {"docker_daemon": engine(driver=False)},
@@ -64,6 +65,9 @@ def test_what_makes_docker_due(staged: Callable[..., Stage]) -> None:
     assert due(stage, "docker", usual, {**idle, **wrong}) == set(wrong)
     assert stage.calls(module="gpu_facts", on="plain") == []
     assert all(call["check_mode"] for call in stage.calls() if call["module"] != "gpu_facts")
+    told = " ".join((stage.home / "output").read_text().split())
+    assert told.count("was left as it is") == 1 and "waits: docker.service was left as it is" in told
+    assert "containers run: bip is new." in told
 
 
 GPU = {"pci_bus_id": "0000:1b:00.0", "name": "H100", "architecture": "Hopper", "excluded": False, "driver": "nvidia"}

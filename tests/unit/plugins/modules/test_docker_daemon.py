@@ -450,12 +450,18 @@ def test_what_somebody_else_owns_is_taken_back(node: Node, monkeypatch: pytest.M
     assert set(given) == {(docker_registries.authority("registry:5000"), number), (node.client, number)}
 
 
-def test_a_restart_that_waits_is_due(node: Node) -> None:
+def test_a_restart_that_waits_makes_nothing_due_until_it_can_be_made(node: Node) -> None:
     settle(node)
     node.containers = 1
     node.apply({"debug": True, "bip": "10.0.0.1/24"}, **DECLARED)
     found = node.apply({"debug": True, "bip": "10.0.0.1/24"}, check=True, **DECLARED)
-    assert (found["changed"], found["restart_required"], found["due"]) == (False, True, True)
+    assert (found["changed"], found["restart_required"], found["due"]) == (False, True, False)
+    assert "bip" in str(found["restart_reasons"])
+    allowed = node.apply({"debug": True, "bip": "10.0.0.1/24"}, check=True, restart_allowed=True, **DECLARED)
+    assert (allowed["restart_required"], allowed["due"]) == (False, True)
+    node.containers = 0
+    found = node.apply({"debug": True, "bip": "10.0.0.1/24"}, check=True, **DECLARED)
+    assert (found["restart_required"], found["due"]) == (False, True)
 
 
 def test_a_version_that_waits_says_why(node: Node) -> None:
@@ -464,7 +470,9 @@ def test_a_version_that_waits_says_why(node: Node) -> None:
     found = look(node)
     assert found["restart_required"] and found["engine"]["postponed"] and found["engine"]["gpu_request"] == "runtime"
     assert "docker.io 20.10.24 is installed, 26.1.5* is wanted" in found["restart_reasons"]
-    assert not look(node, restart_allowed=True)["restart_required"]
+    assert "another version" not in str(found["due_reasons"])
+    allowed = look(node, restart_allowed=True)
+    assert not allowed["restart_required"] and "another version" in str(allowed["due_reasons"])
 
 
 def test_what_other_tasks_write_is_due(node: Node) -> None:
