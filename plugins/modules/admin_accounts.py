@@ -323,10 +323,12 @@ class Manager:
                 self.have(admin)
             else:
                 self.remove(admin)
+        # Without sudo, rules that are in place are worth nothing.
+        more = ["sudo is not installed"] if self.admins and not VISUDO.exists() else []
+        more += [] if self.applies else self.trial.left
         result = {
             "changed": bool(self.differs),
-            # Without sudo, rules that are in place are worth nothing.
-            "differs": self.differs + (["sudo is not installed"] if self.admins and not VISUDO.exists() else []),
+            "differs": self.differs + more,
             "sudo_installed": VISUDO.exists(),
             "trial": self.on_trial,
             "user": self.login.user,

@@ -367,7 +367,10 @@ class Manager:
                 raise SshdError(f"{OURS}: {error}\nThe old state is back and in use.") from error
         result = {
             "changed": changed,
-            "differs": [f"{OURS} differs"] if changed else [],
+            "differs": [
+                *([f"{OURS} differs"] if changed else []),
+                *(self.trial.left if self.module.check_mode else []),
+            ],
             "closes": self.closes,
             "trial": on_trial,
             "user": self.login.user,

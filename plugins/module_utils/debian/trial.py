@@ -56,6 +56,11 @@ class Trial:
         """Whether it goes on."""
         return (self.directory / "pending").exists()
 
+    @property
+    def left(self) -> list[str]:
+        """What differs though the node is as declared: an earlier run was cut off, and its change will be undone."""
+        return ["the change of an earlier run is on trial, and will be undone"] if self.pending else []
+
     def begin(self, steps: Sequence[str], seconds: int) -> None:
         """From now on, `steps` (lines of shell, where each is tried) bring the old state back. Raises TrialError.
 

@@ -264,6 +264,10 @@ def test_only_a_change_of_the_connections_own_user_is_on_trial(node: Node, monke
     ):
         assert words in script
     assert (node.root / "trials/admins/authorized_keys").read_text().splitlines()[1:] == [OTHER]
+    # Cut off here: the node will bring the old state back, so that a run which sees the new one may not end.
+    assert "on trial" in node.apply(changed, {"name": "bob"}, check=True)["differs"][-1]
+    trial.Trial(admin_accounts.TRIAL_NAME).confirm()
+    assert "on trial" not in str(node.apply(changed, {"name": "bob"}, check=True)["differs"])
 
 
 def test_the_users_rights_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
