@@ -335,6 +335,7 @@ def main() -> None:
         tool = node_library.plan(program.__name__, places.library, places.command, present)
         timers = [path.name for path in wanted if path.suffix == ".timer"]
         idle = idle_timers(timers)
+        untold = present and module.check_mode and not state.is_set_up(places, settings)
         if not module.check_mode:
             gone = [path.name for path in removed if path.suffix == ".timer"]
             if gone:
@@ -362,7 +363,7 @@ def main() -> None:
     changed = bool(made or written or removed or tool.files or idle)
     module.exit_json(
         changed=changed,
-        due=changed or bool(missing),
+        due=changed or bool(missing) or untold,
         missing=missing,
         files=sorted([*(str(path) for path in [*written, *removed]), *tool.files]),
         diff={

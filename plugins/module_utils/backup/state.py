@@ -37,6 +37,16 @@ def read(places: Places) -> dict[str, Any]:
     return value
 
 
+def is_set_up(places: Places, settings: Settings) -> bool:
+    """Whether set_up() would change nothing; no where the state is damaged, of which set_up() tells. Raises OSError."""
+    try:
+        value = read(places)
+    except ValueError:
+        return False
+    told = not places.metrics.parent.is_dir() or files.same(places.metrics, metrics(settings, value))
+    return told and _begun(value, settings, value.get("since", 0.0)) == value
+
+
 def set_up(places: Places, settings: Settings, now: float) -> None:
     """The node is to save itself, and says so at once: perhaps no job ever ends."""
     before = read(places)

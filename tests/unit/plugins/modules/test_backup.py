@@ -85,6 +85,20 @@ def test_a_comparison_says_what_is_due(
         assert due(), path
         path.write_text(text)
         assert not due(), path
+    # node_exporter has come, and is told since when the node saves itself, though no job ever ends.
+    places.metrics.parent.mkdir(parents=True)
+    assert due()
+    call_backup(backup, **given)
+    state.end(places, jobs.open_node(places)[0], "backup", 4000.0)
+    assert not due()
+    for path in (places.metrics, places.state):
+        path.unlink()
+        assert due(), path
+        call_backup(backup, **given)
+        assert not due(), path
+    places.state.write_text("{")
+    assert due(), "which is told where the state is written"
+    places.state.unlink()
     answer_restic(monkeypatch, {"config": ABSENT})
     assert due(repository=str(tmp_path / "new")), "another repository"
     # Without restic, nobody asks the repository.
