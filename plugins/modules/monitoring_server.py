@@ -440,7 +440,7 @@ def dashboards_differ(params: dict[str, Any]) -> bool:
     wanted: dict[str, str] = params["plan"]["dashboards"]
     paths = {name: Path(params["dashboards_path"]) / name for name in wanted}
     return any(
-        not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != wanted[name]
+        not path.is_file() or not files.own(path) or hashlib.sha256(path.read_bytes()).hexdigest() != wanted[name]
         for name, path in paths.items()
     )
 

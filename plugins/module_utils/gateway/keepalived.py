@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
+from ..core import files
 from ..debian.service_files import ServiceError, ServiceFiles
 from .names import HEADER
 from .places import FLOATING, KEEPALIVED
@@ -34,6 +37,14 @@ class Keepalived(ServiceFiles):
                 why = self.refusal(check, stage, FLOATING.parent)
             if why:
                 raise ServiceError(f"keepalived refuses the new configuration. Nothing was changed. Its words:\n{why}")
+
+    def kept(self, path: Path) -> bool:
+        return files.own(path)
+
+    def write(self, path: Path, text: str | None, place: Path) -> None:
+        super().write(path, text, place)
+        if text is not None:
+            os.chown(place, os.geteuid(), os.getegid())
 
     def decide(self) -> dict[str, Any]:
         running = "reload" if self.altered else "none"

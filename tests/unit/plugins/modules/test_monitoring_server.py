@@ -290,9 +290,10 @@ def due(machine: Machine, **changes: Any) -> Any:
         lambda machine: (module.DIRECTORY / "rules/a.yml").unlink(),
         lambda machine: (module.UNITS / "prometheus.service.d/inference.conf").unlink(),
         lambda machine: Path(PARAMS["dashboards_path"], "node.json").write_text("[]"),
+        lambda machine: Path(PARAMS["dashboards_path"], "node.json").chmod(0o600),
         lambda machine: Path(PARAMS["dashboards_path"], "node.json").unlink(),
     ],
-    ids=["stopped", "disabled", "config", "rules", "unit", "dashboard", "no dashboard"],
+    ids=["stopped", "disabled", "config", "rules", "unit", "dashboard", "hidden dashboard", "no dashboard"],
 )
 def test_what_somebody_has_altered_is_due(machine: Machine, broken: Callable[[Machine], Any]) -> None:
     assert due(machine)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -69,3 +70,11 @@ def test_before_keepalived_is_there_only_check_mode_goes_on(machine: Machine) ->
     assert machine.run("a", check=True)["changed"]
     with pytest.raises(ServiceError, match="not installed"):
         machine.run("a")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user")
+def test_a_file_of_another_user_is_taken_back(machine: Machine) -> None:
+    machine.run("a")
+    os.chown(keepalived.FLOATING, 1, 1)
+    assert machine.run("a", check=True)["changed"]
+    assert machine.run("a")["changed"] and not machine.run("a")["changed"]
