@@ -120,9 +120,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.problems 
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import ServiceError, ServiceFiles
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs
-
-STATES = (Path("/var/lib/private"), Path("/var/lib"))
-"""Where systemd keeps the state of a service with a user of its own, and where it has a link to it."""
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.removal import shipping_states
 
 CONNECT_SECONDS = 3.0
 
@@ -237,7 +235,7 @@ def remove(check: bool) -> dict[str, Any]:
     Not by the removal of parts: a service whose file is gone already, and what it remembers, go as well.
     """
     before = {path: text for path in [*unit_files(), logs.CONFIG] if (text := files.text(path)) is not None}
-    states = [path / logs.STATE for path in STATES if os.path.lexists(path / logs.STATE)]
+    states = [path for path in shipping_states() if os.path.lexists(path)]
     found = systemd.show(Shipper.units, ["ActiveState"])
     running = [unit for unit, properties in found.items() if properties["ActiveState"] in systemd.RUNNING]
     changed = bool(before or running or states)

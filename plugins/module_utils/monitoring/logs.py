@@ -23,8 +23,7 @@ from .places import HEADER
 UNIT, CONFIG = places.LOG_UNIT, places.LOG_CONFIG
 CHECK_UNIT, CHECK_TIMER = places.LOG_CHECK
 
-STATE = "inference-logs"
-"""The directory below /var/lib."""
+STATE = places.LOG_STATE
 POSITION = f"/var/lib/{STATE}/position"
 """How far the journal was shipped; written with every line, once that is handed over."""
 

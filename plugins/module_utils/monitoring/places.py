@@ -32,6 +32,10 @@ SILENCES = Path("/var/lib/prometheus/alertmanager")
 """What both have gathered; no file of ours is among it."""
 
 LOG_CONFIG = Paths().etc / "logs.conf"
+LOG_STATE = "inference-logs"
+"""The directory of log shipping's own state, below each of LOG_STATES."""
+LOG_STATES = (Path("/var/lib/private"), Path("/var/lib"))
+"""Where systemd keeps the state of a service with a user of its own, and where it has a link to it."""
 LOG_UNIT = "inference-logs.service"
 LOG_CHECK = ("inference-logs-check.service", "inference-logs-check.timer")
 """Log shipping, and the service and timer of its check."""

@@ -34,5 +34,11 @@ def everything() -> Sequence[Part]:
 
 
 def shipping() -> list[Path]:
-    """The files of log shipping."""
-    return [places.LOG_CONFIG, *(Paths().units / name for name in (places.LOG_UNIT, *places.LOG_CHECK))]
+    """The files of log shipping, and the directories with its state."""
+    units = [Paths().units / name for name in (places.LOG_UNIT, *places.LOG_CHECK)]
+    return [places.LOG_CONFIG, *units, *shipping_states()]
+
+
+def shipping_states() -> list[Path]:
+    """The directories, or links to them, with the state of log shipping."""
+    return [path / places.LOG_STATE for path in places.LOG_STATES]

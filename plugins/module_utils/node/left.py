@@ -8,6 +8,7 @@ Configurations that others wrote do not count.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from ..debian.service_files import left
@@ -22,5 +23,6 @@ def gather() -> dict[str, Any]:
         name: {"services": list(each.services), "files": each.paths} for name, each in there.items()
     }
     found["gateway"]["floating_address"] = gateway.floating_address()
-    found["logs"] = {"files": [str(path) for path in monitoring.shipping() if path.exists()]}
+    # A link counts although its target is gone: a removal that was cut off has left it.
+    found["logs"] = {"files": [str(path) for path in monitoring.shipping() if os.path.lexists(path)]}
     return {"left": [name for name, each in found.items() if each["files"]], **found}

@@ -15,7 +15,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs
+from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import logs, places
 from ansible_collections.baremetal.inference.plugins.modules import monitoring_logs as module
 
 Call = Callable[..., dict[str, Any]]
@@ -92,7 +92,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(systemd, "show", machine.show)
     monkeypatch.setattr(systemd, "systemctl", machine.systemctl)
     monkeypatch.setattr(module, "Paths", lambda: Paths(tmp_path))
-    monkeypatch.setattr(module, "STATES", (tmp_path / "var/lib/private", tmp_path / "var/lib"))
+    monkeypatch.setattr(places, "LOG_STATES", (tmp_path / "var/lib/private", tmp_path / "var/lib"))
     monkeypatch.setattr(logs, "CONFIG", Paths(tmp_path).etc / "logs.conf")
     monkeypatch.setattr(logs, "PROGRAM", str(tmp_path / "rsyslogd"))
     monkeypatch.setattr(socket, "create_connection", lambda *_args, **_options: socket.socket())

@@ -22,4 +22,4 @@ def test_what_earlier_runs_have_written_is_ours(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_the_files_of_log_shipping_are_those_that_are_written() -> None:
-    assert {path.name for path in removal.shipping()} == {logs.CONFIG.name, *logs.units()}
+    assert {path.name for path in removal.shipping()} == {logs.CONFIG.name, *logs.units(), logs.STATE}

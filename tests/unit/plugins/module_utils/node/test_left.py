@@ -26,6 +26,7 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for name, path in (("DIRECTORY", "prometheus"), ("STATE", "monitoring.json")):
         monkeypatch.setattr(removal, name, tmp_path / path)
     monkeypatch.setattr(places, "LOG_CONFIG", tmp_path / "logs.conf")
+    monkeypatch.setattr(places, "LOG_STATES", (tmp_path / "private", tmp_path))
     for path in ("haproxy", "prometheus"):
         (tmp_path / path).mkdir()
     return tmp_path
@@ -63,6 +64,11 @@ def test_what_is_left_is_named_with_its_services(root: Path, running: Systemd) -
     assert found["logs"]["files"] == [str(root / "logs.conf")]
     # It looks, and does not touch.
     assert running.calls == [] and (root / "haproxy/haproxy.cfg").exists()
+
+
+def test_what_a_removal_of_log_shipping_has_not_come_to_is_left(root: Path) -> None:
+    (root / places.LOG_STATE).symlink_to("private/gone")
+    assert left.gather()["left"] == ["logs"]
 
 
 def test_a_configuration_of_others_does_not_count(root: Path) -> None:
