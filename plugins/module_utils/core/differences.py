@@ -17,6 +17,12 @@ from . import files, systemd
 
 ACTIVE, ENABLED = "ActiveState", "UnitFileState"
 
+AS_ENABLED = ("enabled", "static", "generated")
+"""What systemctl calls enabled. A unit of the last two kinds has nothing that could be enabled: it would be due for ever.
+
+Source: is-enabled in systemctl(1).
+"""
+
 FILE_OPTIONS: dict[str, Any] = {
     "type": "list",
     "elements": "dict",
@@ -81,7 +87,7 @@ def of_units(declared: Iterable[Mapping[str, Any]]) -> list[str]:
     found = []
     for one in wanted:
         state = shown[one["name"]]
-        if one.get("enabled", True) and state[ENABLED] != "enabled":
+        if one.get("enabled", True) and state[ENABLED] not in AS_ENABLED:
             found.append(f"{one['name']} is not enabled")
         if one.get("active", True) and state[ACTIVE] != "active":
             found.append(f"{one['name']} does not run")

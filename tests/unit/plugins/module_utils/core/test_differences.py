@@ -95,13 +95,16 @@ def test_units(monkeypatch: pytest.MonkeyPatch) -> None:
         "off.service": ("active", "disabled"),
         "down.service": ("inactive", "enabled"),
         "oneshot.service": ("inactive", "enabled"),
-        "by-hand.service": ("active", "static"),
+        "by-hand.service": ("active", "disabled"),
+        "by-package.service": ("active", "static"),
     }
 
     def show(units: list[str], properties: list[str]) -> dict[str, dict[str, str]]:
         return {unit: dict(zip(properties, states[unit], strict=True)) for unit in units}
 
     monkeypatch.setattr(systemd, "show", show)
-    declared: list[dict[str, Any]] = [{"name": name} for name in ("good.service", "off.service", "down.service")]
+    declared: list[dict[str, Any]] = [
+        {"name": name} for name in ("good.service", "off.service", "down.service", "by-package.service")
+    ]
     declared += [{"name": "oneshot.service", "active": False}, {"name": "by-hand.service", "enabled": False}]
     assert differences.of_units(declared) == ["off.service is not enabled", "down.service does not run"]
