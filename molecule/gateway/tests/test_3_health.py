@@ -167,6 +167,13 @@ def test_a_process_that_begins_with_states_of_before_a_drain_follows_the_drain(g
     assert answered_by(gateway) == {"127.0.0.2."}
 
 
+def test_a_word_that_no_agent_says_takes_nobody_out(gateway: Gateway) -> None:
+    """Also in a process that has just begun, and asks by itself."""
+    gateway.engine(agent="?")
+    reload(gateway)
+    assert answered_by(gateway) == {"127.0.0.1.", "127.0.0.2."}
+
+
 def test_more_are_held_than_the_queue_takes(gateway: Gateway) -> None:
     """They go on all at once, and to an engine that starts slowly."""
     gateway.engine(port=5006, agent="down #swap")
