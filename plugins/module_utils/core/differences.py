@@ -18,7 +18,7 @@ from . import files, systemd
 ACTIVE, ENABLED = "ActiveState", "UnitFileState"
 
 AS_ENABLED = ("enabled", "static", "generated")
-"""What systemctl calls enabled. A unit of the last two kinds has nothing that could be enabled: it would be due for ever.
+"""What systemctl calls enabled. A unit of the last two kinds has nothing to enable: it would be due for ever.
 
 Source: is-enabled in systemctl(1).
 """

@@ -133,8 +133,11 @@ def test_a_reboot_that_was_told_of_makes_no_node_due_and_is_told_again(site: Sit
     missing = {"missing": ["iommu=pt"]}
     seen = on("waits", "system_settings", **missing) + on("waits-and-differs", "system_settings", **missing)
     seen += on("waits-and-differs", "disks", differs=["something"])
+    compared = {"module": "system_settings", "on": "waits-and-differs", "reboot_flag": "inference-kernel-cmdline"}
+    seen.append((compared, {"missing": ["before=1"]}))
     nodes = ["same", "waits", "waits-and-differs"]
     said = site.run(nodes, "--check", seen=seen, enter=nodes)
     assert [node for node in nodes if f"{node} due: True" in said] == ["waits-and-differs"]
     told = [f"{node}: a reboot is due: the kernel runs without iommu=pt." for node in nodes]
     assert [said.count(words) for words in told] == [0, 1, 1], "once for each node that waits"
+    assert "before=1" not in said, "a change says what waits after it"
