@@ -52,9 +52,11 @@ def test_what_makes_docker_due(staged: Callable[..., Stage]) -> None:
     usual = {"docker_daemon": engine(), "apt_packages": NOTHING, "gpu_facts": containers({})}
     waits = {"docker_daemon": engine(gpus=False, waits="bip is new")}
     idle: Cases = {"plain": {"docker_daemon": engine(gpus=False)}, "gpus": {}, "waits": waits}
+    absent = containers({"refresh_reason": "no specification", "conflicts": [{"device": "x", "paths": []}]})
+    idle = {**idle, "driver": {"docker_daemon": engine(driver=False), "gpu_facts": absent}}
     wrong: Cases = {
         "daemon": {"docker_daemon": engine(due=True, gpus=False)},
-        "driver": {"docker_daemon": engine(driver=False)},
+        "driverless": {"docker_daemon": engine(driver=False), "apt_packages": {**NOTHING, "installed": ["x"]}},
         **{key: {"apt_packages": {**NOTHING, key: ["x"]}} for key in NOTHING},
         "refresh": {"gpu_facts": containers({"refresh_reason": "another driver"})},
         "stale": {"gpu_facts": containers({"specs": [{"path": "/a", "stale": "another driver"}]})},
@@ -67,7 +69,7 @@ def test_what_makes_docker_due(staged: Callable[..., Stage]) -> None:
     assert all(call["check_mode"] for call in stage.calls() if call["module"] != "gpu_facts")
     told = " ".join((stage.home / "output").read_text().split())
     assert told.count("was left as it is") == 1 and "waits: docker.service was left as it is" in told
-    assert "containers run: bip is new." in told
+    assert "containers run: bip is new." in told and "driver: no NVIDIA driver is loaded" in told
 
 
 GPU = {"pci_bus_id": "0000:1b:00.0", "name": "H100", "architecture": "Hopper", "excluded": False, "driver": "nvidia"}
