@@ -135,6 +135,27 @@ def test_each_difference_makes_its_role_due_and_no_other_host_is_changed(stage: 
     assert not stage.calls(module="node_recovery", check_mode=False)
 
 
+@pytest.mark.parametrize(
+    ("tag", "changed"),
+    [
+        ("vllm_install", {"node_tool", "node_agent"}),
+        ("vllm_configure", {"engine_release"}),
+        ("vllm_service", {"node_tool", "node_agent", "engine_release", "engine_service"}),
+        ("recovery_install", {"node_recovery"}),
+    ],
+)
+def test_a_tag_alone_changes_its_part_as_the_site_enters_the_roles(stage: Any, tag: str, changed: set[str]) -> None:
+    """Nobody has compared before. Engines are not compared in a run with another role's tags."""
+    tasks = [{**role(name), "tags": ["always"]} for name in ("model_store", "vllm", "recovery")]
+    sound = [({"module": module}, answer) for module, answer in SOUND.items()]
+    play = {"hosts": "all", "vars": VARIABLES, "tasks": tasks}
+    seen = [*sound, ({"module": "engine_plan"}, {"agent_due": True})]
+    succeeded, output = stage.run([play], "a", "--tags", tag, seen=seen)
+    assert succeeded, output
+    assert {call["module"] for call in stage.calls(check_mode=False)} - {"model", "engine_plan"} == changed
+    assert bool(stage.calls(module="engine_plan")) is tag.startswith("vllm")
+
+
 def test_nodes_that_have_a_model_give_it_to_one_that_fetches_the_model(stage: Any) -> None:
     """Nobody is due for a model of a hub that all have."""
     remotes: Call = {"remotes": HUB}
