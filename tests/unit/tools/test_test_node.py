@@ -14,7 +14,7 @@ import snapshots
 
 @pytest.fixture
 def tool(script: Callable[[str], ModuleType]) -> ModuleType:
-    return script("node")
+    return script("test-node")
 
 
 class Containers(nodes.Site):
