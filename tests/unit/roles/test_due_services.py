@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the roles gateway, monitoring and backup change, where they are due, where they are not, and with one tag alone.
+
+The modules are stand-ins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+Call = dict[str, Any]
+
+COMPARING = ("gateway", "monitoring_exporters", "monitoring_logs", "monitoring_server", "backup")
+
+MODULES = (*COMPARING, "apt_packages", "gateway_facts")
+
+SOUND: Call = {"due": False, "missing": [], "repository_state": "ready", "down": []}
+
+VARIABLES: Call = {
+    "gateway_agent_port": 5004,
+    "monitoring_exporters": True,
+    "monitoring_serves": "{{ inventory_hostname == 'watching' }}",
+    "monitoring_targets": {"problems": [], "unreachable": [], "jobs": {}, "rules": {}},
+    "monitoring_log_server": "logs.example",
+    "backup_repository": "/srv/backup",
+    "backup_password": "very-secret",
+    "backup_models_path": "/mnt/models",
+}
+
+ROLES = ("gateway", "monitoring", "backup")
+
+
+def role(name: str, entry: str) -> Call:
+    """As the site enters a role."""
+    task = {"ansible.builtin.include_role": {"name": f"baremetal.inference.{name}", "tasks_from": entry}}
+    return {**task, "tags": ["always"]} if entry == "main" else task
+
+
+@pytest.fixture
+def stage(staged: Callable[[Sequence[str]], Any]) -> Any:
+    return staged(MODULES)
+
+
+def run(stage: Any, entries: Sequence[str], host: str, *options: str, due: bool) -> set[str]:
+    """What changes a host, whose modules find something to do or nothing: modules, the gateway's with its part."""
+    seen = [({"module": module}, {**SOUND, "due": due}) for module in COMPARING]
+    play = {"hosts": "all", "vars": VARIABLES, "tasks": [role(name, entry) for entry in entries for name in ROLES]}
+    succeeded, output = stage.run([play], host, *options, seen=seen)
+    assert succeeded, output
+    calls = stage.calls(check_mode=False)
+    return {call["module"] + "".join(f" {part}" for part in call.get("parts", ())) for call in calls}
+
+
+def test_roles_that_are_due_change_all_and_compare_no_second_time(stage: Any) -> None:
+    changed = run(stage, ["preflight", "main"], "a", due=True)
+    assert changed == {
+        *("gateway haproxy", "gateway floating", "gateway_facts", "apt_packages"),
+        *("monitoring_exporters", "monitoring_logs", "backup"),
+    }
+    assert {module: len(stage.calls(module=module, check_mode=True)) for module in COMPARING} == {
+        **dict.fromkeys(COMPARING, 1),
+        "monitoring_server": 0,
+    }
+
+
+def test_roles_that_are_entered_for_an_earlier_one_look_anew_and_change_nothing(stage: Any) -> None:
+    """But for what follows the engines of other machines."""
+    assert run(stage, ["preflight", "main"], "a", due=False) == {"gateway haproxy", "gateway_facts"}
+    assert len(stage.calls(module="backup", check_mode=True)) == 2
+    assert run(stage, ["main"], "a", due=False) == {"gateway haproxy", "gateway_facts"}
+
+
+@pytest.mark.parametrize(
+    ("tag", "changed"),
+    [
+        ("gateway_install", {"apt_packages"}),
+        ("gateway_floating", {"gateway floating"}),
+        ("gateway_configure", {"gateway haproxy"}),
+        ("monitoring_exporters", {"monitoring_exporters"}),
+        ("monitoring_logs", {"monitoring_logs"}),
+        ("backup_configure", {"backup"}),
+    ],
+)
+def test_a_tag_alone_changes_its_part(stage: Any, tag: str, changed: set[str]) -> None:
+    assert run(stage, ["main"], "a", "--tags", tag, due=True) == changed
+
+
+def test_a_monitoring_host_watches_in_each_run(stage: Any) -> None:
+    assert "monitoring_server" in run(stage, ["main"], "watching", due=False)
