@@ -12,12 +12,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from ansible.module_utils.basic import AnsibleModule
+from typing import TYPE_CHECKING, Any
 
 from ..core import files, systemd
 from .conffiles import pristine
+
+if TYPE_CHECKING:
+    # The library on the node has this file, and no Ansible.
+    from ansible.module_utils.basic import AnsibleModule
 
 POLL_SECONDS = 0.2
 
