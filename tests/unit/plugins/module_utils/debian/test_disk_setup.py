@@ -63,7 +63,7 @@ def test_an_array_that_is_not_assembled_is_assembled(node: Node) -> None:
     node.known["/dev/md127"] = Device(
         "/dev/md127", "md127", "9:127", 10, signatures=(Signature("ext4", "inf-fast", "u"),)
     )
-    assert "assemble" in node.run(check=True, disks_=[node.fast("raid0")])["actions"][0]
+    assert "assemble" in node.run(check=True, disks_=[node.fast("raid0")])["differs"][0]
     node.run(disks_=[node.fast("raid0")])
     assert [line.split()[:2] for line in node.writes()] == [["mdadm", "--assemble"], ["mount", "-t"]]
 
@@ -123,7 +123,7 @@ def test_directories_are_made_on_the_mount_and_put_right(node: Node) -> None:
     made = node.root / "models/a/b"
     assert made.stat().st_mode & 0o7777 == 0o750
     made.chmod(0o777)
-    assert node.run(disks_=[wanted])["actions"] == [
+    assert node.run(disks_=[wanted])["differs"] == [
         f"make the directories on {node.root}/models: a/b ({me}:{mine} 0750)"
     ]
     assert made.stat().st_mode & 0o7777 == 0o750
