@@ -22,7 +22,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import Endpoint
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
 from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import (
     engine_plan,
@@ -513,6 +513,11 @@ def test_command_and_engines_are_compared_and_nothing_is_changed(
     found = plan(TINY, instances=instances, agent=AGENT)[0]
     assert (found["tool_due"], found["services_due"], found["starts"]) == (True, True, ["c"])
     assert not paths.command.exists() and not paths.target.exists() and not fake.calls
+    # What an update has stopped, or was cut off at, is the update's to start.
+    swaps.begin(paths, "c", swaps.Swap(1, 2, "run", "2026-11-21T03:00:00Z"))
+    found, warnings = plan(TINY, instances=instances, agent=AGENT)
+    assert found["starts"] == [] and "c is being swapped by an update" in str(warnings)
+    swaps.end(paths, "c")
     node_tool.install(paths, check=False)
     states["c"] = "ready"
     found = plan(TINY, instances=instances, agent=AGENT)[0]
