@@ -12,14 +12,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core import files, systemd
 from .conffiles import pristine
 
-if TYPE_CHECKING:
-    # The library on the node has this file, and no Ansible.
-    from ansible.module_utils.basic import AnsibleModule
+AnsibleModule = Any
+"""Ansible's own class. The library on the node has this file, and no Ansible."""
 
 POLL_SECONDS = 0.2
 
