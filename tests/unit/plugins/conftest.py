@@ -4,7 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import random
+import socket
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -108,3 +112,15 @@ def hub(tmp_path: Path, write_model: Callable[..., Path]) -> Iterator[FakeHub]:
     hub.shutdown()
     hub.server_close()
     thread.join()
+
+
+@pytest.fixture
+def port() -> int:
+    """A port that is free now. The kernel gives it to no client, and no other process of the tests gets it."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = 20000 + 1000 * worker
+    for number in random.sample(range(first, first + 1000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", number))
+            return number
+    raise AssertionError(f"no port from {first} on is free")

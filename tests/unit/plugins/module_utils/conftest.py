@@ -8,7 +8,6 @@ import contextlib
 import json
 import re
 import shutil
-import socket
 import socketserver
 import subprocess
 import sys
@@ -161,15 +160,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("lib")
     (directory / "inference").symlink_to(MODULE_UTILS)
     return directory
-
-
-@pytest.fixture
-def port() -> int:
-    """A port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
 
 
 class FakeProc:

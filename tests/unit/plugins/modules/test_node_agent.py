@@ -53,14 +53,6 @@ def run(
     return call
 
 
-@pytest.fixture
-def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
-
-
 def test_a_fresh_node_gets_an_agent_once(run: RunModule, fake: AgentSystemd, paths: Paths, port: int) -> None:
     predicted = run(check=True)
     assert (predicted["changed"], predicted["restarted"]) == (True, True)

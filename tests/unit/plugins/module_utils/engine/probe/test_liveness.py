@@ -16,7 +16,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.p
 
 from ...http_engine import Engine
 
-LIMIT = 0.4
+LIMIT = 1.2
+"""Long enough for two looks at the metrics on a machine that others keep busy."""
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +82,7 @@ def test_an_api_server_that_stands_still(engine: Engine) -> None:
     found = look(engine)
     assert (found.seen, found.silent, found.samples) == (Seen.NOTHING, True, ())
     # One scrape is awaited, not two.
-    assert time.monotonic() - began < 1.6
+    assert time.monotonic() - began < LIMIT + 1.5 * liveness.SCRAPE_LIMIT
 
 
 @pytest.mark.parametrize("text", ["", "no metrics at all", "\x00\xff"])
@@ -165,4 +166,4 @@ def test_a_server_that_drips_is_cut_off(engine: Engine) -> None:
 
     began = time.monotonic()
     assert asyncio.run(drip()).seen is Seen.NOTHING
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < LIMIT + 1.5 * liveness.SCRAPE_LIMIT
