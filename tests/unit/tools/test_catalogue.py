@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[3]
 def introspection() -> Iterator[ModuleType]:
     """The script that runs in the image; it rewrites the command line that it finds there."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", [])
+        # With a name: in a process that has imported the script before, nothing rewrites this.
+        patch.setattr(sys, "argv", ["engine_flags"])
         import engine_flags
 
         yield engine_flags
