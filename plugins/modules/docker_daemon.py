@@ -450,7 +450,7 @@ class Host:
     def release(self) -> dict[str, str]:
         """What the operating system says of itself. Raises ServiceError."""
         lines = (self.read(RELEASE) or "").splitlines()
-        return {key: value.strip('"') for key, _, value in (line.partition("=") for line in lines)}
+        return {key: value.strip('"') for key, _sign, value in (line.partition("=") for line in lines)}
 
     def packages(self, names: Sequence[str]) -> dict[str, apt_packages.Installed]:
         """What is installed of some packages. Raises ServiceError."""

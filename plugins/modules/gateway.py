@@ -213,7 +213,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.places
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.unit import drop_in
 
-HAPROXY_PART, FLOATING_PART = "haproxy", "floating"
+HAPROXY_PART = "haproxy"
+FLOATING_PART = "floating"
 PARTS = [HAPROXY_PART, FLOATING_PART]
 
 RELOAD_SECONDS = 30.0

@@ -74,7 +74,7 @@ def of_files(declared: Iterable[Mapping[str, Any]], root: Path = Path("/")) -> l
 
 def _has(path: Path, checksum: str) -> bool:
     """Whether a file has a checksum, as ALGORITHM:DIGEST; no for a checksum that cannot be read."""
-    algorithm, _, digest = checksum.partition(":")
+    algorithm, _colon, digest = checksum.partition(":")
     if algorithm not in hashlib.algorithms_guaranteed or algorithm.startswith("shake"):
         return False
     return hashlib.new(algorithm, path.read_bytes()).hexdigest() == digest.strip().lower()

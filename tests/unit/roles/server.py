@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib import import_module
 from typing import Any
 
 from ansible.cli.playbook import PlaybookCLI
-from ansible.executor import playbook_executor  # noqa: F401  # What the command itself imports late.
 from ansible.plugins.loader import filter_loader, init_plugin_loader, test_loader
 
 
@@ -24,6 +24,8 @@ def load() -> None:
 
     The collection's are all read in search of one that does not exist.
     """
+    # What the command itself imports late.
+    import_module("ansible.executor.playbook_executor")
     init_plugin_loader()
     for name in ("default", "baremetal.inference.none"):
         filter_loader.get(name)

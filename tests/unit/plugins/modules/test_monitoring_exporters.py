@@ -176,10 +176,15 @@ class Machine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     found = Machine()
+
+    # A function, which gets the module as its first argument.
+    def run_command(*given: Any, **more: Any) -> Any:
+        return found.run_command(*given, **more)
+
     monkeypatch.setattr(module, "UNITS", tmp_path)
     monkeypatch.setattr(module.systemd, "show", found.show)
     monkeypatch.setattr(module.systemd, "systemctl", found.systemctl)
-    monkeypatch.setattr(AnsibleModule, "run_command", lambda *given, **more: found.run_command(*given, **more))
+    monkeypatch.setattr(AnsibleModule, "run_command", run_command)
     monkeypatch.setattr(module, "silence", lambda *_given: found.silence)
     monkeypatch.setattr(tested, "refusal", lambda _what, _package: "")
     return found
