@@ -217,6 +217,10 @@ due:
   description: Whether anything is not as it should be.
   returned: with O(compare)
   type: bool
+reboot_reason:
+  description: Why the driver works only after a reboot. Empty where the driver does not wait for a reboot.
+  returned: with O(compare)
+  type: str
 reasons:
   description: What that is, a sentence for each.
   returned: with O(compare)

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .conftest import Stage
+import yaml
+
+from .conftest import ROOT, Stage
 
 Cases = Mapping[str, dict[str, dict[str, Any]]]
 """By machine, what modules answer there instead of the usual."""
@@ -77,7 +80,9 @@ DRIVER = {"debian": 12, "packages": {}, "kernels": [], "secure_boot": {"enabled"
 PLAN: dict[str, Any] = {key: [] for key in ("install", "optional", "remove", "own_holds", "remove_first", "hold")}
 PLAN |= {"version": "1", "uninstall_runfile": False, "install_runfile": False, "sign": True}
 ALWAYS = "nvidia_driver_install=always"
-CARDS: dict[str, Any] = {"changes": [], "diff": [], "reboot_required": False, "unanswered": ""}
+CARDS: dict[str, Any] = {"changes": [], "diff": [], "reboot_reason": "", "unanswered": ""}
+ECC = {"gpu_settings": {**CARDS, "reboot_reason": "GPU 0: ecc is on, and off after the next reset"}}
+NOUVEAU = {"nvidia_driver_facts": {"reboot_reason": "nouveau has the GPUs"}}
 
 
 def bus(*gpus: dict[str, Any]) -> dict[str, Any]:
@@ -85,33 +90,44 @@ def bus(*gpus: dict[str, Any]) -> dict[str, Any]:
     return {"ansible_facts": {"gpus": list(gpus), "nvswitches": [], "nvswitch_managers": []}}
 
 
+WELL: dict[str, dict[str, Any]] = {
+    "gpu_facts": bus(GPU),
+    "nvidia_driver_facts": {
+        "ansible_facts": {"nvidia_driver": DRIVER},
+        "due": False,
+        "reboot_reason": "",
+        "plan": PLAN,
+    },
+    "gpu_settings": CARDS,
+    "nvidia_driver_signing": {"actions": []},
+    "apt_packages": NOTHING,
+}
+"""What the modules answer of a node whose driver is as declared."""
+DECLARED = {"nvidia_driver_gpu_settings": {"power_limit_w": 500}}
+
+
 def test_what_makes_the_driver_due(staged: Callable[..., Stage]) -> None:
-    usual = {
-        "gpu_facts": bus(GPU),
-        "nvidia_driver_facts": {"ansible_facts": {"nvidia_driver": DRIVER}, "due": False, "plan": PLAN},
-        "gpu_settings": CARDS,
-        "nvidia_driver_signing": {"actions": []},
-    }
+    usual = WELL
     unanswered = {**CARDS, "unanswered": "no driver"}
     bare = {"gpu_facts": bus(), "gpu_settings": unanswered}
-    idle: Cases = {"none": bare, "always": bare, "well": {}, "signed": {}}
+    idle: Cases = {"none": bare, "always": bare, "well": {}, "signed": {}, "reboot": ECC, "waits": NOUVEAU}
     wrong: Cases = {
         "changes": {"gpu_settings": {**CARDS, "changes": [{}]}},
         "diff": {"gpu_settings": {**CARDS, "diff": [{}]}},
-        "reboot": {"gpu_settings": {**CARDS, "reboot_required": True}},
         "unanswered": {"gpu_settings": unanswered},
         "differs": {"nvidia_driver_facts": {"due": True}},
         "unsigned": {"nvidia_driver_signing": {"actions": ["signed nvidia for this kernel"]}},
         "new": {"nvidia_driver_facts": {"due": True}},
     }
     own_key = dict.fromkeys(("signed", "unsigned", "new"), "nvidia_driver_mok_password=of-the-site")
-    usual["apt_packages"] = NOTHING
     stage = staged(usual)
-    declared = ("--extra-vars", '{"nvidia_driver_gpu_settings": {"power_limit_w": 500}}')
+    declared = ("--extra-vars", json.dumps(DECLARED))
     assert due(stage, "nvidia_driver", usual, {**idle, **wrong}, *declared, always=ALWAYS, **own_key) == set(wrong)
     looked = {call["on"]: call["existing"] for call in stage.calls(module="nvidia_driver_signing", check_mode=True)}
     assert looked == {"signed": True, "unsigned": True, "new": False}, "what is to come is not signed yet"
     assert stage.calls(module="nvidia_driver_facts", on="none") == []
+    asked = {call["on"]: call["apply"] for call in stage.calls(module="gpu_settings")}
+    assert (asked["well"], asked["waits"]) == (True, False), "a driver that waits for a reboot cannot be asked"
     without = stage.calls(module="nvidia_driver_facts", on="always")[1]["compare"]
     assert (without["load"], without["ask_cuda"], without["boot_units"]) == (False, False, [])
     directories = [file["path"] for file in without["files"] if file.get("state") == "directory"]
@@ -134,3 +150,23 @@ def test_what_makes_the_driver_due(staged: Callable[..., Stage]) -> None:
         "inference-gpu-settings.service",
     ]
     assert asked["files"][0]["text"].splitlines()[1:] == ["nvidia", "nvidia-uvm"]
+
+
+def test_a_reboot_that_waits_is_told_in_each_run_and_enters_no_role(staged: Callable[..., Stage]) -> None:
+    """In check mode, so that no flag of this machine is written."""
+    plays = yaml.safe_load((ROOT / "playbooks/site.yml").read_text(encoding="utf-8"))
+    (serve,) = [play for play in plays if play["name"] == "Make the nodes serve"]
+    check = {"ansible.builtin.include_role": {"name": "baremetal.inference.nvidia_driver", "tasks_from": "preflight"}}
+    others = ("common", "docker", "model_store", "vllm", "recovery", "monitoring")
+    variables = json.dumps({**{f"{role}_due": False for role in others}, **DECLARED, "ansible_become": False})
+    seen = [({"module": module}, answer) for module, answer in WELL.items()]
+    seen += [({"module": module, "on": "ecc"}, answer) for module, answer in ECC.items()]
+    seen += [({"module": module, "on": "nouveau"}, answer) for module, answer in NOUVEAU.items()]
+    stage = staged(WELL)
+    play = {**serve, "tasks": [check, *serve["tasks"]]}
+    hosts = "[inference]\nwell\necc\nnouveau"
+    done, said = stage.run([play], hosts, "--check", "--extra-vars", variables, seen=seen)
+    assert done, said
+    told = re.findall(r"(\w+): a reboot is due: ([^.]*)\. Nothing reboots by itself", said)
+    assert dict(told) == {"ecc": ECC["gpu_settings"]["reboot_reason"], "nouveau": "nouveau has the GPUs"}
+    assert {call["module"] for call in stage.calls(check_mode=False)} <= {"gpu_facts", "nvidia_driver_facts"}

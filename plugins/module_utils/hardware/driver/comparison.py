@@ -45,7 +45,9 @@ class Comparison:
 
     def reasons(self) -> list[str]:
         """Why the role nvidia_driver has something to do. Raises PinError, SystemdError and OSError."""
-        driver, own_key, load = self.wanted["driver"], self.wanted["own_key"], self.wanted["load"]
+        driver, own_key = self.wanted["driver"], self.wanted["own_key"]
+        # Until a reboot, no run loads the modules or starts what needs them.
+        load = self.wanted["load"] and not self.reboot_reason()
         named = [kernels.kernel(self.root, one) for one in self.kernels] or [
             kernels.Kernel(one["release"], one["headers"]) for one in driver["kernels"]
         ]
@@ -57,7 +59,16 @@ class Comparison:
         found += differences.of_units([{"name": name, "active": runs} for name, runs in active.items()])
         found += self.modules() if load else []
         # Last, and only then: to ask may load a module that nothing would load at the next boot.
-        return self.cuda() if self.wanted["ask_cuda"] and not found else found
+        return self.cuda() if self.wanted["ask_cuda"] and not found and not self.reboot_reason() else found
+
+    def reboot_reason(self) -> str:
+        """Why the driver works only after a reboot; empty where it waits for none, or no GPU needs the driver."""
+        if not self.wanted["load"]:
+            return ""
+        driver = self.wanted["driver"]
+        found = str(driver["secure_boot"]["problem"] or driver["difference"] or "")
+        nouveau = (self.root / "sys/module" / NOUVEAU).exists()
+        return found or (f"{NOUVEAU}, the driver of the kernel itself, has the GPUs" if nouveau else "")
 
     def keys_left(self) -> list[str]:
         """What an earlier run told DKMS of a key that the site has no more."""
@@ -86,13 +97,10 @@ class Comparison:
         ]
 
     def modules(self) -> list[str]:
-        """The kernel's modules that are not loaded, and nouveau where it has the GPUs."""
+        """The kernel's modules that are not loaded."""
         loaded = self.root / "sys/module"
         missing = [name for name in self.plan["modules"] if not (loaded / name.replace("-", "_")).exists()]
-        found = [f"the module {name} is not loaded" for name in missing]
-        if (loaded / NOUVEAU).exists():
-            found.append(f"{NOUVEAU}, the driver of the kernel itself, has the GPUs")
-        return found
+        return [f"the module {name} is not loaded" for name in missing]
 
     def cuda(self) -> list[str]:
         """Why engines would not get every GPU; empty where they do."""

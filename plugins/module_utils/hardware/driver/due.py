@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import gate, secure_boot
+from . import gate
 from .dkms import Module
 from .kernels import Kernel
 
@@ -18,8 +18,9 @@ def reasons(
 ) -> list[str]:
     """Why the role nvidia_driver has something to do, one sentence for each reason.
 
-    `kernels` are those that must have the module, of `version` where it is not empty. `own_key` says that the site has
-    a key or a password of its own for signing, which only the module nvidia_driver_signing can compare.
+    What waits for a reboot is none. `kernels` are those that must have the module, of `version` where it is not empty.
+    `own_key` says that the site has a key or a password of its own for signing, which only the module
+    nvidia_driver_signing can compare.
     """
     found = []
     if plan["uninstall_runfile"] or plan["install_runfile"]:
@@ -27,8 +28,7 @@ def reasons(
     if plan["remove_first"]:
         found.append(f"{', '.join(plan['remove_first'])}: of another source or branch")
     if plan["sign"] and not own_key and not _signed(facts):
-        found.append("the modules may not be signed with a key that the firmware knows")
-    found += [text for text in (facts["difference"], facts["secure_boot"]["problem"]) if text]
+        found.append("the modules may not be signed with the key of DKMS")
     found += [
         f"kernel {kernel['release']}: the initial RAM disk may have nouveau in it"
         for kernel in facts["kernels"]
@@ -39,9 +39,7 @@ def reasons(
 
 
 def _signed(facts: Mapping[str, Any]) -> bool:
-    """Whether every kernel's module is signed with the key that DKMS has, and the firmware knows that key."""
-    firmware = facts["secure_boot"]
-    if firmware["serial"] is None or (firmware["enabled"] and firmware["key"] != secure_boot.ENROLLED):
-        return False
+    """Whether every kernel's module is signed with the key that DKMS has. A person enrols that key, at a reboot."""
+    serial = facts["secure_boot"]["serial"]
     signatures = [kernel["signature"] for kernel in facts["kernels"] if kernel["ready"]]
-    return all(one is not None and one["key"] == firmware["serial"] for one in signatures)
+    return serial is not None and all(one is not None and one["key"] == serial for one in signatures)

@@ -92,10 +92,11 @@ def compare(module: Call) -> dict[str, Any]:
         module.fail_json(msg="\n- ".join(words) + f"\n{wanted['advice']}")
     asked = (params["version"], params["kernels"], params["devices"])
     try:
-        found = Comparison(wanted, *asked, module.run_command, params["timeout"], params["library"], ROOT).reasons()
+        comparison = Comparison(wanted, *asked, module.run_command, params["timeout"], params["library"], ROOT)
+        found, waits = comparison.reasons(), comparison.reboot_reason()
     except (PinError, SystemdError, OSError, UnicodeDecodeError) as error:
         module.fail_json(msg=str(error))
-    return {"plan": decision["plan"], "due": bool(found), "reasons": found}
+    return {"plan": decision["plan"], "due": bool(found), "reasons": found, "reboot_reason": waits}
 
 
 def run(module: Call) -> None:

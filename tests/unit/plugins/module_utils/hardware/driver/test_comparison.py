@@ -59,6 +59,8 @@ class Machine:
         self.held = {"libcuda1"}
         self.cuda = cuda.Check(True, 0, "CUDA_SUCCESS", 8)
         self.asked = 0
+        self.driver = FACTS
+        self.waits = ""
         self.unregistered = False
 
     def command(self, words: list[str], **options: Any) -> tuple[int, str, str]:
@@ -96,7 +98,7 @@ class Machine:
         """What is wrong with the machine."""
         given: dict[str, Any] = {
             "decision": {"plan": PLAN},
-            "driver": FACTS,
+            "driver": self.driver,
             "own_key": False,
             "pins": PINS,
             "files": [{"path": "/etc/ours", "text": "ours\n"}],
@@ -108,7 +110,9 @@ class Machine:
             **wanted,
         }
         asked = (given, version, list(kernels), devices, self.command, 5.0)
-        return comparison.Comparison(*asked, root=self.root).reasons()
+        compared = comparison.Comparison(*asked, root=self.root)
+        self.waits = compared.reboot_reason()
+        return compared.reasons()
 
 
 @pytest.fixture
@@ -133,14 +137,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def test_a_driver_that_is_whole_is_not_due(machine: Machine) -> None:
     assert machine.reasons() == []
     assert machine.asked == 1, "CUDA is asked on each run"
+    assert machine.waits == ""
 
 
 def unload(machine: Machine) -> None:
     machine.module("nvidia_uvm").rmdir()
-
-
-def nouveau(machine: Machine) -> None:
-    machine.module("nouveau").mkdir()
 
 
 def stop(machine: Machine) -> None:
@@ -200,7 +201,6 @@ def break_cuda(machine: Machine) -> None:
 
 HARMS = [
     unload,
-    nouveau,
     stop,
     disable,
     disable_at_boot,
@@ -227,6 +227,42 @@ def test_cuda_is_not_asked_where_something_else_is_wrong(machine: Machine, harm:
     harm(machine)
     machine.reasons()
     assert machine.asked == 0
+
+
+def nouveau(machine: Machine) -> None:
+    machine.module("nouveau").mkdir()
+
+
+def refuse_the_key(machine: Machine) -> None:
+    firmware = {"serial": "0A7F", "enabled": True, "key": "pending", "problem": "the key waits to be enrolled"}
+    machine.driver = {**FACTS, "secure_boot": firmware}
+
+
+def load_an_older_one(machine: Machine) -> None:
+    machine.driver = {**FACTS, "difference": "the loaded module is 575.1, the installed one 580.95.05"}
+
+
+@pytest.mark.parametrize(
+    ("wait", "words"),
+    [(nouveau, "nouveau, the driver"), (refuse_the_key, "waits to be enrolled"), (load_an_older_one, "is 575.1")],
+)
+def test_what_waits_for_a_reboot_is_told_and_makes_nothing_due(
+    machine: Machine, wait: Callable[[Machine], None], words: str
+) -> None:
+    wait(machine)
+    break_cuda(machine)
+    unload(machine)
+    stop(machine)
+    assert machine.reasons() == [] and words in machine.waits
+    assert machine.asked == 0, "the driver cannot be asked"
+    assert machine.reasons(load=False, ask_cuda=False) == [] and machine.waits == "", "no GPU waits"
+
+
+@pytest.mark.parametrize("harm", [harm for harm in HARMS if harm not in (unload, stop)])
+def test_what_is_wrong_beside_it_makes_it_due(machine: Machine, harm: Callable[[Machine], None]) -> None:
+    nouveau(machine)
+    harm(machine)
+    assert len(machine.reasons()) == 1
 
 
 def test_a_kernel_that_is_named_must_have_the_module(machine: Machine) -> None:

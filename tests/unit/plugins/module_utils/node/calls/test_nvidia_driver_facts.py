@@ -182,9 +182,11 @@ def test_a_comparison_says_whether_anything_is_due(run_module: RunModule, monkey
         return found
 
     monkeypatch.setattr(nvidia_driver_facts.Comparison, "reasons", reasons)
+    monkeypatch.setattr(nvidia_driver_facts.Comparison, "reboot_reason", lambda _comparison: "nouveau")
     options = {"gather_subset": ["min"], "compare": {**WANTED, "load": True}, "devices": 8, "kernels": [NEXT]}
     said = run_module(nvidia_driver_facts, check=True, **options)
     assert (said["due"], said["reasons"], said["plan"], said["ansible_facts"]) == (False, [], {"branch": 580}, {})
+    assert said["reboot_reason"] == "nouveau"
     assert asked == [("", [NEXT], 8, True)] and "unwise" in str(said["warnings"])
     found.append("CUDA says no")
     said = run_module(nvidia_driver_facts, **options)
