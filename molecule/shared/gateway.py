@@ -81,6 +81,17 @@ class Gateway:
         finally:
             connection.close()
 
+    def view(self, name: str = "main", connection: http.client.HTTPConnection | None = None) -> Answer:
+        """What a node is told of a replica set, on the port of the metrics."""
+        asked = connection or http.client.HTTPConnection(self.address, 8404, timeout=30)
+        asked.request("GET", f"/sets/{name}")
+        answer = asked.getresponse()
+        names = {key.lower(): value for key, value in answer.getheaders()}
+        found = Answer(answer.status, names, answer.read().decode())
+        if connection is None:
+            asked.close()
+        return found
+
     def engine(self, address: str = "127.0.0.1", port: int = 5005, **orders: Any) -> dict[str, Any]:
         """Give orders to an engine; returns what it has seen."""
         command = f"curl --silent --show-error http://{address}:{port}/control --data '{json.dumps(orders)}'"

@@ -31,6 +31,16 @@ def gateway_replicas(
         raise AnsibleFilterError(f"gateway_replicas: {error}") from error
 
 
+def gateway_endpoints(gateways: Iterable[str], hostvars: Mapping[str, Any], own: str) -> list[dict[str, Any]]:
+    """Where node `own` asks the gateways. Raises AnsibleFilterError."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.gateway.endpoints import EndpointError, endpoints
+
+    try:
+        return [asdict(endpoint) for endpoint in endpoints(gateways, hostvars, own)]
+    except EndpointError as error:
+        raise AnsibleFilterError(f"gateway_endpoints: {error}") from error
+
+
 def gateway_plan(
     settings: Mapping[str, Any],
     replicas: Iterable[Mapping[str, Any]],
@@ -50,4 +60,8 @@ class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"gateway_replicas": gateway_replicas, "gateway_plan": gateway_plan}
+        return {
+            "gateway_endpoints": gateway_endpoints,
+            "gateway_plan": gateway_plan,
+            "gateway_replicas": gateway_replicas,
+        }

@@ -175,6 +175,21 @@ def test_prometheus_finds_metrics_on_their_own_port(gateway: Gateway) -> None:
         assert answer.status == status
 
 
+def test_nodes_are_told_of_the_sets_that_there_are(gateway: Gateway) -> None:
+    for name, servers in (("main", {"one", "two"}), ("lone", {"one"})):
+        told = gateway.view(name).json
+        assert (told["set"], told["hold_seconds"], set(told["servers"])) == (name, 8, servers)
+    for name in ("nobody", "set_main", "tiny-a", "", "main/", "main%22", "../metrics"):
+        refused = gateway.view(name)
+        assert (refused.status, refused.error["code"]) == (404, "unknown_set"), name
+    connection = http.client.HTTPConnection(gateway.address, 8404, timeout=30)
+    connection.request("POST", "/sets/main", b"{}")
+    answer = connection.getresponse()
+    assert (answer.status, answer.getheader("allow")) == (405, "GET")
+    # Nobody comes by the clients' port, whatever key he has.
+    assert gateway.ask("GET", "/sets/main").status == 404
+
+
 def test_root_on_the_gateway_needs_no_key(gateway: Gateway) -> None:
     curl = "curl --silent --unix-socket /run/haproxy/api.sock http://gateway"
     listed = json.loads(gateway.node.run(f"{curl}/v1/models"))

@@ -222,6 +222,67 @@ def test_reloads_drop_nothing(gateway: Gateway, times: int) -> None:
     assert not report.failures and report.succeeded > 10, report
 
 
+def shares(gateway: Gateway) -> dict[str, tuple[str, bool, int]]:
+    """Status, whether it gets requests, and share of each server, as nodes are told."""
+    servers = gateway.view().json["servers"]
+    return {name: (server["status"], server["up"], server["weight"]) for name, server in servers.items()}
+
+
+def is_told(gateway: Gateway, status: str) -> Callable[[], bool]:
+    return lambda: shares(gateway)["one"][0] == status
+
+
+def test_nodes_are_told_what_an_engine_gets(gateway: Gateway) -> None:
+    """Also how its share grows when it has been away."""
+    wait_for("both have their share", lambda: set(shares(gateway).values()) == {("UP", True, 100)}, 60)
+    for word, status in (("drain", "DRAIN (agent)"), ("down #swap", "DOWN (agent)")):
+        gateway.engine(agent=word)
+        wait_for(f"nodes are told of {status}", is_told(gateway, status), 30)
+        assert [up for _status, up, _weight in shares(gateway).values()].count(True) == 1
+    gateway.engine(agent="up ready")
+    wait_for("it is up", lambda: shares(gateway)["one"][1], 30)
+    seen = [shares(gateway)["one"][2]]
+    while seen[-1] < 100 and len(seen) < 60:
+        time.sleep(0.2)
+        seen.append(shares(gateway)["one"][2])
+    assert seen[0] < 100 and seen[-1] == 100 and seen == sorted(seen), seen
+
+
+def test_nodes_are_told_what_engines_did(gateway: Gateway) -> None:
+    def total(word: str) -> int:
+        return sum(server[word] for server in gateway.view().json["servers"].values())
+
+    before = {word: total(word) for word in ("requests", "failures")} | {"set": gateway.view().json["requests"]}
+    assert [gateway.ask().status for _ in range(3)] == [200] * 3
+    for address in ("127.0.0.1", "127.0.0.2"):
+        gateway.engine(address, status=500)
+    assert [gateway.ask().status for _ in range(4)] == [500] * 4
+    # An answer is a tenth of a second old at most.
+    time.sleep(0.2)
+    assert (total("requests"), total("failures")) == (before["requests"] + 7, before["failures"] + 4)
+    assert gateway.view().json["requests"] == before["set"] + 7
+    for address in ("127.0.0.1", "127.0.0.2"):
+        gateway.engine(address, status=200, token_seconds=0.2)
+    with ThreadPoolExecutor(10) as pool:
+        waiting = [pool.submit(gateway.ask, data=body(tokens=20)) for _ in range(10)]
+        wait_for("four are at work at each, and two wait", lambda: total("sessions") == 8, 30)
+        assert {request.result().status for request in waiting} == {200}
+
+
+def test_a_reload_gives_nodes_another_process_to_ask(gateway: Gateway) -> None:
+    """Its counts begin anew. The process that is left knows no more how engines are, and says so."""
+    gateway.ask()
+    before = gateway.view().json
+    connection = http.client.HTTPConnection(gateway.address, 8404, timeout=30)
+    assert gateway.view(connection=connection).status == 200
+    reload(gateway)
+    refused = gateway.view(connection=connection)
+    assert (refused.status, refused.error["code"], refused.headers["connection"]) == (503, "old_process", "close")
+    told = gateway.view().json
+    assert told["started"] > before["started"] and told["age"] < 30 and told["requests"] < before["requests"]
+    assert gateway.view().json["started"] == told["started"]
+
+
 def test_limits_outlive_a_reload(gateway: Gateway) -> None:
     # 2.6 hands nothing on while it still waits for what an earlier process had, which is 5 s.
     reload(gateway)

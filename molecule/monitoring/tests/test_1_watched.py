@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -63,13 +65,24 @@ def test_passwords_are_in_no_file_that_others_read_and_in_no_log(watcher: Watche
 
 
 def test_only_the_monitoring_host_gets_at_metrics(watcher: Watcher, deb12: Node, deb13: Node) -> None:
-    for port in (9100, 8404, 9090, 9093, 5005):
+    for port in (9100, 9090, 9093, 5005):
         assert watcher.status(port, "/metrics", node=deb13) == "000", port
     for port in (9100, 5005):
         found = deb12.run(
             f"curl --silent --max-time 3 --output /dev/null http://{deb13.address}:{port}/metrics && echo in"
         )
         assert found == "in"
+
+
+def test_other_nodes_ask_the_gateway_what_it_sends_to_their_engines_and_strangers_do_not(
+    watcher: Watcher, deb12: Node, deb13: Node
+) -> None:
+    """The machine that the tests run on is a stranger, and may be a client."""
+    asked = deb13.run(f"curl --silent --fail --max-time 3 http://{deb12.address}:8404/sets/main")
+    assert set(json.loads(asked)["servers"]) == {deb12.name, deb13.name}
+    socket.create_connection((deb12.address, 8000), timeout=3).close()
+    with pytest.raises(TimeoutError):
+        socket.create_connection((deb12.address, 8404), timeout=3).close()
 
 
 def test_a_second_run_changes_nothing(watcher: Watcher, deb12: Node, deb13: Node) -> None:

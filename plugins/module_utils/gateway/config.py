@@ -9,7 +9,6 @@ measured: docs/gateway.md says why.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from ..core.addresses import in_url
@@ -26,9 +25,11 @@ from .names import (
     LOCAL_SOCKET,
     PEERS_SOCKET,
     SET,
+    SETS_PATH,
     STATE_DIRECTORY,
     STATE_FILE,
     WEIGHT,
+    asking_name,
 )
 from .settings import MODELS_PATH, Settings
 
@@ -63,7 +64,7 @@ def render(settings: Settings, fleet: Fleet) -> str:
         _defaults(settings),
         _api(settings),
         _limits_table(),
-        _metrics(settings),
+        _metrics(settings, fleet),
         *(_backend(backend, settings) for backend in fleet.backends),
     ]
     return "\n\n".join([HEADER, *("\n".join(section) for section in sections)]) + "\n"
@@ -272,16 +273,23 @@ def _affinity(settings: Settings) -> list[str]:
     ]
 
 
-def _metrics(settings: Settings) -> list[str]:
+def _metrics(settings: Settings, fleet: Fleet) -> list[str]:
+    sets = [backend.name.removeprefix(SET) for backend in fleet.backends if backend.own]
     return _section(
         "frontend metrics",
         [
             f"bind {_bind(settings.bind_address, settings.metrics_port)}",
             "no log",
+            *([f"acl set path -m str {SETS_PATH}{name}" for name in sets] or ["acl set always_false"]),
             "http-request use-service prometheus-exporter if { path /metrics } { method GET }",
             "http-request return status 200 content-type text/plain string ok if { path /health }",
-            _return(errors.NO_PATH, "unless { path /metrics }"),
+            _return(errors.NO_SET, f"if {{ path -m beg {SETS_PATH} }} !set"),
+            _return(errors.NO_PATH, "unless set or { path /metrics }"),
             _return(errors.wrong_method("GET"), "unless { method GET }"),
+            _return(errors.OLD_PROCESS, "if { stopping }"),
+            # 2.6 hands a script no words of its own.
+            f"http-request set-var(txn.hold_seconds) int({settings.hold_seconds})",
+            "http-request use-service lua.set_view",
         ],
     )
 
@@ -331,8 +339,7 @@ def _own_servers(backend: Backend, settings: Settings) -> list[str]:
 
 def _asking_for(replica: Replica, settings: Settings) -> str:
     """By which name the node's agent knows an engine, and who asks."""
-    name = re.sub(r"[^A-Za-z0-9._:-]", "_", settings.name)
-    return f' agent-send "{replica.name}\\n{name}\\n"' if settings.agent_port else ""
+    return f' agent-send "{replica.name}\\n{asking_name(settings.name)}\\n"' if settings.agent_port else ""
 
 
 def _bridges(backend: Backend) -> list[Replica]:

@@ -69,6 +69,14 @@ TOO_MANY = ApiError(
     "rate_limit_error",
     (("Retry-After", "60"),),
 )
+NO_SET = ApiError(404, "unknown_set", "This gateway has no such replica set.")
+OLD_PROCESS = ApiError(
+    503,
+    "old_process",
+    "A reload has left this process, which no longer knows how engines are. Ask again on another connection.",
+    "server_error",
+    (("Retry-After", "0"),),
+)
 BUSY = ApiError(503, "engines_busy", "All engines of this model are busy. Try again.", "overloaded_error", WAIT)
 
 # What HAProxy itself answers, in the place of its pages of HTML. Source: manual, "http-error".

@@ -15,6 +15,7 @@ from ..core.problems import Problem
 from . import floating
 from .backends import Fleet, Replica, check_replicas, fleet_of
 from .config import UNKNOWN_MODEL, render
+from .endpoints import is_loopback
 from .errors import too_large
 from .keys import ANONYMOUS, Key, key_maps, read_keys
 from .names import STATES_AWK
@@ -57,6 +58,7 @@ def plan(
     replicas = list(replicas)
     problems += check_replicas(replicas)
     problems += floating.problems(shared) if shared else []
+    problems += _bind_problems(settings, replicas)
     fleet = fleet_of(replicas, models)
     keys, found = read_keys(declared_keys, fleet, settings.requests_per_minute, settings.concurrent_requests)
     problems += [*found, *_engine_key_problems(fleet)]
@@ -91,6 +93,18 @@ def _engine_key_problems(fleet: Fleet) -> list[Problem]:
         if len({replica.engine_key for replica in backend.replicas}) > 1
         for hosts in [sorted({replica.host for replica in backend.replicas})]
     ]
+
+
+def _bind_problems(settings: Settings, replicas: Iterable[Replica]) -> list[Problem]:
+    """Nodes ask what the gateway sends to their engines before they take an engine away."""
+    nodes = sorted({replica.host for replica in replicas} - {settings.name})
+    if not nodes or not is_loopback(settings.bind_address):
+        return []
+    message = (
+        f"is reached by the gateway's own host alone, and these nodes ask the gateway before each swap:"
+        f" {', '.join(nodes)}. Set 0.0.0.0, or an address that they reach; gateway_clients names who else may come"
+    )
+    return [Problem("role gateway", message, "gateway_bind_address", settings.bind_address)]
 
 
 def _routes(fleet: Fleet) -> str:

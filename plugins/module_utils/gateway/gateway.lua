@@ -31,7 +31,7 @@ end)
 -- has the states of a file, and has asked nobody yet. Both ask the nodes' agents themselves before they choose an engine.
 local YOUNG_SECONDS = 4
 local ASK_SECONDS = 1
-local started = core.now().sec
+local started = core.now()
 
 local function milliseconds()
   local now = core.now()
@@ -39,7 +39,7 @@ local function milliseconds()
 end
 
 local function is_frozen(txn)
-  return core.now().sec - started < YOUNG_SECONDS or txn.f:stopping() == 1
+  return core.now().sec - started.sec < YOUNG_SECONDS or txn.f:stopping() == 1
 end
 
 -- The replica sets behind a backend, by name. gateway/backends.py names their servers: a set's is called HOST, or
@@ -142,3 +142,44 @@ core.register_action("hold", { "http-req" }, function(txn, seconds, agent_port)
     if frozen then ask(name, port) end
   end
 end, 2)
+
+-- What the gateway sends to a replica set, for nodes that ask before they take an engine away: /sets/NAME of the frontend `metrics`,
+-- which knows the names. `weight` is the share at this moment, also under a slow start. An answer is good for a moment: many may ask.
+local VIEW_MILLISECONDS = 100
+local views = {}
+
+local function server_view(name, server)
+  local stats = server:get_stats()
+  return string.format(
+    '"%s": {"status": "%s", "up": %s, "weight": %d, "sessions": %d, "queued": %d, "requests": %d, "failures": %d}',
+    name, stats.status, stats.status:find("^UP") ~= nil, stats.weight, stats.scur, stats.qcur, stats.stot,
+    stats.econ + stats.eresp + stats.hrsp_5xx
+  )
+end
+
+local function set_view(set, hold_seconds)
+  local backend = core.backends["set_" .. set]
+  local servers = {}
+  for name, server in pairs(backend.servers) do
+    servers[#servers + 1] = server_view(name, server)
+  end
+  return string.format(
+    '{"set": "%s", "hold_seconds": %d, "started": %d.%06d, "age": %d, "requests": %d, "servers": {%s}}',
+    set, hold_seconds, started.sec, started.usec, core.now().sec - started.sec, backend:get_stats().stot,
+    table.concat(servers, ", ")
+  )
+end
+
+core.register_service("set_view", "http", function(applet)
+  local set = applet.path:sub(#"/sets/" + 1)
+  local view = views[set]
+  if not view or milliseconds() - view.at >= VIEW_MILLISECONDS then
+    view = { at = milliseconds(), text = set_view(set, applet:get_var("txn.hold_seconds")) }
+    views[set] = view
+  end
+  applet:set_status(200)
+  applet:add_header("content-type", "application/json")
+  applet:add_header("content-length", tostring(#view.text))
+  applet:start_response()
+  applet:send(view.text)
+end)

@@ -8,6 +8,8 @@ They stand apart from what uses them: Ansible sends a module with everything tha
 
 from __future__ import annotations
 
+import re
+
 HEADER = "# Managed by Ansible, role baremetal.inference.gateway: changes made here are lost."
 
 DIRECTORY = "/etc/haproxy"
@@ -28,6 +30,9 @@ PEERS_SOCKET = "gateway-peers"
 
 LOCAL_PATH = "/v1/completions"
 """What passes by that socket in any case: the gateway asks every replica set like this whether it answers."""
+
+SETS_PATH = "/sets/"
+"""Behind it, the name of a replica set: what the gateway sends to its engines, on the port of the metrics."""
 
 STATE_DIRECTORY = "/var/lib/haproxy"
 STATE_FILE = "state"
@@ -50,3 +55,8 @@ KEEP_ALIVE_SECONDS = 10
 
 WEIGHT = 100
 """Of every engine; while one starts slowly, it has less."""
+
+
+def asking_name(gateway: str) -> str:
+    """The name of a gateway of the inventory by which nodes' agents know it: one word on a line."""
+    return re.sub(r"[^A-Za-z0-9._:-]", "_", gateway)

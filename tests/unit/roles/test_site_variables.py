@@ -27,6 +27,24 @@ def test_a_gateway_without_an_address_is_named(staged: Callable[[Sequence[str]],
     assert not succeeded and "no address for gw.invalid: set inference_address or ansible_host" in output, output
 
 
+def test_a_gateways_metrics_are_open_to_who_watches_and_to_the_other_nodes(
+    staged: Callable[[Sequence[str]], Any],
+) -> None:
+    """A node asks there what the gateway sends to its engines. One without an address has no engine that is reached."""
+    rules = "common_firewall_allow | selectattr('name', 'eq', 'gateway metrics')"
+    message = f"{{{{ {rules} | map(attribute='sources') | map('sort') | map('join', ' ') | list }}}}"
+    play = {
+        "hosts": "all",
+        "roles": ["site_variables"],
+        "vars": {"instances": [], "models": {}},
+        "tasks": [{"ansible.builtin.debug": {"msg": f"{{{{ inventory_hostname }}}} opens {message}"}}],
+    }
+    nodes = "[inference]\na ansible_host=192.0.2.1\nb ansible_host=192.0.2.2\nc ansible_host=127.0.0.1\n"
+    succeeded, output = staged([]).run([play], f"{nodes}[gateway]\nb\n[monitoring]\nm ansible_host=192.0.2.9")
+    assert succeeded, output
+    assert "b opens ['192.0.2.1 192.0.2.9']" in output and "a opens []" in output, output
+
+
 def test_the_site_wins_over_the_inventory_and_a_task_over_the_site(staged: Callable[[Sequence[str]], Any]) -> None:
     """As what is removed is no engine any more: decommission.yml says so where it includes a role."""
     message = "'{{ vllm_user }} of {{ __staying | length }} and {{ monitored }}'"

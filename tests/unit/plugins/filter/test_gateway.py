@@ -66,6 +66,17 @@ def test_a_host_without_an_address_is_an_error_of_the_filter() -> None:
         FILTERS["gateway_replicas"](["gpu1"], hostvars, "gw1")
 
 
+def test_endpoints_are_plain_mappings() -> None:
+    hostvars = {"gw1": {"ansible_host": "192.0.2.21"}, "gw2": {"ansible_host": "192.0.2.22", "gateway_metrics_port": 1}}
+    assert FILTERS["gateway_endpoints"](["gw1", "gw2"], hostvars, "gw2") == [
+        {"name": "gw1", "address": "192.0.2.21", "port": 8404},
+        {"name": "gw2", "address": "127.0.0.1", "port": 1},
+    ]
+    assert FILTERS["gateway_endpoints"]([], hostvars, "gpu1") == []
+    with pytest.raises(AnsibleFilterError, match=r"^gateway_endpoints: gw1: its HAProxy listens on ::1"):
+        FILTERS["gateway_endpoints"](["gw1"], {"gw1": {"gateway_bind_address": "::1"}}, "gpu1")
+
+
 def test_a_plan_holds_all_files(settings: dict[str, Any]) -> None:
     made = FILTERS["gateway_plan"](settings, replicas(leaving={"gpu1": ["chat"]}), KEYS)
     assert made["problems"] == []

@@ -106,3 +106,26 @@ def test_a_process_that_ends_outlasts_what_may_be_under_way(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     assert "hard-stop-after 2160s" in made(settings, replicas).config
+
+
+def test_nodes_ask_what_the_gateway_sends_to_a_set_that_it_has(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    """On the port of the metrics, and of sets alone: a model's backend borrows its engines."""
+    metrics = section(made(settings, replicas, hold_seconds=90).config, "frontend metrics")
+    sets = [line.split()[-1] for line in metrics if line.startswith("acl set ")]
+    assert sets == ["/sets/batch", "/sets/chat", "/sets/code"]
+    assert metrics[-2:] == [
+        "http-request set-var(txn.hold_seconds) int(90)",
+        "http-request use-service lua.set_view",
+    ]
+    (unknown,) = (line for line in metrics if "unknown_set" in line)
+    assert "status 404" in unknown and unknown.endswith(" if { path -m beg /sets/ } !set")
+    # A process that a reload has left knows nothing new.
+    assert metrics[-3].startswith("http-request return status 503 ") and metrics[-3].endswith(" if { stopping }")
+
+
+def test_a_gateway_without_engines_has_no_set(settings: dict[str, Any], made: Callable[..., Plan]) -> None:
+    """And a condition that knows no name all the same: HAProxy would refuse to start."""
+    metrics = section(made(settings, []).config, "frontend metrics")
+    assert "acl set always_false" in metrics and not [line for line in metrics if "acl set path" in line]

@@ -88,6 +88,22 @@ def test_a_gateway_that_nobody_could_use_is_refused(settings: dict[str, Any], re
     assert ["gateway_anonymous" in str(problem) for problem in plan(settings, replicas, []).problems] == [True]
 
 
+@pytest.mark.parametrize(
+    ("listens", "nodes"),
+    [("127.0.0.1", "gpu1, gpu2, gpu3"), ("::1", "gpu1, gpu2, gpu3"), ("192.0.2.21", ""), ("0.0.0.0", "")],
+)
+def test_nodes_must_reach_the_gateway(
+    settings: dict[str, Any], replicas: list[Replica], listens: str, nodes: str
+) -> None:
+    """The node that is the gateway itself does by its loopback address, too."""
+    problems = [str(problem) for problem in plan({**settings, "bind_address": listens}, replicas, KEYS).problems]
+    assert len(problems) == bool(nodes)
+    for text in problems:
+        assert "gateway_bind_address" in text and f"before each swap: {nodes}. Set 0.0.0.0" in text
+    own = [replica for replica in replicas if replica.host == "gpu1"]
+    assert not plan({**settings, "bind_address": listens, "name": "gpu1"}, own, KEYS).problems
+
+
 STATES = """\
 1
 # be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_fqdn srv_port srv_agent_addr srv_agent_port
