@@ -228,13 +228,17 @@ def shares(gateway: Gateway) -> dict[str, tuple[str, bool, int]]:
     return {name: (server["status"], server["up"], server["weight"]) for name, server in servers.items()}
 
 
+def wait_for_full_shares(gateway: Gateway) -> None:
+    wait_for("both have their share", lambda: set(shares(gateway).values()) == {("UP", True, 100)}, 60)
+
+
 def is_told(gateway: Gateway, status: str) -> Callable[[], bool]:
     return lambda: shares(gateway)["one"][0] == status
 
 
 def test_nodes_are_told_what_an_engine_gets(gateway: Gateway) -> None:
     """Also how its share grows when it has been away."""
-    wait_for("both have their share", lambda: set(shares(gateway).values()) == {("UP", True, 100)}, 60)
+    wait_for_full_shares(gateway)
     for word, status in (("drain", "DRAIN (agent)"), ("down #swap", "DOWN (agent)")):
         gateway.engine(agent=word)
         wait_for(f"nodes are told of {status}", is_told(gateway, status), 30)
@@ -252,6 +256,7 @@ def test_nodes_are_told_what_engines_did(gateway: Gateway) -> None:
     def total(word: str) -> int:
         return sum(server[word] for server in gateway.view().json["servers"].values())
 
+    wait_for_full_shares(gateway)
     before = {word: total(word) for word in ("requests", "failures")} | {"set": gateway.view().json["requests"]}
     assert [gateway.ask().status for _ in range(3)] == [200] * 3
     for address in ("127.0.0.1", "127.0.0.2"):
@@ -264,7 +269,7 @@ def test_nodes_are_told_what_engines_did(gateway: Gateway) -> None:
     for address in ("127.0.0.1", "127.0.0.2"):
         gateway.engine(address, status=200, token_seconds=0.2)
     with ThreadPoolExecutor(10) as pool:
-        waiting = [pool.submit(gateway.ask, data=body(tokens=20)) for _ in range(10)]
+        waiting = [pool.submit(gateway.ask, data=body(tokens=15)) for _ in range(10)]
         wait_for("four are at work at each, and two wait", lambda: total("sessions") == 8, 30)
         assert {request.result().status for request in waiting} == {200}
 
