@@ -14,6 +14,8 @@ description:
     10 seconds, keeps the verdicts in C(/var/lib/inference/probe), writes metrics for node_exporter, and answers on its
     port whether gateways may send requests (HAProxy's agent-check).
   - The module restarts the agent if its unit or its code is younger than its process. No engine notices.
+  - Installs what leads a swap of releases on the node (C(inference-swap@NAME.service)) and what closes gates at boot
+    (C(inference-gates.service)), and writes what a swap must know to C(/etc/inference/swap.json).
   - Installs, enables and starts the timers that write metrics of GPUs, RDMA and releases (every minute) and of the
     doctor (every 5 minutes) to C(/var/lib/prometheus/node-exporter). Without node_exporter they do nothing.
   - Fails before it changes anything if the node does not have the address, or another process has the port.
@@ -35,6 +37,28 @@ options:
         module compares the age of the files, also after a run that was cut off.
     type: bool
     default: false
+  swap:
+    description:
+      - What the node must know to swap an engine alone. Without it, the file stays as it is.
+    type: dict
+    suboptions:
+      node:
+        description: The node's name in the inventory, which its servers have at the gateways.
+        type: str
+        required: true
+      gateways:
+        description: The gateways, each with C(name), C(address) and C(port), where they tell who serves.
+        type: list
+        elements: dict
+        required: true
+      golden:
+        description: Golden prompts by the registry's name of a model.
+        type: dict
+        default: {}
+      terms:
+        description: The terms of a swap where nothing else is asked for, as C(drain_seconds).
+        type: dict
+        default: {}
   state:
     description:
       - V(absent) stops agent and timers, and removes their units and the metrics that they wrote.
@@ -77,7 +101,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import AGENT_UNIT, Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import agent_service
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import agent_service, swap_settings
 
 
 def main() -> None:
@@ -86,6 +110,15 @@ def main() -> None:
             "address": {"type": "str", "default": "127.0.0.1"},
             "port": {"type": "int", "default": defaults.AGENT_PORT},
             "tool_changed": {"type": "bool", "default": False},
+            "swap": {
+                "type": "dict",
+                "options": {
+                    "node": {"type": "str", "required": True},
+                    "gateways": {"type": "list", "elements": "dict", "required": True},
+                    "golden": {"type": "dict", "default": {}},
+                    "terms": {"type": "dict", "default": {}},
+                },
+            },
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },
         supports_check_mode=True,
@@ -99,7 +132,10 @@ def main() -> None:
             module.exit_json(changed=changed, files=removed, diff={"before": before, "after": ""})
         if not check and not paths.command.exists():
             module.fail_json(msg=f"Nothing was changed. {paths.command} is not there: site.yml installs it")
-        units = agent_service.Units(paths, address, port, tool_changed=module.params["tool_changed"])
+        settings = swap_settings.text(module.params["swap"]) if module.params["swap"] else None
+        units = agent_service.Units(
+            paths, address, port, tool_changed=module.params["tool_changed"], swap_settings=settings
+        )
         problem = agent_service.problem_with(address, port, units.agent_pid)
         if problem:
             module.fail_json(msg=f"Nothing was changed. The agent cannot listen: {problem}")
@@ -109,9 +145,11 @@ def main() -> None:
         except systemd.SystemdError as error:
             words = agent_service.last_words() or "nothing"
             module.fail_json(msg=f"{error}\nThe agent's last status: {words}\njournalctl -u {AGENT_UNIT}")
+    except (KeyError, TypeError, ValueError) as error:
+        module.fail_json(msg=f"swap: {error!r}")
     except (systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))
-    written = sorted(map(str, units.written))
+    written = sorted(map(str, [*units.written, *([paths.swap_settings] if units.settings_due else [])]))
     module.exit_json(changed=units.changed, restarted=units.restart, files=written, diff=units.diff())
 
 

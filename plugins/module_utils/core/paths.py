@@ -111,6 +111,19 @@ class Paths:
         """The swap of releases that is under way."""
         return self.state / "swap" / f"{name}.json"
 
+    def swap_meanwhile(self, name: str) -> Path:
+        """The same in memory, for as long as the disk takes nothing."""
+        return self.root / "run/inference/swap" / f"{name}.json"
+
+    def swap_report(self, name: str) -> Path:
+        """How the last swap of an instance ended."""
+        return self.state / "swapped" / f"{name}.json"
+
+    @property
+    def swap_settings(self) -> Path:
+        """The node's gateways, golden prompts and terms; mode 0600."""
+        return self.etc / "swap.json"
+
     @property
     def gpu_settings(self) -> Path:
         """What is set on the GPUs at every boot."""
@@ -243,6 +256,11 @@ class Paths:
         """The units of the recovery, by name."""
         return {name: self.units / name for name in (RECOVERY_TEMPLATE, RECOVERY_DISPATCH, RECOVERY_PATH)}
 
+    @property
+    def swap_units(self) -> dict[str, Path]:
+        """The units of swaps, by name."""
+        return {name: self.units / name for name in (SWAP_TEMPLATE, GATES_UNIT)}
+
 
 AGENT_UNIT = "inference-agent.service"
 
@@ -253,6 +271,14 @@ METRICS_TIMERS = ("inference-metrics@node.timer", "inference-metrics@doctor.time
 RECOVERY_TEMPLATE = "inference-recovery@.service"
 RECOVERY_DISPATCH = "inference-recovery.service"
 RECOVERY_PATH = "inference-recovery.path"
+
+SWAP_TEMPLATE = "inference-swap@.service"
+GATES_UNIT = "inference-gates.service"
+
+
+def swap_unit(instance: str) -> str:
+    """The unit that leads the swap of an instance."""
+    return SWAP_TEMPLATE.replace("@", f"@{instance}")
 
 
 def recovery_unit(instance: str) -> str:

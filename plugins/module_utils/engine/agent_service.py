@@ -11,9 +11,10 @@ import time
 from pathlib import Path
 
 from ..core import files, systemd
-from ..core.paths import AGENT_UNIT, METRICS_TIMERS, Paths
+from ..core.paths import AGENT_UNIT, GATES_UNIT, METRICS_TIMERS, Paths
 from . import listeners
-from .units import agent_unit, metrics_units
+from .swap_settings import MODE
+from .units import agent_unit, metrics_units, swap_units
 
 PROPERTIES = (
     "ActiveState",
@@ -58,13 +59,19 @@ def outdated(paths: Paths, started: int) -> bool:
 
 
 class Units:
-    """The units of agent and metrics, and what there is to do. Raises SystemdError, OSError."""
+    """The units of agent, metrics and swaps, and what there is to do. Raises SystemdError, OSError."""
 
-    def __init__(self, paths: Paths, address: str, port: int, *, tool_changed: bool = False) -> None:
+    def __init__(
+        self, paths: Paths, address: str, port: int, *, tool_changed: bool = False, swap_settings: str | None = None
+    ) -> None:
+        """`swap_settings` is the text of paths.swap_settings; None leaves the file as it is."""
         self.paths = paths
+        self.swap_settings = swap_settings
+        self.settings_due = swap_settings is not None and not files.same(paths.swap_settings, swap_settings, MODE)
         self.wanted = {
             paths.agent_unit: agent_unit.render(address, port),
             **{paths.metrics_units[name]: text for name, text in metrics_units.render().items()},
+            **{paths.swap_units[name]: text for name, text in swap_units.render().items()},
         }
         self.before = {path: files.text(path) for path in self.wanted}
         self.written = [path for path, text in self.wanted.items() if not files.same(path, text)]
@@ -72,7 +79,12 @@ class Units:
         timers = systemd.show(METRICS_TIMERS, ["ActiveState", "UnitFileState"])
         self.agent_pid = int(agent.get("MainPID") or 0)
         self.reload = bool(self.written) or agent["NeedDaemonReload"] == "yes"
-        self.enable = agent["UnitFileState"] != "enabled"
+        gates = systemd.show([GATES_UNIT], ["UnitFileState"])[GATES_UNIT]
+        self.enable = [
+            name
+            for name, state in ((AGENT_UNIT, agent["UnitFileState"]), (GATES_UNIT, gates["UnitFileState"]))
+            if state != "enabled"
+        ]
         self.restart = (
             agent["ActiveState"] != "active"
             or paths.agent_unit in self.written
@@ -85,7 +97,7 @@ class Units:
 
     @property
     def changed(self) -> bool:
-        return self.reload or self.enable or self.restart or bool(self.timers_to_start)
+        return self.reload or self.settings_due or self.restart or bool(self.enable or self.timers_to_start)
 
     def install(self) -> None:
         """Write the units, and enable and (re)start what needs it."""
@@ -93,10 +105,12 @@ class Units:
         self.paths.state.mkdir(parents=True, exist_ok=True)
         for path in self.written:
             files.write(path, self.wanted[path])
+        if self.settings_due:
+            files.write(self.paths.swap_settings, self.swap_settings, MODE)
         if self.reload:
             systemd.systemctl("daemon-reload")
         if self.enable:
-            systemd.systemctl("enable", AGENT_UNIT)
+            systemd.systemctl("enable", *self.enable)
         if self.restart:
             systemd.systemctl("restart", AGENT_UNIT)
         if self.timers_to_start:
@@ -119,9 +133,9 @@ def last_words() -> str:
 def remove(paths: Paths, *, check: bool) -> tuple[bool, list[Path], str]:
     """Stop agent and timers, and remove their units and metrics. Returns whether anything changed, the files, and the
     text of the unit files. Raises SystemdError, OSError."""
-    units = [paths.agent_unit, *paths.metrics_units.values()]
+    units = [paths.agent_unit, *paths.metrics_units.values(), *paths.swap_units.values()]
     before = "".join(f"{path}:\n{text}" for path in units if (text := files.text(path)) is not None)
-    gone, running = systemd.remove_units(units, [*METRICS_TIMERS, AGENT_UNIT], check=check)
+    gone, running = systemd.remove_units(units, [*METRICS_TIMERS, AGENT_UNIT, GATES_UNIT], check=check)
     collected = [paths.metrics(name) for names in metrics_units.GROUPS.values() for name in names]
     metrics = [path for path in (paths.probe_metrics, *collected) if path.exists()]
     for path in [] if check else metrics:

@@ -67,6 +67,12 @@ def closed() -> set[int]:
         raise GateError(f"nft has answered what is no list of ports ({error}): {found[:200]}") from error
 
 
+def remove() -> None:
+    """Remove the table, and with it every gate. A node without nftables has none. Raises GateError."""
+    if commands.run(["nft", "--json", "list", "table", "inet", TABLE], NFT_SECONDS).code == 0:
+        _load(f"delete table inet {TABLE}\n")
+
+
 def _table(users: set[int]) -> str:
     """The table, whether it is there or not. Ports that are closed stay closed."""
     chains = {

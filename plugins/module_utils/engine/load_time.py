@@ -8,7 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..core import systemd
-from ..core.paths import unit_name
+from ..core.paths import Paths, unit_name
+from .state import history, releases
+
+SWAP_SECONDS = 30
+"""What a swap takes beside the engine's load: its stop, and the probe before clients come back."""
+
+MARGIN = 1.1
+"""A load may take this much longer than the last one."""
 
 _BEGAN, _READY = "InactiveExitTimestampMonotonic", "ActiveEnterTimestampMonotonic"
 
@@ -43,3 +50,23 @@ def _bytes(model: Path) -> int:
         return sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
     except OSError:
         return 0
+
+
+def swap_seconds(load: float | None) -> int | None:
+    """How long a swap keeps requests away beside the drain, in seconds; None where the load is not known."""
+    return None if load is None else round(load * MARGIN + SWAP_SECONDS)
+
+
+def expected(paths: Paths, name: str, active: int | None, target: int) -> float | None:
+    """How long a release that is kept may load, in seconds; None where nobody knows. Raises SystemdError."""
+    known = history.last(paths, name, target)
+    if known and known.load_seconds:
+        return known.load_seconds
+    taken = seconds(name)
+    if taken is None or active is None:
+        return taken
+    try:
+        models = [Path(releases.load(paths, name, number).model_path) for number in (active, target)]
+    except releases.ReleaseError:
+        return None
+    return of_another(taken, *models)

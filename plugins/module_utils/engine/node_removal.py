@@ -12,14 +12,17 @@ from pathlib import Path
 from ..core import systemd
 from ..core.paths import (
     AGENT_UNIT,
+    GATES_UNIT,
     METRICS_TEMPLATE,
     METRICS_TIMERS,
     RECOVERY_DISPATCH,
     RECOVERY_PATH,
     RECOVERY_TEMPLATE,
+    SWAP_TEMPLATE,
     Paths,
     unit_name,
 )
+from . import gate
 from .state import releases
 
 STAYING = (Path("/"), Path("/mnt"), Path("/srv"), Path("/var"), Path("/var/lib"), Path("/opt"), Path("/home"))
@@ -32,7 +35,13 @@ METRICS = "inference-*.prom"
 def node_traces(paths: Paths) -> list[Path]:
     """What is ours on a node without instances, agent and recovery, and what is no engine's: files and directories."""
     # Beside them lie the trials of the role common, which stays.
-    memory = [paths.recovery_requests, paths.recovered_meanwhile("").parent, paths.share, paths.gpu_clocks]
+    memory = [
+        paths.recovery_requests,
+        paths.recovered_meanwhile("").parent,
+        paths.swap_meanwhile("").parent,
+        paths.share,
+        paths.gpu_clocks,
+    ]
     found = [paths.target, paths.etc, paths.state, *memory, *sorted(paths.textfiles.glob(METRICS))]
     return [path for path in found if path.exists()]
 
@@ -62,22 +71,25 @@ def remove_node_traces(paths: Paths, keep: Sequence[Path] = (), *, check: bool) 
 
 
 def remove_services(paths: Paths, *, check: bool) -> list[Path]:
-    """Stop agent, metrics and recovery, and remove their units and slices. Returns the unit files that were there.
+    """Stop agent, metrics and recovery, and remove their units, slices and gates. Returns the unit files
+    that were there.
 
-    Raises SystemdError, OSError.
+    Raises SystemdError, GateError, OSError.
     """
     units = [paths.agent_unit, *paths.metrics_units.values(), *paths.recovery_units.values()]
+    units += paths.swap_units.values()
     # The agent asks for recoveries, and the path unit waits for the agent: first those, then what they start.
-    stopped = [*METRICS_TIMERS, AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH]
+    stopped = [*METRICS_TIMERS, AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH, GATES_UNIT]
     there, _running = systemd.remove_units(units, stopped, check=check)
     if not check:
         _remove_slices()
+        gate.remove()
     return there
 
 
 def _remove_slices() -> None:
     """Stop the slices of our templates. Raises SystemdError."""
-    templates = [METRICS_TEMPLATE, RECOVERY_TEMPLATE]
+    templates = [METRICS_TEMPLATE, RECOVERY_TEMPLATE, SWAP_TEMPLATE]
     # The engine of another owner would stop with its slice.
     states = ",".join(sorted({*systemd.RUNNING, "deactivating"}))
     if not systemd.systemctl("list-units", "--plain", "--no-legend", f"--state={states}", unit_name("*")).strip():

@@ -33,6 +33,8 @@ def traces(paths: Paths, name: str) -> list[Path]:
         paths.pin(name),
         paths.history(name),
         paths.swap(name),
+        paths.swap_meanwhile(name),
+        paths.swap_report(name),
         paths.recovered(name),
         paths.recovered_meanwhile(name),
         paths.deaths(name),

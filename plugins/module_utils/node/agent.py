@@ -24,8 +24,8 @@ from ..core.paths import Paths
 from ..core.systemd import Notifier
 from ..engine.probe import health
 from ..engine.probe.health import Finding
-from ..engine.state import drains, lock, probe_state, releases
-from ..engine.state.drains import format_time, parse_time
+from ..engine.state import drains, lock, probe_state, releases, swaps
+from ..engine.state.drains import Drain, format_time, parse_time
 from ..engine.state.gateway_answers import GatewayAnswers
 from ..engine.state.probe_state import STALE, ProbeState
 from . import agent_check, textfile
@@ -119,11 +119,16 @@ class Agent:
         watched = self._watched.get(name)
         if watched is None:
             return agent_check.reply(health.STOPPED, "no instance of this name on this node", None, stale=False)
-        drain = drains.read(self._paths, name, self._now())
+        drain = drains.read(self._paths, name, self._now()) or self._behind_gate(name)
         text = agent_check.reply(watched.state.verdict, watched.state.detail, drain, stale=_stale(watched))
         if gateway:
             self._remember(name, watched, gateway, text)
         return text
+
+    def _behind_gate(self, name: str) -> Drain | None:
+        """Whoever has taken the drain back: while the gate is closed, requests would be refused."""
+        swap = swaps.read(self._paths, name)
+        return Drain(drains.UPDATE, f"the gate is closed ({swap.step})", swap.since) if swap and swap.gated else None
 
     def _remember(self, name: str, watched: _Watched, gateway: str, text: str) -> None:
         now = time.monotonic()
@@ -256,7 +261,7 @@ class Agent:
     def _metrics(self, name: str, now: datetime) -> textfile.InstanceMetrics:
         watched = self._watched[name]
         state = watched.state
-        drain = drains.read(self._paths, name, now)
+        drain, swap = drains.read(self._paths, name, now), swaps.read(self._paths, name)
         return textfile.InstanceMetrics(
             name=name,
             verdict=state.verdict,
@@ -266,6 +271,8 @@ class Agent:
             since=parse_time(state.since).timestamp(),
             checked=parse_time(state.checked).timestamp(),
             latency=None if state.latency_ms is None else state.latency_ms / 1000,
+            swap=swap.step if swap else "",
+            swap_since=_seconds(swap.since) if swap else None,
         )
 
 

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..core import files, systemd, table
-from ..core.paths import Paths, unit_name
+from ..core.paths import Paths, swap_unit, unit_name
 from ..engine.inventory import bridged_instance
 from ..engine.probe import health
 from ..engine.release import Release
-from ..engine.state import drains, gateway_answers, pins, probe_state, releases
+from ..engine.state import drains, gateway_answers, pins, probe_state, releases, swaps
 from ..engine.state.drains import Drain
 
 SCHEMA = 1
@@ -59,6 +59,19 @@ class Gateway:
     """Since the gateway asked last."""
 
 
+@dataclass(frozen=True)
+class Swap:
+    """A swap of releases that is under way, or stuck."""
+
+    origin: int | None
+    target: int
+    step: str
+    since: str
+    run_id: str
+    returning: bool
+    failure: str
+
+
 @dataclass
 class Status:
     """How one instance stands. Model, address and GPUs are those of the active release, or else of the desired one."""
@@ -88,6 +101,7 @@ class Status:
     probe: Probe | None = None
     drain: Drain | None = None
     gateways: list[Gateway] = field(default_factory=list)
+    swap: Swap | None = None
     problems: list[str] = field(default_factory=list)
 
 
@@ -129,6 +143,7 @@ def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime) -> Status
         probe=_probe(paths, name, now),
         drain=drains.read(paths, name, now),
         gateways=_gateways(paths, name),
+        swap=_swap(paths, name),
         problems=problems,
     )
     number = numbers["active"] or numbers["desired"]
@@ -146,6 +161,11 @@ def _probe(paths: Paths, name: str, now: datetime) -> Probe | None:
         return None
     stale = probe_state.stale(state, now)
     return Probe(state.verdict, state.since, state.checked, state.latency_ms, state.detail, stale)
+
+
+def _swap(paths: Paths, name: str) -> Swap | None:
+    found = swaps.read(paths, name)
+    return Swap(**{key: getattr(found, key) for key in Swap.__annotations__}) if found else None
 
 
 def _gateways(paths: Paths, name: str) -> list[Gateway]:
@@ -217,10 +237,24 @@ def _verdict(status: Status) -> str:
     return f"{verdict}, drained" if status.drain else verdict
 
 
+def _swap_words(name: str, swap: Swap) -> str:
+    if swap.step == swaps.STUCK:
+        return (
+            f"the swap to release {swap.target} is stuck, requests stay away: {swap.failure}. Mend that, then: inferctl"
+            f" swap {name} --to {swap.origin if swap.origin is not None else swap.target}"
+        )
+    if swap.step == swaps.LED:
+        return f"the swap to release {swap.target} was cut off: run update_model.yml again"
+    way = f"back to release {swap.origin} ({swap.failure})" if swap.returning else f"to release {swap.target}"
+    return f"is swapped {way}, step {swap.step}, since {swap.since}: journalctl -fu {swap_unit(name)}"
+
+
 def _notes(status: Status) -> list[str]:
     notes = list(status.problems)
     if status.status and not status.serving:
         notes.append(status.status)
+    if status.swap:
+        notes.append(_swap_words(status.name, status.swap))
     if status.drain:
         # Of a breaker that is open, the drain is only a part.
         given_up = status.drain.owner == drains.RECOVERY

@@ -25,6 +25,9 @@ class InstanceMetrics:
     checked: float | None = None
     latency: float | None = None
     """Seconds until the token."""
+    swap: str = ""
+    """The step of a swap that is under way or stuck; empty where there is none."""
+    swap_since: float | None = None
 
 
 _HELP = {
@@ -36,6 +39,8 @@ _HELP = {
     "inference_probe_latency_seconds": "Time until the one token of the last probe that was answered.",
     "inference_drained": "1 where a drain intent is in force.",
     "inference_drained_since_timestamp_seconds": "When the drain intent that is in force was recorded.",
+    "inference_swap": "1 for the step of a swap that is under way, or stuck.",
+    "inference_swap_since_timestamp_seconds": "When the swap that is under way, or stuck, began.",
     "inference_lock_held": "1 while a playbook changes what serves on this node.",
     "inference_lock_stale": "1 where such a playbook was cut off and has left its lock.",
     "inference_lock_info": "1 for the playbook that has the lock, stale or not.",
@@ -71,4 +76,6 @@ def render(instances: Iterable[InstanceMetrics], now: float, lock: LockMetrics =
         samples.add("inference_probe_latency_seconds", one.latency, name=one.name)
         samples.add("inference_drained", one.drained, name=one.name)
         samples.add("inference_drained_since_timestamp_seconds", one.drained_since, name=one.name)
+        samples.add("inference_swap", 1 if one.swap else None, name=one.name, step=one.swap)
+        samples.add("inference_swap_since_timestamp_seconds", one.swap_since, name=one.name)
     return samples.text()

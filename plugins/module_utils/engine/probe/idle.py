@@ -9,7 +9,7 @@ from datetime import datetime
 
 from ...core.paths import Paths
 from ..release import Release
-from ..state import drains
+from ..state import drains, swaps
 from . import metrics
 from .scrape import scrape
 
@@ -24,7 +24,13 @@ def in_flight(paths: Paths, release: Release) -> int | None:
 
 
 def is_idle(paths: Paths, release: Release, now: datetime) -> bool:
-    """Whether gateways keep away from it, and it has nothing at work; not where that cannot be told."""
+    """Whether gateways keep away from it, and it has nothing at work; not where that cannot be told.
+
+    A swap that stops the engine has seen that no client is left, also of an engine that hangs and tells nothing.
+    """
+    swap = swaps.read(paths, release.instance)
+    if swap is not None and swap.step == swaps.STOP:
+        return True
     if drains.read(paths, release.instance, now) is None:
         return False
     try:

@@ -1,16 +1,37 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A swap of releases that is under way, so that a run that is cut off can be finished. Private to the collection."""
+"""A swap of releases: how far it has come, and how the last one ended. Private to the collection.
+
+Each step is written before it is taken, so that a swap that is cut off goes on from there.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from ...core import files
 from ...core.paths import Paths
+from ..swap_terms import Terms
 
-SCHEMA = 1
+SCHEMA = 2
+
+LED = "led"
+"""No step: a run of a release before 0.2 has led this swap, and was cut off. The next swap goes on with it."""
+
+BEGUN, BRIDGE, DRAIN, GATE, STOP, START = "begun", "bridge", "drain", "gate", "stop", "start"
+PROBE, ADMIT, WATCH, PROVE, RELEASE, UNBRIDGE = "probe", "admit", "watch", "prove", "release", "unbridge"
+STUCK = "stuck"
+"""The steps; node/swap/machine.py tells their order, node/swap/acts.py what each does."""
+
+CLOSED = frozenset({GATE, STOP, START, PROBE})
+"""Steps in which the gate in front of the engine is closed."""
+
+DONE, RETURNED, REFUSED = "done", "returned", "refused"
+"""How a swap ends: the new release serves; the release before serves again; nothing was touched. A swap that is stuck
+has not ended."""
 
 
 @dataclass(frozen=True)
@@ -23,27 +44,145 @@ class Swap:
     since: str
     back: bool = False
     """Whether this is a rollback, and not an update."""
+    pin: bool = True
+    """Whether the release stays where the inventory asks for another one."""
+    reason: str = ""
+    """What for, in words: for the drain, and for the pin of a release that the inventory does not ask for."""
+    terms: Terms = field(default_factory=Terms)
+    step: str = LED
+    returning: bool = False
+    """Whether the release before is on its way back."""
+    touched: bool = False
+    """Whether the engine that served was stopped."""
+    bridged: bool = False
+    """Whether a bridge serves meanwhile, or is left."""
+    failure: str = ""
+    """Why the swap does not go forward any more."""
+    closed_port: int | None = None
+    """The port whose gate this swap has closed."""
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    """What steps have measured, for later steps and for the report."""
+    words: tuple[str, ...] = ()
+    """What the operator should read, a line each."""
+
+    @property
+    def release(self) -> int | None:
+        """The release that the swap leads to now."""
+        return self.origin if self.returning else self.target
+
+    @property
+    def gated(self) -> bool:
+        """Whether the gate has to be closed: also after a restart of the node, before the engine starts."""
+        return self.closed_port is not None and (self.step in CLOSED or self.step == STUCK)
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a swap ended. Times are ISO 8601 in UTC; what was not measured is None."""
+
+    origin: int | None
+    target: int
+    run_id: str
+    since: str
+    ended: str
+    outcome: str
+    """`done`, `returned` or `refused`."""
+    failure: str = ""
+    words: tuple[str, ...] = ()
+    unheard: tuple[str, ...] = ()
+    """Gateways that did not tell whether they send requests again."""
+    kept_bridge: str = ""
+    """Why the bridge could not be removed; empty where there is none."""
+    load_seconds: float | None = None
+    drained_seconds: float | None = None
+    tokens_per_second: float | None = None
+    pinned: bool = False
+    """Whether the release stays although the inventory asks for another one."""
+    requests_meanwhile: int | None = None
+    """Requests that the replica set got at the gateways during the swap."""
 
 
 def read(paths: Paths, name: str) -> Swap | None:
-    """The swap that is under way, or was cut off; None where there is none that can be understood."""
-    try:
-        value = files.read_json(paths.swap(name))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(value, dict) or value.pop("schema", None) != SCHEMA:
-        return None
-    try:
+    """The swap that is under way, stuck, or was cut off; None where there is none that can be understood."""
+    for path in (paths.swap_meanwhile(name), paths.swap(name)):
+        try:
+            found = _from_json(files.read_json(path))
+        except (OSError, ValueError, TypeError, KeyError):
+            continue
+        if found:
+            return found
+    return None
+
+
+def _from_json(value: Any) -> Swap | None:
+    """Raises TypeError, ValueError."""
+    schema = value.pop("schema", None) if isinstance(value, dict) else None
+    if schema == 1:
         return Swap(**value)
-    except TypeError:
+    if schema != SCHEMA:
         return None
+    value["terms"] = Terms.from_dict(value["terms"])
+    value["words"] = tuple(value["words"])
+    return Swap(**value)
+
+
+def write(paths: Paths, name: str, swap: Swap) -> None:
+    """Note a step before it is taken. While the disk takes nothing, memory has to do. Raises OSError where neither
+    does.
+
+    A restart of the node forgets what only memory knows. The older step on disk is then taken once more.
+    """
+    value = {"schema": SCHEMA, **asdict(swap)}
+    try:
+        files.write_json(paths.swap(name), value)
+        files.write(paths.swap_meanwhile(name), None)
+    except OSError:
+        files.write_json(paths.swap_meanwhile(name), value)
 
 
 def begin(paths: Paths, name: str, swap: Swap) -> bool:
-    """Note a swap before anything of it is done. Returns whether anything changed. Raises OSError."""
-    return files.write_json(paths.swap(name), {"schema": SCHEMA, **asdict(swap)})
+    """Note a swap before anything of it is done. The report of the last one goes. Returns whether anything changed.
+
+    Raises OSError.
+    """
+    changed = [
+        files.write(paths.swap_report(name), None),
+        files.write_json(paths.swap(name), {"schema": SCHEMA, **asdict(swap)}),
+        files.write(paths.swap_meanwhile(name), None),
+    ]
+    return any(changed)
 
 
-def end(paths: Paths, name: str) -> bool:
-    """Note that a swap is over, one way or the other. Returns whether there was one. Raises OSError."""
-    return files.write(paths.swap(name), None)
+def end(paths: Paths, name: str, report: Report | None = None) -> bool:
+    """Note that a swap is over, one way or the other. Returns whether there was one.
+
+    A full disk loses the report, and nothing else. Raises OSError.
+    """
+    if report:
+        try:
+            files.write_json(paths.swap_report(name), {"schema": SCHEMA, **asdict(report)})
+        except OSError:
+            files.write(paths.swap_report(name), None)
+    there = [files.write(path, None) for path in (paths.swap(name), paths.swap_meanwhile(name))]
+    return any(there)
+
+
+def last(paths: Paths, name: str) -> Report | None:
+    """How the last swap ended; None where none has, or the report cannot be understood."""
+    try:
+        value = files.read_json(paths.swap_report(name))
+        if not isinstance(value, dict) or value.pop("schema", None) != SCHEMA:
+            return None
+        return Report(**{**value, "words": tuple(value["words"]), "unheard": tuple(value["unheard"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def names(paths: Paths) -> list[str]:
+    """The instances whose swap is under way, stuck, or was cut off."""
+    found = {
+        path.stem
+        for directory in (paths.swap("x").parent, paths.swap_meanwhile("x").parent)
+        for path in directory.glob("*.json")
+    }
+    return sorted(name for name in found if read(paths, name))

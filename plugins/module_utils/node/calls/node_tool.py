@@ -12,7 +12,7 @@ from ...core import node_call, node_library, systemd
 from ...core.call import Call
 from ...core.paths import Paths
 from ...core.version import VERSION
-from ...engine import node_removal
+from ...engine import gate, node_removal
 
 INFERCTL = f"{node_library.BASE}node.cli.inferctl"
 """The module that the command runs, by its name: the call itself does not need the module."""
@@ -59,6 +59,6 @@ def run(module: Call) -> None:
     keep, directories = ([Path(each) for each in module.params[key]] for key in ("keep", "directories"))
     try:
         result = remove(paths, keep, directories, check=check)
-    except (systemd.SystemdError, OSError, ValueError) as error:
+    except (systemd.SystemdError, gate.GateError, OSError, ValueError) as error:
         module.fail_json(msg=f"{error}. Run it again: it continues where it stopped.")
     module.exit_json(version=VERSION, **result)

@@ -21,14 +21,15 @@ from ...core import systemd
 from ...core.docker_api import Docker, DockerError, DockerUnavailable
 from ...core.paths import Paths, container_name, unit_name
 from ...core.version import VERSION
-from ...engine import environment, prepare
+from ...engine import environment, gate, prepare, swap_settings
 from ...engine.probe import idle, wait
-from ...engine.state import attempts, drains, releases
+from ...engine.state import attempts, drains, lock, releases
 from ...hardware.gpu_settings import boot
 from ...hardware.gpu_settings.apply import NoAnswer
 from .. import status
 from ..supervisor import Supervisor
-from . import bundle, doctor, drain, health, metrics, plan, recover
+from ..swap.request import Refused
+from . import bundle, doctor, drain, health, metrics, plan, recover, swap
 from . import releases as cli_releases
 from .command import FAILED, LOADING, OK, USAGE, UsageError, known
 
@@ -60,6 +61,10 @@ def main(arguments: Sequence[str] | None = None, paths: Paths | None = None) -> 
         releases.ReleaseError,
         systemd.SystemdError,
         drains.Held,
+        lock.Locked,
+        Refused,
+        swap_settings.NoSettings,
+        gate.GateError,
         DockerError,
         DockerUnavailable,
         NoAnswer,
@@ -109,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     plan.add(commands)
     recover.add(commands)
     cli_releases.add(commands)
+    swap.add(commands)
 
     steps = (("prepare", _prepare, "check and clear the way"), ("supervise", _supervise, "run the engine"))
     for verb, run, text in steps:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from ...core import systemd
-from ...core.paths import AGENT_UNIT, RECOVERY_PATH, unit_name
-from ...engine import bridges
+from ...core.paths import AGENT_UNIT, RECOVERY_PATH, swap_unit, unit_name
+from ...engine import bridges, gate, swap_settings
 from ...engine.probe import health
-from ...engine.state import drains, probe_state, releases
+from ...engine.state import drains, probe_state, releases, swaps
 from ..recovery import managed, models, settings, state
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import Host
@@ -134,6 +134,51 @@ def leftover_bridges(host: Host) -> Finding:
     return Finding(OK, "none")
 
 
+def swapping(host: Host) -> Finding:
+    """No swap is stuck or was cut off, and no gate is closed without one."""
+    fails, closed = [], set[int]()
+    for name in releases.names(host.paths):
+        found = swaps.read(host.paths, name)
+        if found is None:
+            continue
+        closed |= {found.closed_port} if found.closed_port is not None else set()
+        if found.step == swaps.STUCK:
+            fails.append(f"{name}: the swap to release {found.target} is stuck: {found.failure}")
+        elif found.step == swaps.LED:
+            fails.append(f"{name}: the swap to release {found.target} was cut off")
+        elif systemd.active_state(swap_unit(name)) not in (*systemd.RUNNING, "deactivating"):
+            fails.append(f"{name}: {swap_unit(name)} does not run, and the swap is at {found.step}")
+        else:
+            closed |= _bridge_port(host, name)
+    try:
+        open_ = gate.closed() - closed
+    except gate.GateError:
+        # A node without nftables has no gate. A swap there says so before the swap begins.
+        open_ = set()
+    if fails:
+        return Finding(FAIL, "; ".join(fails), "inferctl status; then inferctl swap NAME --to RELEASE")
+    if open_:
+        ports = ", ".join(map(str, sorted(open_)))
+        return Finding(FAIL, f"the gate of port {ports} is closed, and no swap is under way", f"nft flush set {GATES}")
+    if releases.names(host.paths):
+        try:
+            swap_settings.read(host.paths)
+        except swap_settings.NoSettings as error:
+            return Finding(WARN, str(error), "site.yml")
+    return Finding(OK, "none is stuck")
+
+
+def _bridge_port(host: Host, name: str) -> set[int]:
+    """The port of the bridge of an instance, whose gate a swap closes before the bridge goes."""
+    try:
+        port = bridges.declared_port(host.paths, name)
+    except (OSError, ValueError):
+        return set()
+    return set() if port is None else {port}
+
+
+GATES = f"inet {gate.TABLE} closed"
+
 CHECKS = (
     Check("engine-verdicts", verdicts),
     Check("engine-agent", agent),
@@ -143,4 +188,5 @@ CHECKS = (
     Check("engine-drains", drained),
     Check("engine-bridges", leftover_bridges),
     Check("engine-units", units),
+    Check("engine-swaps", swapping),
 )

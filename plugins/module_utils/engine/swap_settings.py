@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node must know to swap an engine alone: its own name, its gateways, golden prompts, terms. Private to the
+collection.
+
+The module node_agent writes the file; a swap reads the file when the swap begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core import files
+from ..core.paths import Paths
+from ..core.records import known
+from .swap_terms import Terms
+
+SCHEMA = 1
+
+MODE = 0o600
+"""Golden prompts may be nobody's business."""
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A gateway that sends requests to this node, and where it tells who serves."""
+
+    name: str
+    """The gateway's name in the inventory."""
+    address: str
+    port: int
+
+
+@dataclass(frozen=True)
+class SwapSettings:
+    """The file's content."""
+
+    node: str
+    """The node's name in the inventory: the name of its servers at the gateways."""
+    gateways: tuple[Gateway, ...] = ()
+    golden: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Golden prompts by the registry's name of a model."""
+    terms: Terms = field(default_factory=Terms)
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> SwapSettings:
+        """Raises KeyError, TypeError, ValueError."""
+        return cls(
+            node=str(value["node"]),
+            gateways=tuple(
+                Gateway(str(each["name"]), str(each["address"]), int(each["port"])) for each in value["gateways"]
+            ),
+            golden={str(model): list(prompts) for model, prompts in value.get("golden", {}).items()},
+            terms=Terms.from_dict(value.get("terms", {})),
+        )
+
+
+class NoSettings(Exception):
+    """The node does not know what a swap needs; the message says who tells the node."""
+
+
+def read(paths: Paths) -> SwapSettings:
+    """Raises NoSettings."""
+    try:
+        value = files.read_json(paths.swap_settings)
+        if isinstance(value, dict) and value.get("schema") == SCHEMA:
+            return SwapSettings.from_dict(value)
+        problem = "is not there" if value is None else f"is of another schema than {SCHEMA}"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = f"is damaged ({error!r})"
+    raise NoSettings(f"{paths.swap_settings} {problem}: run site.yml, which tells the node its gateways")
+
+
+def text(value: Mapping[str, Any]) -> str:
+    """The file's text for the option `swap` of the module node_agent. Raises KeyError, TypeError, ValueError."""
+    wanted = SwapSettings.from_dict(value)
+    return files.to_json(
+        {
+            "schema": SCHEMA,
+            "node": wanted.node,
+            "gateways": [known(Gateway, vars(each)) for each in wanted.gateways],
+            "golden": wanted.golden,
+            "terms": wanted.terms.to_dict(),
+        }
+    )

@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a swap may do, and what a release must pass. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..core.records import known
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of a swap. The defaults are those of role `update` (engine/swap_settings.py: a node's own)."""
+
+    drain_seconds: int = 1800
+    """How long requests at work may take to end."""
+    watch_seconds: int = 60
+    """How long a release is watched before the release counts as proven."""
+    speed_bound: float = 0.5
+    """Tokens per second of one request alone, as a share of those of the release before; 0 judges nothing."""
+    watch_speed_bound: float = 0.25
+    """The same under the clients' load, while the release is watched."""
+    error_share: float = 0.05
+    """Which share of the requests of a watched release may fail."""
+    force: bool = False
+    """Whether requests are cut that do not end within `drain_seconds`."""
+    allow_downtime: bool = False
+    """Whether clients may see that the only engine of a replica set is away."""
+    vouched: bool = False
+    """Whether the caller knows that others serve. Counts only where the node has no gateway to ask."""
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Terms:
+        """Terms as they were written. Keys of another version are left out. Raises TypeError, ValueError."""
+        given = known(cls, value)
+        default = cls()
+        return cls(**{key: type(getattr(default, key))(each) for key, each in given.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)

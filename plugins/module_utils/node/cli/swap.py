@@ -1,0 +1,177 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands `inferctl swap` and `rollback`, and what their units call. Private to the collection."""
+
+# pylint: disable=ansible-bad-function  # a command, which prints
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import secrets
+import socket
+import sys
+import time
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ...core import journal, systemd
+from ...core.paths import Paths, swap_unit
+from ...engine import gate, swap_settings
+from ...engine.state import history, lock, releases, swaps
+from ...engine.state.drains import format_time
+from ..swap import perform, request
+from ..swap.request import Progress, Request
+from .command import FAILED, LOADING, OK, UsageError, known
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+SCHEMA = 1
+
+POLL_SECONDS = 0.3
+
+
+def add(commands: Commands) -> None:
+    """Add the commands to the parser."""
+    command = commands.add_parser(
+        "swap",
+        help="have an instance serve another release; no client notices",
+        description="Swap the release of an instance in the steps of docs/updates.md, and wait until that has ended."
+        " The swap goes on by itself where this command is cut off. What turns out bad goes back by itself.",
+        epilog="Exit codes: 0 the release serves, 1 it does not, 2 wrong usage, 3 the swap goes on (--no-wait).",
+    )
+    command.add_argument("name", metavar="NAME", help="instance")
+    command.add_argument("--to", type=int, required=True, metavar="RELEASE", help="see inferctl releases")
+    _add_options(command)
+    command.set_defaults(run=_swap)
+
+    command = commands.add_parser(
+        "rollback",
+        help="have an instance serve the release that it served with before",
+        description="As `inferctl swap`, to the release before. The instance stays with it until the"
+        " inventory changes.",
+    )
+    command.add_argument("name", metavar="NAME", help="instance")
+    command.add_argument("release", type=int, nargs="?", metavar="RELEASE", help="default: the one before")
+    _add_options(command)
+    command.set_defaults(run=_rollback)
+
+    command = commands.add_parser("perform-swap", help="(called by the unit) take the steps of a swap")
+    command.add_argument("name", metavar="NAME", help="instance")
+    command.set_defaults(run=_perform)
+    command = commands.add_parser("resume-swaps", help="(called at boot) close gates, and go on with swaps")
+    command.set_defaults(run=_resume)
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--force", action="store_true", help="cut requests that do not end in time")
+    command.add_argument("--allow-downtime", action="store_true", help="even if clients see that nobody else serves")
+    command.add_argument("--drain-seconds", type=int, metavar="S", help="how long requests at work may take to end")
+    command.add_argument("--watch-seconds", type=int, metavar="S", help="how long the release is watched")
+    command.add_argument("--no-wait", action="store_true", help="only begin; inferctl status shows how it goes")
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _swap(options: argparse.Namespace, paths: Paths) -> int:
+    known(paths, [options.name])
+    return _begin(options, paths, options.to, back=False)
+
+
+def _rollback(options: argparse.Namespace, paths: Paths) -> int:
+    known(paths, [options.name])
+    name = options.name
+    active, desired = releases.active_number(paths, name), releases.desired_number(paths, name)
+    number = options.release or history.back_target(paths, name, active, desired)
+    if number is None:
+        raise UsageError(f"{name} has no earlier release to go back to: inferctl releases {name} shows those kept")
+    return _begin(options, paths, number, back=True)
+
+
+def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool) -> int:
+    """Take the lock, begin the swap, and tell how it goes."""
+    terms = swap_settings.read(paths).terms
+    terms = replace(terms, force=options.force, allow_downtime=options.allow_downtime)
+    for key in ("drain_seconds", "watch_seconds"):
+        if getattr(options, key) is not None:
+            terms = replace(terms, **{key: getattr(options, key)})
+    now = datetime.now(UTC)
+    user = os.environ.get("SUDO_USER") or os.environ.get("USER") or "root"
+    run_id = f"{now.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
+    until = lock.until(now, perform.LOCK_SECONDS)
+    wanted = lock.Lock(run_id, user, socket.gethostname(), perform.BY_HAND, format_time(now), until)
+    found = swaps.read(paths, options.name)
+    # A swap of this command that was cut off, or is stuck, has left its lock: this one goes on with it.
+    lock.take(paths, wanted, now, found.run_id if found else "")
+    reason = f"inferctl {options.command} by {user}"
+    try:
+        begun = request.begin(paths, Request(options.name, number, run_id, reason, back=back, terms=terms))
+    except BaseException:
+        lock.release(paths, run_id)
+        raise
+    if not begun:
+        lock.release(paths, run_id)
+        return _tell(options, Progress(swaps.DONE, "", (f"release {number} serves already",), ""))
+    if options.no_wait:
+        return LOADING
+    return _tell(options, _follow(options, paths, run_id))
+
+
+def _follow(options: argparse.Namespace, paths: Paths, run_id: str) -> Progress:
+    """Print each step and each word until the swap has ended. Raises SystemdError."""
+    shown: set[str] = set()
+    while True:
+        found = request.awaited(paths, options.name, run_id, POLL_SECONDS)
+        lines = [*found.words, *([found.step] if found.step and not found.outcome else [])]
+        for line in lines if not options.json else []:
+            if line not in shown:
+                print(f"{options.name}: {line}", flush=True)
+                shown.add(line)
+        if found.outcome:
+            return found
+        time.sleep(POLL_SECONDS)
+
+
+def _tell(options: argparse.Namespace, found: Progress) -> int:
+    if options.json:
+        document = {key: value for key, value in asdict(found).items() if key != "step"}
+        print(json.dumps({"schema": SCHEMA, "instance": options.name, **document}, indent=2))
+    elif found.outcome == swaps.DONE:
+        report = found.report
+        print(request.line(report, options.name, socket.gethostname()) if report else "; ".join(found.words))
+    else:
+        words = {
+            swaps.REFUSED: "nothing was touched",
+            swaps.RETURNED: "the release before serves again",
+            request.STUCK: "requests stay away: mend the cause, and swap again",
+        }
+        print(f"inferctl: {options.name}: {found.failure}. {words[found.outcome]}", file=sys.stderr, flush=True)
+    return OK if found.outcome == swaps.DONE else FAILED
+
+
+def _perform(options: argparse.Namespace, paths: Paths) -> int:
+    unit = swap_unit(options.name)
+    caller = os.environ.get("INVOCATION_ID", "")
+    if not caller or caller != systemd.show([unit], ["InvocationID"])[unit]["InvocationID"]:
+        raise UsageError(f"perform-swap is for {unit} alone: inferctl swap {options.name} --to RELEASE")
+    perform.perform(paths, options.name)
+    # How the swap went is in its report: the unit has done its work.
+    return OK
+
+
+def _resume(_options: argparse.Namespace, paths: Paths) -> int:
+    """Close what has to be closed before engines start, and go on. A gate that does not close is told."""
+    code = OK
+    for name in swaps.names(paths):
+        found = swaps.read(paths, name)
+        try:
+            if found and found.gated and found.closed_port is not None:
+                gate.close(found.closed_port)
+        except gate.GateError as error:
+            journal.Journal().say(f"{name}: {error}", journal.WARNING, event="swap", instance=name)
+            code = FAILED
+        if found and found.step not in (swaps.LED, swaps.STUCK):
+            systemd.systemctl("start", "--no-block", swap_unit(name))
+    return code

@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is done in each step of a swap. Private to the collection.
+
+Every step may be taken twice: a swap that was cut off takes the step again that stands on disk. A step returns what
+changes in the swap. A step that fails raises StepFailed, or what its parts raise; machine.py tells what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...engine.state import swaps
+from ...engine.state.swaps import Swap
+from . import begin, bridge, leave, serve
+from .node import Node
+
+STEPS: Mapping[str, Callable[[Node, Swap], dict[str, Any]]] = {
+    swaps.BEGUN: begin.begun,
+    swaps.BRIDGE: bridge.bridge,
+    swaps.DRAIN: leave.drain,
+    swaps.GATE: leave.gate,
+    swaps.STOP: leave.stop,
+    swaps.START: serve.start,
+    swaps.PROBE: serve.probe,
+    swaps.ADMIT: serve.admit,
+    swaps.WATCH: serve.watch,
+    swaps.PROVE: serve.prove,
+    swaps.RELEASE: leave.release,
+    swaps.UNBRIDGE: bridge.unbridge,
+}

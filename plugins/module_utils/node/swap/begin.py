@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The first step of a swap: refuse what cannot be done, and choose what clients have meanwhile. Private to the
+collection.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from ...engine import bridges, load_time, prepare
+from ...engine.state import drains, install_state, releases
+from ...engine.state.swaps import Swap
+from . import proof, way
+from .bridge import place
+from .node import Node, StepFailed
+
+
+def begun(node: Node, swap: Swap) -> dict[str, Any]:
+    """Refuse what cannot be done, and choose what clients have meanwhile."""
+    serves = install_state.serving(node.paths, node.name, node.now())
+    _refuse_unfit(node, swap.target)
+    drain = drains.read(node.paths, node.name, node.now())
+    if drain and drain.owner != drains.UPDATE and drain.until:
+        raise StepFailed(f"{node.name} is {drain}: that could end in the middle. Wait, or undrain {node.name} first")
+    views = node.ask()
+    load = load_time.expected(node.paths, node.name, swap.origin, swap.target)
+    question = way.Question(
+        name=node.name,
+        own=node.own,
+        # Somebody keeps requests away already: nobody loses by the swap.
+        serves=serves and (drain is None or drain.owner == drains.UPDATE),
+        allow_downtime=swap.terms.allow_downtime,
+        vouched=swap.terms.vouched,
+        deaf=node.traffic.deaf(node.name),
+        needed=load_time.swap_seconds(load),
+        unbridged=lambda: place(node, swap).problem,
+    )
+    chosen = way.choose(question, views)
+    if chosen.problem:
+        raise StepFailed(chosen.problem)
+    words = {
+        way.BRIDGE: "side by side: a second engine serves meanwhile",
+        way.HELD: f"the only server of its set: gateways hold requests, and those at work get {chosen.patience} s",
+        way.DOWNTIME: "clients may see that nobody serves meanwhile",
+    }.get(chosen.kind, "")
+    if words:
+        node.say(words)
+    bridged = chosen.kind == way.BRIDGE or bridges.left(node.paths, node.name)
+    notes = {
+        **swap.notes,
+        "way": chosen.kind,
+        "patience": chosen.patience,
+        "bridge": chosen.kind == way.BRIDGE,
+        "requests": [asdict(view) for view in views.told],
+        "counted": [*swap.notes.get("counted", []), proof.counted(node.paths, node.name)],
+    }
+    return {"bridged": bridged, "notes": notes}
+
+
+def _refuse_unfit(node: Node, number: int) -> None:
+    """Raises StepFailed where a release cannot start here."""
+    try:
+        release = releases.load(node.paths, node.name, number)
+        releases.verify(node.paths, node.name, number)
+    except releases.ReleaseError as error:
+        raise StepFailed(str(error)) from error
+    missing = prepare.missing(release, node.docker)
+    if missing:
+        raise StepFailed("; ".join(missing))

@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A second engine that serves while the only one of its set is swapped. Private to the collection."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...engine import bridge_place, bridges
+from ...engine.inventory import bridge_name
+from ...engine.state import drains, releases
+from ...engine.state.drains import format_time
+from ...engine.state.swaps import Swap
+from . import proof
+from .node import Node, StepFailed
+from .serving import accept, await_ready, await_share, judge_errors
+from .traffic import DEAF_SECONDS
+
+UNUSED_SECONDS = 5.0
+"""How long the connections of a bridge are waited for that no gateway sends requests to: the bridge may hang."""
+
+
+def place(node: Node, swap: Swap) -> bridge_place.Place:
+    """Where the bridge would run, or why it would not."""
+    port = bridges.declared_port(node.paths, node.name)
+    if port is None:
+        return bridge_place.Place(problem="it has no bridge_port")
+    if swap.origin is None:
+        return bridge_place.Place(problem="nothing served before")
+    try:
+        return bridges.place(node.paths, node.name, swap.origin, swap.target, port)
+    except releases.ReleaseError as error:
+        return bridge_place.Place(problem=str(error))
+
+
+def bridge(node: Node, swap: Swap) -> dict[str, Any]:
+    """Have a second engine serve, with the release that comes: it proves itself while nothing is touched."""
+    if not swap.notes.get("bridge"):
+        return {}
+    port, found = bridges.declared_port(node.paths, node.name), place(node, swap)
+    if port is None or found.problem:
+        raise StepFailed(f"the bridge has no place any more: {found.problem or 'it has no bridge_port'}")
+    bridge = bridge_name(node.name)
+    node.say(f"{bridge} starts on port {port}")
+    _changed, number = bridges.start(
+        node.paths, bridges.Wish(node.name, swap.target, port, found.gpus), node.now(), check=False
+    )
+    await_ready(node, bridge, number)
+    fit = accept(node, bridge, number, swap)
+    drains.undrain(node.paths, bridge, drains.UPDATE, node.now())
+    missing = await_share(node, bridge, node.own[1])
+    if missing:
+        raise StepFailed(f"the bridge does not serve yet: {'; '.join(missing.values())}")
+    before = node.ask()
+    proof.watch(node.paths, bridge, swap.terms.watch_seconds)
+    judge_errors(node, swap, before, node.own[1])
+    node.say(f"{bridge} serves, {fit.tokens_per_second} tokens/s")
+    return {}
+
+
+def unbridge(node: Node, swap: Swap) -> dict[str, Any]:
+    """Remove the bridge when its instance serves again. Until then the bridge is all that clients have."""
+    bridge = bridge_name(node.name)
+    if not swap.bridged or not bridges.left(node.paths, node.name):
+        return {}
+    views = node.ask()
+    if last := views.alone_at([node.own[1]]):
+        raise StepFailed(f"{bridge} is the last server of {node.name} at {', '.join(last)}: it stays")
+    port = bridges.declared_port(node.paths, node.name)
+    wanted = drains.Drain(drains.UPDATE, f"{node.name} serves again", format_time(node.now()))
+    drains.drain(node.paths, [bridge], wanted, force=True)
+    node.traffic.wait_told(bridge, "drain", DEAF_SECONDS)
+    if port is not None:
+        node.traffic.close(port)
+        asked = any(node.own[1] in view.up() for view in views.told)
+        left = node.traffic.wait_unused(port, float(swap.terms.drain_seconds) if asked else UNUSED_SECONDS)
+        if left and asked and not swap.terms.force:
+            node.traffic.open(port)
+            raise StepFailed(f"{left} requests are still at work at {bridge}")
+    bridges.remove(node.paths, node.name, check=False)
+    if port is not None:
+        node.traffic.open(port)
+    return {}

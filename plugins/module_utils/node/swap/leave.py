@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The steps that keep requests away from an engine, and stop the engine. Private to the collection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ...core import systemd
+from ...core.paths import unit_name
+from ...engine import activation
+from ...engine.state import drains, install_state, releases
+from ...engine.state.drains import format_time
+from ...engine.state.swaps import Swap
+from . import proof, way
+from .node import POLL_SECONDS, Node, StepFailed
+from .traffic import DEAF_SECONDS
+
+GATED_SECONDS = 60.0
+"""The least that requests at work get to end behind the closed gate."""
+
+ILL_SECONDS = 5.0
+"""The same on the way back from a release that does not serve: what hangs never has done with its requests."""
+
+
+def drain(node: Node, swap: Swap) -> dict[str, Any]:
+    """Keep requests away, and wait until gateways know."""
+    limit = drain_limit(swap)
+    serves = install_state.serving(node.paths, node.name, node.now())
+    notes = {"drained": time.time(), **swap.notes, "served": serves}
+    if not swap.returning:
+        notes["counted"] = [*swap.notes.get("counted", []), proof.counted(node.paths, node.name)]
+    keep_away(node, drains.UPDATE, swap.reason or "a swap of releases")
+    untold = node.traffic.wait_told(node.name, "drain", DEAF_SECONDS)
+    # On the way back, nothing is better served by waiting: with the gate, no request is lost.
+    if not swap.returning:
+        _refuse_untold(node, swap, untold)
+        _refuse_last(node, swap)
+    port = node.port()
+    if port is not None and node.settings.gateways and serves:
+        node.traffic.wait_unused(port, max(0.0, limit - GATED_SECONDS), looks=1, gated=False)
+    return {"notes": notes, "closed_port": port}
+
+
+def keep_away(node: Node, owner: str, reason: str) -> None:
+    """Record the intent; somebody else's stays. Raises OSError."""
+    present = drains.read(node.paths, node.name, node.now())
+    if present is None or present.owner == owner:
+        drains.drain(node.paths, [node.name], drains.Drain(owner, reason, format_time(node.now())))
+
+
+def _refuse_untold(node: Node, swap: Swap, untold: Sequence[str]) -> None:
+    """Raises StepFailed where an only server has a gateway that was not told."""
+    if untold and swap.notes.get("way") == way.HELD:
+        told = f"{', '.join(untold)} was not told to send nothing"
+        raise StepFailed(f"{told}, and {node.name} is the only server of its set")
+    if untold:
+        node.say(f"{', '.join(untold)} was not told to send nothing: the gate refuses its requests")
+
+
+def _refuse_last(node: Node, swap: Swap) -> None:
+    """Raises StepFailed where nobody else serves any more: of nodes that begin at once, all but one yield."""
+    if swap.notes.get("way") not in (way.OTHERS, way.BRIDGE):
+        return
+    # A bridge stands in: the instance alone goes.
+    own = node.own[:1] if swap.notes.get("bridge") else node.own
+    deadline = node.traffic.clock() + way.FIRST_SECONDS
+    while True:
+        views = node.ask()
+        nobody = views.nobody_at(own)
+        if not nobody and (views.told or not node.settings.gateways):
+            return
+        first = way.yields_to(node.settings.node, views, node.own)
+        if first:
+            raise StepFailed(
+                f"{way.nobody_words(node.name, nobody)}: {', '.join(first)} drains the same set, and goes first."
+                " Swap again when that node serves"
+            )
+        if node.traffic.clock() >= deadline:
+            raise StepFailed(way.nobody_words(node.name, nobody or list(views.silent)))
+        node.traffic.sleep(POLL_SECONDS)
+
+
+def gate(node: Node, swap: Swap) -> dict[str, Any]:
+    """Refuse new connections, and wait until the last one has ended."""
+    port = swap.closed_port
+    if port is None:
+        return {}
+    node.traffic.close(port)
+    ill = swap.returning and not swap.notes.get("served")
+    used = time.time() - swap.notes.get("drained", time.time())
+    left = node.traffic.wait_unused(port, ILL_SECONDS if ill else max(GATED_SECONDS, drain_limit(swap) - used))
+    busy = node.in_flight() if not left and not node.settings.gateways else 0
+    deadline = node.traffic.clock() + GATED_SECONDS
+    while busy and node.traffic.clock() < deadline:
+        # Without gateways, clients of the node itself are seen by the engine's own count alone.
+        node.traffic.sleep(POLL_SECONDS)
+        busy = node.in_flight()
+    if (left or busy) and not (swap.terms.force or swap.returning):
+        raise StepFailed(
+            f"{left or busy} requests are still at work after {drain_limit(swap)} s (update_drain_seconds):"
+            " wait, or cut them with force"
+        )
+    return {}
+
+
+def stop(node: Node, swap: Swap) -> dict[str, Any]:
+    """Stop the engine, which has no client any more."""
+    if swap.closed_port is not None:
+        node.traffic.hold(swap.closed_port)
+    number = swap.release
+    if number is not None:
+        # Read before anything ends: a damaged release must not cost the one that serves.
+        _verify(node, number)
+    unit = unit_name(node.name)
+    if number is not None and activation.runs(node.paths, node.name, number) and not swap.returning:
+        return {}
+    if systemd.active_state(unit) != "inactive":
+        systemd.systemctl("stop", unit)
+    return {}
+
+
+def _verify(node: Node, number: int) -> None:
+    try:
+        releases.verify(node.paths, node.name, number)
+    except releases.ReleaseError as error:
+        raise StepFailed(str(error)) from error
+
+
+def release(node: Node, swap: Swap) -> dict[str, Any]:
+    """Let requests back to what was not touched."""
+    if swap.closed_port is not None:
+        node.traffic.open(swap.closed_port)
+    drains.undrain(node.paths, node.name, drains.UPDATE, node.now())
+    return {}
+
+
+def drain_limit(swap: Swap) -> float:
+    """Seconds that requests at work may take: those of an only server hold up all others."""
+    patience = swap.notes.get("patience")
+    return float(swap.terms.drain_seconds if patience is None else min(patience, swap.terms.drain_seconds))

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The order of a swap's steps, and what follows when a step fails. Private to the collection; pure.
+
+begun - bridge - drain - gate - stop - start - probe - admit - watch - prove - unbridge: done. Until `stop`, a failure
+lets requests back, and nothing was touched: refused. From `stop` on, a failure takes the release before the same way:
+returned. Where that fails, or there is no release before, requests stay away: stuck.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...engine.state import swaps
+from ...engine.state.swaps import Swap
+
+_FORWARD = (
+    swaps.BEGUN,
+    swaps.BRIDGE,
+    swaps.DRAIN,
+    swaps.GATE,
+    swaps.STOP,
+    swaps.START,
+    swaps.PROBE,
+    swaps.ADMIT,
+    swaps.WATCH,
+    swaps.PROVE,
+    swaps.UNBRIDGE,
+)
+"""The steps of a swap that goes well."""
+
+_NOT_RETURNING = frozenset({swaps.BEGUN, swaps.BRIDGE, swaps.WATCH})
+"""Steps that the way back leaves out: what served before is known to work."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The swap is over."""
+
+    swap: Swap
+    outcome: str
+    """`done`, `returned` or `refused`."""
+
+
+def passed(swap: Swap) -> Swap | Ended:
+    """What follows a step that went well."""
+    if swap.step == swaps.UNBRIDGE:
+        return Ended(swap, swaps.RETURNED if swap.returning else swaps.DONE if not swap.failure else swaps.REFUSED)
+    if swap.step == swaps.RELEASE:
+        return replace(swap, step=swaps.UNBRIDGE)
+    steps = [step for step in _FORWARD if not (swap.returning and step in _NOT_RETURNING)]
+    following = steps[steps.index(swap.step) + 1]
+    # From here on, the engine that served is not there any more.
+    return replace(swap, step=following, touched=swap.touched or following == swaps.STOP)
+
+
+def failed(swap: Swap, reason: str) -> Swap | Ended:
+    """What follows a step that failed."""
+    if swap.step == swaps.UNBRIDGE:
+        # What the swap was for is done: the bridge stays, serves, and is removed by the next swap.
+        ended = passed(swap)
+        assert isinstance(ended, Ended)
+        return replace(ended, swap=replace(swap, notes={**swap.notes, "kept_bridge": reason}))
+    if swap.returning or swap.step == swaps.RELEASE:
+        why = f"{swap.failure}; and then: {reason}" if swap.failure else reason
+        return replace(swap, step=swaps.STUCK, failure=why)
+    if not swap.touched:
+        return replace(swap, step=swaps.RELEASE, failure=reason)
+    if swap.origin is None:
+        nothing = "Nothing has served before: there is nothing to go back to"
+        return replace(swap, step=swaps.STUCK, failure=f"{reason}. {nothing}")
+    return replace(swap, step=swaps.DRAIN, returning=True, failure=reason)

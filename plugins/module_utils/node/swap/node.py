@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the steps of a swap know of their node. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from ...core import systemd
+from ...core.docker_api import Docker
+from ...core.paths import Paths, unit_name
+from ...engine.probe import idle
+from ...engine.state import releases
+from ...engine.swap_settings import SwapSettings
+from . import gateways
+from .gateways import Views
+from .traffic import Traffic
+
+POLL_SECONDS = 0.3
+
+
+class StepFailed(Exception):
+    """A step cannot be done; the message is for the operator."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Node:
+    """One instance of a node, and what the steps of its swap need."""
+
+    paths: Paths
+    name: str
+    """The instance's."""
+    settings: SwapSettings
+    traffic: Traffic
+    say: Callable[[str], None]
+    """Tell the operator."""
+    docker: Docker = field(default_factory=Docker)
+    now: Callable[[], datetime] = _now
+
+    def ask(self) -> Views:
+        """What all gateways tell of the instance's replica set."""
+        return gateways.ask_all(self.settings.gateways, self.name)
+
+    @property
+    def own(self) -> tuple[str, str]:
+        """The names of the instance, and of its bridge, at the gateways."""
+        return gateways.own_servers(self.settings.node, self.name)
+
+    def port(self) -> int | None:
+        """The port of what runs now; None before the first start."""
+        number = releases.active_number(self.paths, self.name)
+        try:
+            return None if number is None else releases.load(self.paths, self.name, number).port
+        except releases.ReleaseError:
+            return None
+
+    def in_flight(self) -> int:
+        """Requests at the engine, by its own count; 0 where the engine does not tell."""
+        number = releases.active_number(self.paths, self.name)
+        if number is None or systemd.active_state(unit_name(self.name)) not in systemd.RUNNING:
+            return 0
+        try:
+            return idle.in_flight(self.paths, releases.load(self.paths, self.name, number)) or 0
+        except (OSError, releases.ReleaseError):
+            return 0

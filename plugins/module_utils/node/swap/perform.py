@@ -1,0 +1,148 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Takes the steps of a swap until the swap has ended, or is stuck. Private to the collection.
+
+Whatever dies: systemd starts this again, and the swap goes on with the step on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ...core import journal
+from ...core.paths import Paths
+from ...engine import swap_settings
+from ...engine.state import lock, swaps
+from ...engine.state.drains import format_time
+from ...engine.state.swaps import Report, Swap
+from . import machine
+from .acts import STEPS
+from .node import Node
+from .traffic import Traffic
+
+LOCK_SECONDS = 7200
+"""Longer than a step takes. The lock is renewed before each."""
+
+BY_HAND = "inferctl swap"
+"""Who holds the lock where no playbook does."""
+
+
+class Performance:
+    """The swap of one instance."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        name: str,
+        make_node: Callable[[Callable[[str], None]], Node],
+        steps: Mapping[str, Callable[[Node, Swap], dict[str, Any]]] = STEPS,
+        entries: journal.Journal | None = None,
+    ) -> None:
+        self._paths = paths
+        self._name = name
+        self._steps = steps
+        self._entries = entries or journal.Journal()
+        self._swap: Swap | None = None
+        self._node = make_node(self._say)
+
+    def run(self) -> Report | None:
+        """Take all steps that are left. Returns how the swap ended; None where it is stuck, or there is none.
+
+        Raises OSError where neither disk nor memory takes a step, and ValueError where the lock is damaged.
+        """
+        self._swap = swaps.read(self._paths, self._name)
+        while self._swap and self._swap.step in self._steps:
+            keep_lock(self._paths, self._swap)
+            self._log(f"swap to release {self._swap.release}: {self._swap.step}", journal.INFO)
+            following = self._take(self._swap)
+            if isinstance(following, machine.Ended):
+                return self._end(following)
+            self._write(following)
+        if self._swap and self._swap.step == swaps.STUCK:
+            self._log(f"swap is stuck: {self._swap.failure}", journal.WARNING)
+        return None
+
+    def _take(self, swap: Swap) -> Swap | machine.Ended:
+        try:
+            changes = self._steps[swap.step](self._node, swap)
+        except Exception as error:
+            # Also a mistake of ours: an engine that is away must come back.
+            reason = str(error) or repr(error)
+            self._log(f"swap: {swap.step} failed: {reason}", journal.WARNING)
+            assert self._swap is not None
+            return machine.failed(self._swap, reason)
+        assert self._swap is not None
+        return machine.passed(replace(self._swap, **changes))
+
+    def _say(self, words: str) -> None:
+        """What the operator should read: kept with the swap, and logged."""
+        self._log(words, journal.NOTICE)
+        if self._swap and words not in self._swap.words:
+            self._write(replace(self._swap, words=(*self._swap.words, words)))
+
+    def _write(self, swap: Swap) -> None:
+        swaps.write(self._paths, self._name, swap)
+        self._swap = swap
+
+    def _end(self, ended: machine.Ended) -> Report:
+        report = _report(ended, format_time(datetime.now(UTC)))
+        swaps.end(self._paths, self._name, report)
+        self._log(f"swap ended, {report.outcome}{': ' if report.failure else ''}{report.failure}", journal.NOTICE)
+        release_lock(self._paths, ended.swap)
+        return report
+
+    def _log(self, words: str, priority: int) -> None:
+        step = self._swap.step if self._swap else None
+        self._entries.say(f"{self._name}: {words}", priority, event="swap", instance=self._name, step=step)
+
+
+def _report(ended: machine.Ended, now: str) -> Report:
+    swap, notes = ended.swap, ended.swap.notes
+    drained, admitted = notes.get("drained"), notes.get("admitted")
+    return Report(
+        origin=swap.origin,
+        target=swap.target,
+        run_id=swap.run_id,
+        since=swap.since,
+        ended=now,
+        outcome=ended.outcome,
+        failure=swap.failure,
+        words=(*swap.words, *(notes[key] for key in ("speed", "errors") if notes.get(key))),
+        unheard=tuple(notes.get("unheard", ())),
+        kept_bridge=notes.get("kept_bridge", ""),
+        load_seconds=notes.get("load_seconds"),
+        drained_seconds=round(admitted - drained, 1) if drained and admitted else None,
+        tokens_per_second=notes.get("tokens_per_second"),
+        pinned=bool(notes.get("pinned")),
+        requests_meanwhile=notes.get("meanwhile"),
+    )
+
+
+def keep_lock(paths: Paths, swap: Swap) -> None:
+    """Renew the node's lock for the run that asked for the swap. Another run's lock stays.
+
+    Raises ValueError, OSError.
+    """
+    now = datetime.now(UTC)
+    found = lock.read(paths)
+    if found and found.run_id == swap.run_id:
+        seconds = max(LOCK_SECONDS, 3 * swap.terms.drain_seconds)
+        lock.take(paths, replace(found, until=lock.until(now, seconds)), now)
+
+
+def release_lock(paths: Paths, swap: Swap) -> None:
+    """Give the lock back that the command has taken; a playbook gives its own back. Raises ValueError, OSError."""
+    found = lock.read(paths)
+    if found and found.run_id == swap.run_id and found.playbook == BY_HAND:
+        lock.release(paths, swap.run_id)
+
+
+def perform(paths: Paths, name: str) -> Report | None:
+    """Lead the swap of an instance to its end. Raises NoSettings, OSError, ValueError."""
+    settings = swap_settings.read(paths)
+    traffic = Traffic(paths, settings.gateways)
+    return Performance(paths, name, lambda say: Node(paths, name, settings, traffic, say)).run()

@@ -1,0 +1,173 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Begins a swap, and tells how it goes. Private to the collection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from ...core import systemd
+from ...core.paths import Paths, swap_unit
+from ...engine import activation, bridges, swap_settings
+from ...engine.state import pins, releases, swaps
+from ...engine.state.drains import format_time
+from ...engine.state.swaps import Report, Swap
+from ...engine.swap_terms import Terms
+
+POLL_SECONDS = 0.5
+
+STUCK = "stuck"
+
+IDLE_LOOKS = 12
+"""In a row without the unit: systemd starts it again after 2 s."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for."""
+
+    name: str
+    release: int
+    run_id: str
+    reason: str
+    back: bool = False
+    """Whether the release has served before: then no golden prompt and no bound of speed judges it."""
+    pin: bool = True
+    """Whether the release stays where the inventory asks for another one."""
+    terms: Terms | None = None
+    """None for those that the node keeps."""
+    counted: Mapping[str, Any] = field(default_factory=dict)
+    """What the engine had counted some time ago (proof.counted): the measure of its speed under clients' load."""
+
+
+class Refused(Exception):
+    """The swap does not begin; the message says why, and that nothing was changed."""
+
+
+def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
+    """Note a swap and start it. Returns whether there is anything to do.
+
+    Raises Refused, NoSettings, ReleaseError, SystemdError, OSError, and ValueError where a state is damaged.
+    """
+    name = request.name
+    settings = swap_settings.read(paths)
+    kept = releases.numbers(paths, name)
+    if request.release not in kept:
+        shown = ", ".join(map(str, kept)) or "none"
+        raise Refused(f"{name} has no release {request.release}; kept are {shown} (inferctl releases {name})")
+    found = swaps.read(paths, name)
+    if found and found.step != swaps.LED and found.step != swaps.STUCK and _runs(name):
+        if (found.target, found.run_id) == (request.release, request.run_id):
+            return True
+        raise Refused(f"{name} is being swapped for release {found.target} ({found.step}): inferctl status {name}")
+    wanted = _swap(paths, request, found, request.terms or settings.terms)
+    if wanted is None:
+        return False
+    if not check:
+        swaps.begin(paths, name, wanted)
+        systemd.systemctl("reset-failed", swap_unit(name))
+        systemd.systemctl("start", "--no-block", swap_unit(name))
+    return True
+
+
+def _swap(paths: Paths, request: Request, found: Swap | None, terms: Terms) -> Swap | None:
+    """The swap that would begin; None where nothing is to do. Raises ReleaseError, SystemdError."""
+    name, now = request.name, format_time(datetime.now(UTC))
+    wanted = Swap(
+        origin=found.origin if found else releases.active_number(paths, name),
+        target=request.release,
+        run_id=request.run_id,
+        since=now,
+        back=request.back,
+        pin=request.pin,
+        reason=request.reason,
+        terms=terms,
+        step=swaps.BEGUN,
+        # What a swap that was cut off has done: a run of before has noted its swap when it stopped the engine.
+        touched=found is not None and (found.touched or found.step == swaps.LED),
+        bridged=found is not None and found.bridged,
+        closed_port=found.closed_port if found else None,
+        notes={"counted": [dict(request.counted)] if request.counted else []},
+    )
+    if found or not _serves(paths, name, request.release):
+        return wanted
+    if bridges.left(paths, name):
+        return Swap(**{**vars(wanted), "step": swaps.UNBRIDGE, "bridged": True})
+    return None
+
+
+def _serves(paths: Paths, name: str, number: int) -> bool:
+    """Whether a release runs and has proved itself, as a swap would leave it. Raises ReleaseError, SystemdError."""
+    pin = pins.read(paths, name)
+    settled = releases.desired_number(paths, name) in (None, number) or (pin is not None and pin.release == number)
+    return settled and releases.proven(paths, name, number) and activation.runs(paths, name, number)
+
+
+def _runs(name: str) -> bool:
+    return systemd.active_state(swap_unit(name)) in (*systemd.RUNNING, "deactivating")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a swap goes. `outcome` is empty while the swap is under way."""
+
+    outcome: str
+    step: str
+    words: tuple[str, ...]
+    failure: str
+    report: Report | None = None
+
+
+def progress(paths: Paths, name: str, run_id: str) -> Progress:
+    """How the swap of a run goes, or went. Raises SystemdError."""
+    report = swaps.last(paths, name)
+    if report and report.run_id == run_id:
+        return Progress(report.outcome, "", report.words, report.failure, report)
+    # In this order: a swap that ends between two looks has left its report by then.
+    runs, found = _runs(name), swaps.read(paths, name)
+    if found is None or found.run_id != run_id:
+        report = swaps.last(paths, name)
+        if report and report.run_id == run_id:
+            return Progress(report.outcome, "", report.words, report.failure, report)
+        return Progress(STUCK, "", (), f"nobody knows how the swap went: journalctl -u {swap_unit(name)}")
+    if found.step == swaps.STUCK:
+        return Progress(STUCK, found.step, found.words, found.failure)
+    if not runs:
+        return Progress(STUCK, found.step, found.words, f"the swap does not run: journalctl -u {swap_unit(name)}")
+    return Progress("", found.step, found.words, found.failure)
+
+
+def awaited(paths: Paths, name: str, run_id: str, seconds: float) -> Progress:
+    """Wait until a swap has ended or is stuck, at most so long. Raises SystemdError."""
+    deadline = time.monotonic() + seconds
+    idle = 0
+    while True:
+        found = progress(paths, name, run_id)
+        # systemd starts a swap again that has died: one look is not enough.
+        idle = idle + 1 if found.outcome == STUCK and found.step != swaps.STUCK else 0
+        if (found.outcome and idle in (0, IDLE_LOOKS)) or (time.monotonic() >= deadline and not idle):
+            return found
+        time.sleep(POLL_SECONDS)
+
+
+def line(report: Report, name: str, node: str) -> str:
+    """What a swap that is done has brought, for the operator."""
+
+    def shown(value: float | None) -> str:
+        return "?" if value is None else str(round(value))
+
+    pinned = " (pinned: the inventory asks for another one)" if report.pinned else ""
+    drained, load = shown(report.drained_seconds), shown(report.load_seconds)
+    words = [
+        f"{name} on {node} serves release {report.target}{pinned}. Drained for {drained} s, of which it loaded for"
+        f" {load} s; one request alone gets {report.tokens_per_second or '?'} tokens/s",
+        *report.words,
+    ]
+    if report.requests_meanwhile is not None:
+        words.append(f"{max(0, report.requests_meanwhile)} requests for {name} came meanwhile")
+    return "; ".join(words)

@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keeps requests away from an engine of this node, and lets requests back. Private to the collection.
+
+The agent tells gateways, the gate refuses whoever has not heard, and the kernel's table of connections tells when the
+last request has ended (docs/updates.md, "Why nothing is lost").
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from ...core.paths import Paths
+from ...engine import gate, listeners
+from ...engine.state import gateway_answers
+from ...engine.swap_settings import Gateway
+from ...gateway.names import asking_name
+
+TIMES = 2
+"""In a row that a gateway must have had an answer: the first may have been lost on its way."""
+
+FRESH_SECONDS = 2.0
+"""An answer that is older may not be the gateway's last: a gateway asks each second."""
+
+HEARD_SECONDS = 3.0
+"""A gateway that has not asked for so long is deaf: it has stopped, or does not reach this node."""
+
+DEAF_SECONDS = 15.0
+"""How long a swap waits for a deaf gateway. With the gate and another server, no request of that gateway is lost."""
+
+POLL_SECONDS = 0.2
+
+GATE_INTERVAL = 1.0
+"""Seconds between two looks whether the gate is still closed: `nft flush ruleset` opens every gate."""
+
+LOOKS = 2
+"""In a row without a connection, behind a closed gate."""
+
+LOOK_SECONDS = 0.25
+
+
+@dataclass
+class Traffic:
+    """The requests of one node's engines. Clock and sleep are for tests."""
+
+    paths: Paths
+    gateways: Sequence[Gateway]
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    connected: Callable[[int, Collection[int]], int] = listeners.client_connections
+    _gate_seen: dict[int, float] = field(default_factory=dict)
+
+    def deaf(self, name: str) -> list[str]:
+        """The gateways that do not ask the agent for an instance."""
+        now = self.clock()
+        asked = {each.gateway: each.asked for each in gateway_answers.read(self.paths, name)}
+        return [
+            gateway.name
+            for gateway in self.gateways
+            if now - asked.get(asking_name(gateway.name), -HEARD_SECONDS * 2) > HEARD_SECONDS
+        ]
+
+    def untold(self, name: str, word: str) -> list[str]:
+        """The gateways that have not been answered a word TIMES in a row, a moment ago."""
+        now = self.clock()
+        told = {
+            each.gateway
+            for each in gateway_answers.read(self.paths, name)
+            if each.word == word and each.times >= TIMES and now - each.asked <= FRESH_SECONDS
+        }
+        return [gateway.name for gateway in self.gateways if asking_name(gateway.name) not in told]
+
+    def wait_told(self, name: str, word: str, seconds: float) -> list[str]:
+        """Wait until every gateway was answered a word. Returns those that were not by then."""
+        deadline = self.clock() + seconds
+        while (missing := self.untold(name, word)) and self.clock() < deadline:
+            self.sleep(POLL_SECONDS)
+        return missing
+
+    def clients(self, port: int) -> int:
+        """How many clients are connected to an engine: other machines, and a gateway on this one."""
+        return self.connected(port, gate.local_clients())
+
+    def close(self, port: int) -> None:
+        """Refuse new connections to a port. Raises GateError."""
+        gate.close(port)
+        self._gate_seen[port] = self.clock()
+
+    def hold(self, port: int) -> None:
+        """Close a gate again that somebody else has opened. Raises GateError."""
+        now = self.clock()
+        if now - self._gate_seen.get(port, now - GATE_INTERVAL) >= GATE_INTERVAL:
+            if port not in gate.closed():
+                gate.close(port)
+            self._gate_seen[port] = now
+
+    def open(self, port: int) -> None:
+        """Let new connections in. Raises GateError."""
+        gate.open_(port)
+
+    def wait_unused(self, port: int, seconds: float, looks: int = LOOKS, *, gated: bool = True) -> int:
+        """Wait until no client is connected, in so many looks in a row. Returns the clients that are left by then.
+
+        Raises GateError where `gated`: the gate in front of the port stays closed meanwhile.
+        """
+        deadline = self.clock() + seconds
+        in_a_row = 0
+        while True:
+            if gated:
+                self.hold(port)
+            found = self.clients(port)
+            in_a_row = 0 if found else in_a_row + 1
+            if in_a_row >= looks:
+                return 0
+            if self.clock() >= deadline:
+                return found or 1
+            self.sleep(LOOK_SECONDS)

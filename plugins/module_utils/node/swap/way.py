@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who serves while an engine is away. Private to the collection.
+
+A node swaps only while every gateway has another server of the set. Without another one: side by side with a bridge,
+or while gateways hold requests, or with the word that clients may see a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from ...engine.inventory import bridge_name
+from .gateways import Views
+
+OTHERS, BRIDGE, HELD, DOWNTIME, IDLE = "others", "bridge", "held", "downtime", "idle"
+"""Other servers serve; a bridge does; gateways hold requests; nobody serves; nobody served before either."""
+
+FIRST_SECONDS = 20.0
+"""How long the first of several nodes that began at once waits until another one serves again."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """What clients have meanwhile. `patience`: seconds that requests at work may take while others are held."""
+
+    kind: str
+    patience: int | None = None
+    problem: str = ""
+    """Why the swap must not begin."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is known of an instance that is about to be taken away."""
+
+    name: str
+    own: Collection[str]
+    """Its servers at the gateways: the instance's, and the bridge's."""
+    serves: bool
+    allow_downtime: bool
+    vouched: bool
+    deaf: Collection[str]
+    """Gateways that do not ask this node's agent."""
+    needed: int | None
+    """Seconds that the swap takes beside the drain; None where nobody knows."""
+    unbridged: Callable[[], str]
+    """Why no second engine can serve meanwhile; empty where one can. Asked only where the answer matters."""
+
+
+def choose(question: Question, views: Views) -> Way:
+    """The way of a swap, or the problem that forbids the swap."""
+    name, own = question.name, question.own
+    if not question.serves:
+        return Way(IDLE)
+    # A gateway that asks the agent routes here. Without its word, this node may be its only server.
+    blind = [words for gateway, words in views.silent.items() if gateway not in question.deaf]
+    if blind and not question.allow_downtime:
+        return Way(OTHERS, problem=f"{'; '.join(blind)}. Mend that, or set allow_downtime")
+    unknown = [view.gateway for view in views.told if not view.known or not view.servers.keys() & set(own)]
+    if unknown:
+        return Way(OTHERS, problem=f"{', '.join(unknown)} does not know {name} of this node: run site.yml there")
+    if not views.told:
+        return _unasked(question)
+    if not views.alone_at(own):
+        return Way(OTHERS)
+    if question.allow_downtime and (views.silent or question.deaf):
+        return Way(DOWNTIME)
+    if question.deaf:
+        told = f"{', '.join(question.deaf)} does not ask this node's agent"
+        return Way(HELD, problem=f"{name} is the only server of its set, and {told}: bring that back first")
+    unbridged = question.unbridged() or _unaware(name, own, views)
+    if not unbridged:
+        return Way(BRIDGE)
+    return Way(DOWNTIME) if question.allow_downtime else _held(question, views, unbridged)
+
+
+def _unasked(question: Question) -> Way:
+    """Where no gateway tells anything."""
+    if question.allow_downtime or question.vouched:
+        return Way(DOWNTIME)
+    who = "no gateway tells who else serves" if question.deaf else "this node has no gateway that would hold requests"
+    return Way(DOWNTIME, problem=f"{question.name} serves, and {who}: set allow_downtime")
+
+
+def _unaware(name: str, own: Collection[str], views: Views) -> str:
+    bridges = {server for server in own if server.startswith(f"{bridge_name(name)}.")}
+    unaware = [view.gateway for view in views.told if not view.servers.keys() & bridges]
+    return f"its bridge is not known to {', '.join(unaware)}: run site.yml there" if unaware else ""
+
+
+def _held(question: Question, views: Views, unbridged: str) -> Way:
+    holds = min(view.hold_seconds for view in views.told)
+    where = f"{question.name} is the only server of its set"
+    way = f"set allow_downtime, or add a replica. No second engine can serve meanwhile: {unbridged}"
+    if question.needed is None:
+        return Way(HELD, problem=f"{where}, and nobody knows how long its release loads: {way}")
+    if holds < question.needed:
+        need = f"its swap takes about {question.needed} s, and gateways hold requests for {holds} s"
+        return Way(HELD, problem=f"{where}; {need} (gateway_hold_seconds): raise that, {way}")
+    return Way(HELD, patience=holds - question.needed)
+
+
+def yields_to(node: str, views: Views, own: Collection[str]) -> list[str]:
+    """The nodes that drain the same set now, and go first: those whose names sort before this one's."""
+    draining = {
+        server
+        for view in views.told
+        for server, found in view.servers.items()
+        if server not in own and "_bridge." not in server and found.status.startswith("DRAIN")
+    }
+    return sorted(server for server in draining if server < node)
+
+
+def nobody_words(name: str, gateways: Collection[str]) -> str:
+    """That nobody else serves, in words."""
+    return f"{', '.join(gateways)} would have nobody left for {name} without this node"
