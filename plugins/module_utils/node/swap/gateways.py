@@ -46,7 +46,7 @@ class SetView:
     """Whether the gateway has the set at all."""
     hold_seconds: int = 0
     """How long the gateway holds requests while no engine of the set serves."""
-    started: int = 0
+    started: float = 0.0
     """When its process began: counters of two processes do not compare."""
     requests: int = 0
     """Of the whole set, since the process began."""
@@ -68,7 +68,7 @@ def ask(gateway: Gateway, name: str, seconds: float = ANSWER_SECONDS) -> SetView
         connection.request("GET", f"/sets/{name}", headers={"Connection": "close"})
         response = connection.getresponse()
         body = response.read(LONGEST_ANSWER)
-        if response.status == http.HTTPStatus.NOT_FOUND and b'"set"' in body:
+        if response.status == http.HTTPStatus.NOT_FOUND and b"unknown_set" in body:
             return SetView(gateway.name, known=False)
         if response.status != http.HTTPStatus.OK:
             raise Silent(f"{gateway.name} answers HTTP {response.status} for /sets/{name}: run site.yml there")
@@ -96,7 +96,7 @@ def parse(gateway: str, value: Mapping[str, Any]) -> SetView:
         gateway,
         known=True,
         hold_seconds=int(value["hold_seconds"]),
-        started=int(value["started"]),
+        started=float(value["started"]),
         requests=int(value["requests"]),
         servers=servers,
     )
