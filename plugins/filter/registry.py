@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A filter that reads a model registry from a file of its own.
+"""Filters that read a model registry.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 
@@ -19,8 +19,16 @@ def model_registry(text: str, filename: str) -> dict[str, Any]:
     return load_registry(text, filename)
 
 
+def golden_prompts(models: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The golden prompts of the entries that have some, those of their bases included."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.variants import resolve
+
+    found = {name: (resolve(models, name) or {}).get("golden-prompts", []) for name in models}
+    return {name: prompts for name, prompts in found.items() if prompts}
+
+
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"model_registry": model_registry}
+        return {"golden_prompts": golden_prompts, "model_registry": model_registry}

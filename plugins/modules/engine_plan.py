@@ -86,6 +86,10 @@ options:
         description: The port that it listens on.
         type: int
         required: true
+      swap:
+        description: What the node must know to swap an engine alone, as in M(baremetal.inference.node_agent).
+        type: dict
+        default: {}
 extends_documentation_fragment:
   - baremetal.inference.engine
   - baremetal.inference.registry
@@ -323,6 +327,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.argumen
 AGENT: dict[str, Any] = {
     "address": {"type": "str", "required": True},
     "port": {"type": "int", "required": True},
+    "swap": {"type": "dict", "default": {}},
 }
 
 

@@ -145,9 +145,7 @@ def main() -> None:
         except systemd.SystemdError as error:
             words = agent_service.last_words() or "nothing"
             module.fail_json(msg=f"{error}\nThe agent's last status: {words}\njournalctl -u {AGENT_UNIT}")
-    except (KeyError, TypeError, ValueError) as error:
-        module.fail_json(msg=f"swap: {error!r}")
-    except (systemd.SystemdError, OSError) as error:
+    except (systemd.SystemdError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))
     written = sorted(map(str, [*units.written, *([paths.swap_settings] if units.settings_due else [])]))
     module.exit_json(changed=units.changed, restarted=units.restart, files=written, diff=units.diff())

@@ -75,8 +75,11 @@ def read(paths: Paths) -> SwapSettings:
 
 
 def text(value: Mapping[str, Any]) -> str:
-    """The file's text for the option `swap` of the module node_agent. Raises KeyError, TypeError, ValueError."""
-    wanted = SwapSettings.from_dict(value)
+    """The file's text for the option `swap` of the module node_agent. Raises ValueError."""
+    try:
+        wanted = SwapSettings.from_dict(value)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"swap cannot be understood: {error!r}") from error
     return files.to_json(
         {
             "schema": SCHEMA,

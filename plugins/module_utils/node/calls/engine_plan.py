@@ -24,6 +24,7 @@ from ...engine import (
     input_check,
     plan_text,
     plans,
+    swap_settings,
 )
 from ...engine.declared import Declared
 from ...engine.endpoints import (
@@ -184,11 +185,15 @@ def input_problems(
 
 
 def agent(values: dict[str, Any], paths: Paths) -> tuple[bool, list[Problem]]:
-    """Whether the agent's services differ from what they must be, and every mistake. Raises SystemdError, OSError."""
+    """Whether the agent's services differ from what they must be, and every mistake.
+
+    Raises SystemdError, OSError, and ValueError where the settings of swaps are none.
+    """
     given = values["agent"]
     if not given:
         return False, []
-    units = agent_service.Units(paths, given["address"], given["port"])
+    settings = swap_settings.text(given["swap"]) if given["swap"] else None
+    units = agent_service.Units(paths, given["address"], given["port"], swap_settings=settings)
     problems = input_check.agent_problems(given["address"], given["port"], units.agent_pid, values["instances"])
     return units.changed, problems
 
