@@ -25,7 +25,7 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
     drain = drains.read(node.paths, node.name, node.now())
     if drain and drain.owner != drains.UPDATE and drain.until:
         raise StepFailed(f"{node.name} is {drain}: that could end in the middle. Wait, or undrain {node.name} first")
-    views = node.ask()
+    views = node.ask_settled()
     load = load_time.expected(node.paths, node.name, swap.origin, swap.target)
     question = way.Question(
         name=node.name,

@@ -64,7 +64,7 @@ def unbridge(node: Node, swap: Swap) -> dict[str, Any]:
     bridge = bridge_name(node.name)
     if not swap.bridged or not bridges.left(node.paths, node.name):
         return {}
-    views = node.ask()
+    views = node.ask_settled()
     if last := views.alone_at([node.own[1]]):
         raise StepFailed(f"{bridge} is the last server of {node.name} at {', '.join(last)}: it stays")
     port = bridges.declared_port(node.paths, node.name)

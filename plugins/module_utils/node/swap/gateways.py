@@ -20,6 +20,9 @@ from ...engine.swap_settings import Gateway
 
 ANSWER_SECONDS = 2.0
 
+YOUNG_SECONDS = 4
+"""A process that is younger has asked no agent yet: it tells what a file remembers, or that all are up."""
+
 LONGEST_ANSWER = 1 << 20
 """Bytes. An answer has some 150 for each server."""
 
@@ -48,6 +51,8 @@ class SetView:
     """How long the gateway holds requests while no engine of the set serves."""
     started: float = 0.0
     """When its process began: counters of two processes do not compare."""
+    age: int = YOUNG_SECONDS
+    """Seconds since the process began."""
     requests: int = 0
     """Of the whole set, since the process began."""
     servers: Mapping[str, Server] = field(default_factory=dict)
@@ -97,6 +102,7 @@ def parse(gateway: str, value: Mapping[str, Any]) -> SetView:
         known=True,
         hold_seconds=int(value["hold_seconds"]),
         started=float(value["started"]),
+        age=int(value["age"]),
         requests=int(value["requests"]),
         servers=servers,
     )

@@ -69,7 +69,7 @@ def _refuse_last(node: Node, swap: Swap) -> None:
     own = node.own[:1] if swap.notes.get("bridge") else node.own
     deadline = node.traffic.clock() + way.FIRST_SECONDS
     while True:
-        views = node.ask()
+        views = node.ask_settled()
         nobody = views.nobody_at(own)
         if not nobody and (views.told or not node.settings.gateways):
             return

@@ -21,6 +21,9 @@ from .traffic import Traffic
 
 POLL_SECONDS = 0.3
 
+SETTLED_SECONDS = 10.0
+"""How long the decision who else serves waits for a gateway that was reloaded a moment ago."""
+
 
 class StepFailed(Exception):
     """A step cannot be done; the message is for the operator."""
@@ -47,6 +50,15 @@ class Node:
     def ask(self) -> Views:
         """What all gateways tell of the instance's replica set."""
         return gateways.ask_all(self.settings.gateways, self.name)
+
+    def ask_settled(self) -> Views:
+        """The same, of processes that have asked the nodes' agents themselves: a reload needs a moment."""
+        deadline = self.traffic.clock() + SETTLED_SECONDS
+        while True:
+            views = self.ask()
+            if all(view.age >= gateways.YOUNG_SECONDS for view in views.told) or self.traffic.clock() >= deadline:
+                return views
+            self.traffic.sleep(POLL_SECONDS)
 
     @property
     def own(self) -> tuple[str, str]:

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`inferctl swap` on the nodes, without a controller: what is killed goes on, and of two nodes one yields."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+from fleet import Fleet, unharmed
+from node import Node, wait_for
+
+SWAP = "inferctl swap main --json --watch-seconds 3 --to"
+
+
+def release_of(node: Node, model: str) -> int:
+    """The newest release of a model that a node keeps."""
+    (instance,) = json.loads(node.run("inferctl releases main --json"))["instances"]
+    return max(kept["release"] for kept in instance["releases"] if kept["model"] == model)
+
+
+def swap(node: Node, model: str) -> dict[str, Any]:
+    """Swap, and wait; returns the report."""
+    return dict(json.loads(node.run(f"{SWAP} {release_of(node, model)}", check=False)))
+
+
+def started(node: Node, model: str) -> subprocess.Popen[str]:
+    """Begin a swap, and do not wait for it."""
+    command = node.argv("sh", "-c", f"{SWAP} {release_of(node, model)}")
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True
+    )
+
+
+def step(node: Node) -> str:
+    """The step of a swap that is under way; empty where there is none."""
+    (status,) = json.loads(node.run("inferctl status main --json", check=False))["instances"]
+    return status["swap"]["step"] if status["swap"] else ""
+
+
+def kill_and_reload(node: Node, gateway: Node) -> None:
+    """The swap's process dies at once, and HAProxy loads its configuration again."""
+    node.run("systemctl kill --signal KILL inference-swap@main", check=False)
+    gateway.run("systemctl reload haproxy")
+
+
+def settled(node: Node) -> None:
+    """Nothing of a swap is left: no step, no intent, no closed gate."""
+    assert step(node) == ""
+    assert json.loads(node.run("inferctl drains --json"))["drains"] == []
+    assert "elements" not in node.run("nft list set inet inference_gate closed", check=False)
+    assert node.run("inferctl doctor --json | tr -d '\\n'", check=False).count('"engine-swaps"') == 1
+
+
+@pytest.mark.parametrize(
+    "steps", [("drain", "probe"), pytest.param(("gate", "start", "watch"), marks=pytest.mark.full)]
+)
+def test_a_swap_that_is_killed_goes_on_and_no_client_notices(fleet: Fleet, steps: tuple[str, ...]) -> None:
+    fleet.wait_up()
+    node = fleet.nodes[1]
+    target = "tiny-a" if fleet.models()[1] == "tiny-b" else "tiny-b"
+    reports: list[dict[str, Any]] = []
+
+    def swapped_under_fire() -> None:
+        process = started(node, target)
+        for name in steps:
+            wait_for(f"the swap reaches {name}", lambda name=name: step(node) == name or process.poll() is not None)
+            kill_and_reload(node, fleet.gateway)
+        reports.append(json.loads(process.communicate(timeout=300)[0]))
+
+    unharmed(fleet.load().during(swapped_under_fire, seconds_after=3))
+    (report,) = reports
+    assert report["outcome"] == "done", report
+    assert fleet.models()[1] == target and node.ask() == f"I am {target}."
+    settled(node)
+
+
+def test_of_two_nodes_that_begin_at_once_one_yields(fleet: Fleet) -> None:
+    fleet.wait_up()
+    targets = ["tiny-a" if model == "tiny-b" else "tiny-b" for model in fleet.models()]
+    reports: list[dict[str, Any]] = []
+
+    def both() -> None:
+        processes = [started(node, target) for node, target in zip(fleet.nodes, targets, strict=True)]
+        reports.extend(json.loads(process.communicate(timeout=300)[0]) for process in processes)
+
+    unharmed(fleet.load().during(both, seconds_after=3))
+    first, second = reports
+    # The one whose name sorts first goes on; where the other was ahead by more than a moment, both had their turn.
+    assert first["outcome"] == "done", reports
+    if second["outcome"] != "done":
+        assert second["outcome"] == "refused" and "deb12 drains the same set, and goes first" in second["failure"], (
+            second
+        )
+    assert [model == target for model, target in zip(fleet.models(), targets, strict=True)] == [
+        True,
+        second["outcome"] == "done",
+    ]
+    for node in fleet.nodes:
+        settled(node)
+
+
+@pytest.mark.full
+def test_a_release_that_cannot_serve_goes_back_without_a_controller(fleet: Fleet) -> None:
+    fleet.wait_up()
+    node, before = fleet.nodes[0], fleet.models()
+    reports: list[dict[str, Any]] = []
+    unharmed(fleet.load().during(lambda: reports.append(swap(node, "tiny-broken")), seconds_after=3))
+    (report,) = reports
+    assert report["outcome"] == "returned" and "does not start" in report["failure"], report
+    assert fleet.models() == before
+    settled(node)
