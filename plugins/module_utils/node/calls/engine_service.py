@@ -71,7 +71,7 @@ class Service:
         """The names without those that an update is at: nobody else starts or proves what it has not tried."""
         swapped = [name for name in names if swaps.read(self.paths, name)]
         for name in swapped:
-            self.warn(f"{name} is being swapped by an update, or was when one was cut off: run update_model.yml again")
+            self.warn(f"{name} is being swapped, or was when a swap was cut off: see inferctl status")
         return [name for name in names if name not in swapped]
 
     def install_target(self) -> bool:

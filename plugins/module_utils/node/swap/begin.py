@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ...engine import bridges, load_time, prepare
+from ...engine import bridges, gate, load_time, prepare
 from ...engine.state import drains, install_state, releases
 from ...engine.state.swaps import Swap
 from . import proof, way
@@ -20,6 +20,8 @@ from .node import Node, StepFailed
 
 def begun(node: Node, swap: Swap) -> dict[str, Any]:
     """Refuse what cannot be done, and choose what clients have meanwhile."""
+    # Without nftables there is no gate: said before anything is touched.
+    gate.closed()
     serves = install_state.serving(node.paths, node.name, node.now())
     _refuse_unfit(node, swap.target)
     drain = drains.read(node.paths, node.name, node.now())

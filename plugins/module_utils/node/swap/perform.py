@@ -64,6 +64,7 @@ class Performance:
             self._write(following)
         if self._swap and self._swap.step == swaps.STUCK:
             self._log(f"swap is stuck: {self._swap.failure}", journal.WARNING)
+            release_lock(self._paths, self._swap)
         return None
 
     def _take(self, swap: Swap) -> Swap | machine.Ended:

@@ -61,10 +61,13 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
         shown = ", ".join(map(str, kept)) or "none"
         raise Refused(f"{name} has no release {request.release}; kept are {shown} (inferctl releases {name})")
     found = swaps.read(paths, name)
-    if found and found.step != swaps.LED and found.step != swaps.STUCK and _runs(name):
+    if found and found.step not in (swaps.LED, swaps.STUCK):
         if (found.target, found.run_id) == (request.release, request.run_id):
+            if not check:
+                systemd.systemctl("start", "--no-block", swap_unit(name))
             return True
-        raise Refused(f"{name} is being swapped for release {found.target} ({found.step}): inferctl status {name}")
+        if _runs(name):
+            raise Refused(f"{name} is being swapped for release {found.target} ({found.step}): inferctl status {name}")
     wanted = _swap(paths, request, found, request.terms or settings.terms)
     if wanted is None:
         return False

@@ -64,8 +64,11 @@ def choose(question: Question, views: Views) -> Way:
         return Way(OTHERS, problem=f"{', '.join(unknown)} does not know {name} of this node: run site.yml there")
     if not views.told:
         return _unasked(question)
-    if not views.alone_at(own):
+    if not views.nobody_at(own):
         return Way(OTHERS)
+    if not views.alone_at(own):
+        # No gateway sends requests to it either, such as after a swap that is stuck.
+        return Way(IDLE)
     if question.allow_downtime and (views.silent or question.deaf):
         return Way(DOWNTIME)
     if question.deaf:
