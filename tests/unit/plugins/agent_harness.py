@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A systemd with the node's agent and its timers, for the tests of the modules and of what they call."""
+"""A systemd with the node's agent, its timers and the unit of gates, for tests of the modules and of what they call."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ import time
 from collections.abc import Iterable
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import AGENT_UNIT, METRICS_TIMERS
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import (
+    AGENT_UNIT,
+    GATES_UNIT,
+    METRICS_TIMERS,
+)
 
 RUNNING = {"ActiveState": "active", "UnitFileState": "enabled"}
 ABSENT = {"ActiveState": "inactive", "UnitFileState": ""}
 
 
 class AgentSystemd:
-    """A systemd that knows agent and timers."""
+    """A systemd that knows agent, timers and the unit of gates."""
 
     def __init__(self) -> None:
         self.unit = {
@@ -27,11 +31,13 @@ class AgentSystemd:
             "ExecMainStartTimestampMonotonic": "0",
         }
         self.timers = dict.fromkeys(METRICS_TIMERS, ABSENT)
+        self.gates = ABSENT
         self.calls: list[str] = []
         self.refusal = ""
 
     def show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
-        return {name: {key: self.timers.get(name, self.unit)[key] for key in properties} for name in units}
+        states = {**self.timers, GATES_UNIT: self.gates}
+        return {name: {key: states.get(name, self.unit)[key] for key in properties} for name in units}
 
     def systemctl(self, *arguments: str) -> str:
         self.calls.append(" ".join(arguments).replace(f" {AGENT_UNIT}", ""))
@@ -40,6 +46,11 @@ class AgentSystemd:
             if arguments[0] != "restart":
                 self.timers.update(dict.fromkeys(timers, RUNNING if arguments[0] == "enable" else ABSENT))
             return ""
+        if GATES_UNIT in arguments:
+            # It runs at boot alone.
+            self.gates = {**ABSENT, "UnitFileState": "enabled" if arguments[0] == "enable" else ""}
+            if AGENT_UNIT not in arguments:
+                return ""
         if arguments[0] == "enable":
             self.unit["UnitFileState"] = "enabled"
         if arguments[0] == "restart":

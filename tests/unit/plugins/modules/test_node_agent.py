@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import METRICS_TIMERS, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import GATES_UNIT, METRICS_TIMERS, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import swap_settings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
 from ansible_collections.baremetal.inference.plugins.modules import node_agent
 
 from ..agent_harness import ABSENT, AgentSystemd
@@ -59,9 +61,10 @@ def test_a_fresh_node_gets_an_agent_once(run: RunModule, fake: AgentSystemd, pat
     assert not paths.agent_unit.exists() and fake.calls == []
     result = run()
     assert (result["changed"], result["restarted"]) == (True, True)
-    assert fake.calls == ["daemon-reload", "enable", "restart", f"enable --now {' '.join(METRICS_TIMERS)}"]
+    enabled = f"enable {GATES_UNIT}"
+    assert fake.calls == ["daemon-reload", enabled, "restart", f"enable --now {' '.join(METRICS_TIMERS)}"]
     assert paths.state.is_dir(), "the sandbox refuses a directory that does not exist"
-    written = [paths.agent_unit, *paths.metrics_units.values()]
+    written = [paths.agent_unit, *paths.metrics_units.values(), *paths.swap_units.values()]
     assert result["files"] == predicted["files"] == sorted(map(str, written))
     assert result["diff"] == predicted["diff"]
     assert result["diff"]["before"] == "".join(f"{path}:\n" for path in written)
@@ -97,6 +100,39 @@ def test_what_restarts_it(run: RunModule, fake: AgentSystemd, paths: Paths) -> N
     assert run()["changed"] is True and fake.calls == ["daemon-reload"]
     fake.unit.update(NeedDaemonReload="no", UnitFileState="disabled")
     assert run()["changed"] is True and fake.calls == ["enable"]
+
+
+SWAP = {"node": "node1", "gateways": [{"name": "gw1", "address": "10.0.0.9", "port": 8404}]}
+
+
+def test_what_a_swap_must_know_is_written_once(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
+    run()
+    assert not paths.swap_settings.exists(), "without the option, the file stays as it is"
+    foreseen = run(check=True, swap=SWAP)
+    assert foreseen["changed"] and foreseen["files"] == [str(paths.swap_settings)] and not paths.swap_settings.exists()
+    result = run(swap={**SWAP, "golden": {"main": [{"prompt": "1+1", "expect": "2"}]}, "terms": {"watch_seconds": 5}})
+    assert result["changed"] and not result["restarted"] and fake.calls == []
+    assert "1+1" not in str(result["diff"])
+    found = swap_settings.read(paths)
+    assert (found.node, found.gateways) == ("node1", (swap_settings.Gateway("gw1", "10.0.0.9", 8404),))
+    assert found.golden == {"main": [{"prompt": "1+1", "expect": "2"}]}
+    assert found.terms == Terms(watch_seconds=5) and paths.swap_settings.stat().st_mode & 0o777 == 0o600
+    assert not run()["changed"] and run(swap=SWAP)["changed"] and not run(check=True, swap=SWAP)["changed"]
+
+
+@pytest.mark.parametrize(
+    ("swap", "words"),
+    [
+        ({"gateways": []}, "node"),
+        ({"node": "node1"}, "gateways"),
+        ({"node": "node1", "gateways": [{"name": "gw1"}]}, "swap: KeyError('address')"),
+        ({**SWAP, "terms": {"drain_seconds": "soon"}}, "swap: ValueError("),
+    ],
+)
+def test_what_no_swap_could_use_is_refused(run: RunModule, paths: Paths, swap: dict[str, Any], words: str) -> None:
+    result = run(swap=swap)
+    assert result["failed"] and words in result["msg"]
+    assert not paths.swap_settings.exists() and not paths.agent_unit.exists()
 
 
 @pytest.mark.parametrize(
@@ -138,7 +174,8 @@ def test_absent_leaves_nothing(run: RunModule, fake: AgentSystemd, paths: Paths)
     assert paths.agent_unit.exists() and fake.calls == []
     assert run(state="absent")["changed"] is True
     timers = [f"{verb} {name}" for name in METRICS_TIMERS for verb in ("stop", "disable")]
-    assert fake.calls == [*timers, "stop", "disable", "daemon-reload"]
+    gates = [f"{verb} {GATES_UNIT}" for verb in ("stop", "disable")]
+    assert fake.calls == [*timers, "stop", "disable", *gates, "daemon-reload"]
     assert not paths.agent_unit.exists() and not paths.probe_metrics.exists()
     assert not run(state="absent")["changed"]
 
@@ -162,7 +199,7 @@ def test_absent_removes_the_metrics_of_its_own(run: RunModule, fake: AgentSystem
     for name in ("inference-gpus.prom", "inference-probe.prom", "inference-backup.prom"):
         (paths.textfiles / name).write_text("")
     gone = run(state="absent")
-    units = [paths.agent_unit, *paths.metrics_units.values()]
+    units = [paths.agent_unit, *paths.metrics_units.values(), *paths.swap_units.values()]
     metrics = [paths.metrics("gpus"), paths.probe_metrics]
     assert gone["files"] == sorted(map(str, [*units, *metrics]))
     # Metrics of others stay.

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The services of agent and metrics: what is due, what is done about it, and where the agent cannot listen."""
+"""The services of agent, metrics and swaps: what is due, what is done about it, and where the agent cannot listen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
-from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import METRICS_TIMERS, Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import GATES_UNIT, METRICS_TIMERS, Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import agent_service
 
 from ...agent_harness import ABSENT, AgentSystemd
@@ -80,6 +80,43 @@ def test_a_unit_that_is_not_the_collection_s_is_written_anew(node: Paths, fake: 
     assert node.agent_unit.read_text() == sound and fake.calls == ["daemon-reload", "restart"]
 
 
+def test_gates_are_closed_at_boot(node: Paths, fake: AgentSystemd) -> None:
+    """Without the unit, the old engine would serve after a restart of the node in the middle of a swap."""
+    fake.gates = ABSENT
+    found = units(node)
+    assert found.changed and not found.restart
+    found.install()
+    assert fake.calls == [f"enable {GATES_UNIT}"] and not units(node).changed
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_units_of_swaps_are_written_anew_and_the_agent_keeps_running(
+    node: Paths, fake: AgentSystemd, number: int
+) -> None:
+    path = list(node.swap_units.values())[number]
+    sound = path.read_text()
+    path.write_text("edited")
+    found = units(node)
+    assert found.changed and not found.restart and found.written == [path]
+    found.install()
+    assert path.read_text() == sound and fake.calls == ["daemon-reload"]
+
+
+def test_what_a_swap_must_know_is_written_for_root_alone(node: Paths, fake: AgentSystemd) -> None:
+    def with_settings(text: str | None) -> agent_service.Units:
+        return agent_service.Units(node, "127.0.0.1", PORT, swap_settings=text)
+
+    found = with_settings("1\n")
+    assert found.changed and found.settings_due and not found.restart and not node.swap_settings.exists()
+    found.install()
+    assert node.swap_settings.read_text() == "1\n" and node.swap_settings.stat().st_mode & 0o777 == 0o600
+    assert fake.calls == []
+    # None leaves the file as it is.
+    assert not with_settings("1\n").changed and not with_settings(None).changed and with_settings("2\n").changed
+    node.swap_settings.chmod(0o644)
+    assert with_settings("1\n").settings_due, "golden prompts are nobody's business"
+
+
 def test_another_address_or_port_is_due(node: Paths) -> None:
     assert units(node, address="127.0.0.2").restart and units(node, port=5014).restart
 
@@ -145,8 +182,9 @@ def test_removal_leaves_nothing_of_its_own(node: Paths, fake: AgentSystemd) -> N
     assert node.agent_unit.exists() and fake.calls == []
     changed, gone, before = agent_service.remove(node, check=False)
     assert (changed, gone, before) == foreseen and f"{node.agent_unit}:\n" in before
-    expected = [node.agent_unit, *node.metrics_units.values(), node.metrics("gpus"), node.probe_metrics]
+    units = [node.agent_unit, *node.metrics_units.values(), *node.swap_units.values()]
+    expected = [*units, node.metrics("gpus"), node.probe_metrics]
     assert sorted(gone) == sorted(expected) and not any(path.exists() for path in gone)
-    assert "stop" in fake.calls
+    assert "stop" in fake.calls and f"disable {GATES_UNIT}" in fake.calls
     assert [path.name for path in node.textfiles.iterdir()] == ["inference-backup.prom"]
     assert agent_service.remove(node, check=False) == (False, [], "")

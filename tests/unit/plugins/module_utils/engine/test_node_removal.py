@@ -13,12 +13,13 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import (
     AGENT_UNIT,
+    GATES_UNIT,
     METRICS_TIMERS,
     RECOVERY_DISPATCH,
     RECOVERY_PATH,
     Paths,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import node_removal, removal
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import gate, node_removal, removal
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
     lock,
@@ -56,8 +57,11 @@ def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[t
 @pytest.mark.parametrize(
     ("engines", "stopped"),
     [
-        ("", ["vllm", r"inference\x2dmetrics", r"inference\x2drecovery"]),
-        ("vllm@theirs.service loaded active running\n", [r"inference\x2dmetrics", r"inference\x2drecovery"]),
+        ("", ["vllm", r"inference\x2dmetrics", r"inference\x2drecovery", r"inference\x2dswap"]),
+        (
+            "vllm@theirs.service loaded active running\n",
+            [r"inference\x2dmetrics", r"inference\x2drecovery", r"inference\x2dswap"],
+        ),
     ],
 )
 def test_services_go_with_their_slices_but_for_one_in_use(
@@ -76,7 +80,9 @@ def test_services_go_with_their_slices_but_for_one_in_use(
 
     monkeypatch.setattr(systemd, "systemctl", systemctl)
     monkeypatch.setattr(systemd, "show", show)
+    monkeypatch.setattr(gate, "remove", lambda: calls.append("no gates"))
     units = [paths.agent_unit, *paths.metrics_units.values(), *paths.recovery_units.values()]
+    units += paths.swap_units.values()
     for path in units:
         files.write(path, "x")
     assert node_removal.remove_services(paths, check=True) == units
@@ -86,7 +92,8 @@ def test_services_go_with_their_slices_but_for_one_in_use(
     assert {line for line in calls if "slice" in line} == {f"stop system-{name}.slice" for name in stopped}
     # The agent asks for recoveries: it stops before what it would start.
     order = [line.removeprefix("stop ") for line in calls if line.startswith("stop inference")]
-    assert order == [*METRICS_TIMERS, AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH]
+    assert order == [*METRICS_TIMERS, AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH, GATES_UNIT]
+    assert calls[-1] == "no gates"
 
 
 def test_directories_above_go_while_they_are_empty(tmp_path: Path) -> None:
