@@ -73,8 +73,13 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
         return False
     if not check:
         swaps.begin(paths, name, wanted)
-        systemd.systemctl("reset-failed", swap_unit(name))
-        systemd.systemctl("start", "--no-block", swap_unit(name))
+        try:
+            systemd.systemctl("start", "--no-block", swap_unit(name))
+        except systemd.SystemdError:
+            if found is None:
+                # Nothing was done: nobody has to clear up behind it.
+                swaps.end(paths, name)
+            raise
     return True
 
 

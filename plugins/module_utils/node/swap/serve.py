@@ -21,7 +21,6 @@ def start(node: Node, swap: Swap) -> dict[str, Any]:
     """Start the release, and wait for its first answer."""
     number = number_of(swap)
     if not activation.runs(node.paths, node.name, number):
-        node.say(f"release {number} starts")
         activation.run(node.paths, node.name, number)
     await_ready(node, node.name, number, swap.closed_port)
     return {"notes": {**swap.notes, "load_seconds": load_time.seconds(node.name)}}
