@@ -52,11 +52,11 @@ class Performance:
     def run(self) -> Report | None:
         """Take all steps that are left. Returns how the swap ended; None where it is stuck, or there is none.
 
-        Raises OSError where neither disk nor memory takes a step, and ValueError where the lock is damaged.
+        Raises OSError where neither disk nor memory takes a step.
         """
         self._swap = swaps.read(self._paths, self._name)
         while self._swap and self._swap.step in self._steps:
-            keep_lock(self._paths, self._swap)
+            self._with_lock(keep_lock)
             self._log(f"swap to release {self._swap.release}: {self._swap.step}", journal.INFO)
             following = self._take(self._swap)
             if isinstance(following, machine.Ended):
@@ -64,7 +64,7 @@ class Performance:
             self._write(following)
         if self._swap and self._swap.step == swaps.STUCK:
             self._log(f"swap is stuck: {self._swap.failure}", journal.WARNING)
-            release_lock(self._paths, self._swap)
+            self._with_lock(release_lock)
         return None
 
     def _take(self, swap: Swap) -> Swap | machine.Ended:
@@ -91,10 +91,19 @@ class Performance:
 
     def _end(self, ended: machine.Ended) -> Report:
         report = _report(ended, format_time(datetime.now(UTC)))
+        # First the lock: without a swap, nobody would give the lock back.
+        self._with_lock(release_lock)
         swaps.end(self._paths, self._name, report)
         self._log(f"swap ended, {report.outcome}{': ' if report.failure else ''}{report.failure}", journal.NOTICE)
-        release_lock(self._paths, ended.swap)
         return report
+
+    def _with_lock(self, act: Callable[[Paths, Swap], None]) -> None:
+        """A lock that is damaged, or on a full disk, must not keep a drained engine from serving again."""
+        assert self._swap is not None
+        try:
+            act(self._paths, self._swap)
+        except (OSError, ValueError) as error:
+            self._log(f"swap: the node's lock: {error}", journal.WARNING)
 
     def _log(self, words: str, priority: int) -> None:
         step = self._swap.step if self._swap else None
