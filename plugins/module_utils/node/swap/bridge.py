@@ -46,12 +46,14 @@ def bridge(node: Node, swap: Swap) -> dict[str, Any]:
     _changed, number = bridges.start(
         node.paths, bridges.Wish(node.name, swap.target, port, found.gpus), node.now(), check=False
     )
+    # A swap that could not open the gate of its bridge has left it closed.
+    node.traffic.open(port)
     await_ready(node, bridge, number)
     fit = accept(node, bridge, number, swap)
     drains.undrain(node.paths, bridge, drains.UPDATE, node.now())
-    missing = await_share(node, bridge, node.own[1])
-    if missing:
-        raise StepFailed(f"the bridge does not serve yet: {'; '.join(missing.values())}")
+    share = await_share(node, bridge, node.own[1])
+    if missing := [*share.short.values(), *share.unheard.values()]:
+        raise StepFailed(f"the bridge does not serve yet: {'; '.join(missing)}")
     before = node.ask()
     proof.watch(node.paths, bridge, swap.terms.watch_seconds)
     judge_errors(node, swap, before, node.own[1])

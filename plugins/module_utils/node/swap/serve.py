@@ -42,15 +42,13 @@ def admit(node: Node, swap: Swap) -> dict[str, Any]:
     if left:
         node.say(f"{node.name} stays {left}")
         return {"notes": {**notes, "drained_by": left.owner}}
-    missing = await_share(node, node.name, node.own[0])
-    unheard = [name for name in missing if name in node.ask().silent]
-    short = {name: words for name, words in missing.items() if name not in unheard}
-    if short and not swap.returning:
-        raise StepFailed(f"{node.name} does not get its full share: {'; '.join(short.values())}")
+    share = await_share(node, node.name, node.own[0])
+    if share.short and not swap.returning:
+        raise StepFailed(f"{node.name} does not get its full share: {'; '.join(share.short.values())}")
     # What has passed its probe serves: a gateway that is away says nothing against it.
-    for name in unheard:
+    for name in share.unheard:
         node.say(f"{name} does not tell whether it sends requests again")
-    return {"notes": {**notes, "unheard": unheard}}
+    return {"notes": {**notes, "unheard": list(share.unheard)}}
 
 
 def watch(node: Node, swap: Swap) -> dict[str, Any]:

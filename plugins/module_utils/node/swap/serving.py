@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from ...engine.probe import acceptance, wait
 from ...engine.state import releases
 from ...engine.state.swaps import Swap
@@ -56,19 +59,30 @@ def accept(node: Node, name: str, number: int, swap: Swap, *, measure: bool = Fa
     )
 
 
-def await_share(node: Node, name: str, server: str) -> dict[str, str]:
-    """Wait until all gateways give a server its full share. Returns those that do not, and why."""
+@dataclass(frozen=True)
+class Share:
+    """Gateways that do not give a server its full share, and gateways that do not tell; each with the reason."""
+
+    short: Mapping[str, str]
+    unheard: Mapping[str, str]
+
+
+def await_share(node: Node, name: str, server: str) -> Share:
+    """Wait until all gateways give a server its full share."""
     began = node.traffic.clock()
     while True:
-        views = node.ask()
-        missing = {**views.silent, **{view.gateway: words for view in views.told if (words := _short(view, server))}}
-        untold = node.traffic.untold(name, "up")
-        missing.update({one: f"{one} has not asked the agent again" for one in untold if one not in missing})
+        views, deaf = node.ask(), node.traffic.deaf(name)
+        short = {view.gateway: words for view in views.told if (words := _short(view, server))}
+        unheard = dict(views.silent)
+        for one in node.traffic.untold(name, "up"):
+            # A gateway that does not reach the agent goes by its health checks, and says nothing against the engine.
+            missing = unheard if one in deaf else short
+            if one not in short and one not in unheard:
+                missing[one] = f"{one} has not asked the agent again"
         waited = node.traffic.clock() - began
         # One that is silent in both ways is not waited for any longer than one that is only slow to ask.
-        patience = DEAF_SECONDS if set(missing) <= set(views.silent) else SHARE_SECONDS
-        if not missing or waited >= patience:
-            return missing
+        if (not short and not unheard) or waited >= (SHARE_SECONDS if short else DEAF_SECONDS):
+            return Share(short, unheard)
         node.traffic.sleep(min(FRESH_SECONDS, max(POLL_SECONDS, waited / 10)))
 
 
