@@ -63,13 +63,25 @@ def bridge(node: Node, swap: Swap) -> dict[str, Any]:
 
 def unbridge(node: Node, swap: Swap) -> dict[str, Any]:
     """Remove the bridge when its instance serves again. Until then the bridge is all that clients have."""
-    bridge = bridge_name(node.name)
-    if not swap.bridged or not bridges.left(node.paths, node.name):
+    if not swap.bridged:
         return {}
+    port = bridges.declared_port(node.paths, node.name)
+    try:
+        if bridges.left(node.paths, node.name):
+            _remove(node, swap, port)
+    finally:
+        if port is not None:
+            # Also behind a bridge that stays: the gate would refuse the requests of the next one.
+            node.traffic.open(port)
+    return {}
+
+
+def _remove(node: Node, swap: Swap, port: int | None) -> None:
+    """Keep requests away from the bridge, and remove it. Raises StepFailed where the bridge has to stay."""
+    bridge = bridge_name(node.name)
     views = node.ask_settled()
     if last := views.alone_at([node.own[1]]):
         raise StepFailed(f"{bridge} is the last server of {node.name} at {', '.join(last)}: it stays")
-    port = bridges.declared_port(node.paths, node.name)
     wanted = drains.Drain(drains.UPDATE, f"{node.name} serves again", format_time(node.now()))
     drains.drain(node.paths, [bridge], wanted, force=True)
     node.traffic.wait_told(bridge, "drain", DEAF_SECONDS)
@@ -78,9 +90,5 @@ def unbridge(node: Node, swap: Swap) -> dict[str, Any]:
         asked = any(node.own[1] in view.up() for view in views.told)
         left = node.traffic.wait_unused(port, float(swap.terms.drain_seconds) if asked else UNUSED_SECONDS)
         if left and asked and not swap.terms.force:
-            node.traffic.open(port)
             raise StepFailed(f"{left} requests are still at work at {bridge}")
     bridges.remove(node.paths, node.name, check=False)
-    if port is not None:
-        node.traffic.open(port)
-    return {}
