@@ -73,7 +73,9 @@ class Swap:
     @property
     def gated(self) -> bool:
         """Whether the gate has to be closed: also after a restart of the node, before the engine starts."""
-        return self.closed_port is not None and (self.step in CLOSED or self.step == STUCK)
+        # What a swap has stopped once is behind its gate until it has passed the probe.
+        closed = CLOSED | {STUCK} | ({BEGUN, BRIDGE, DRAIN} if self.touched else set())
+        return self.closed_port is not None and self.step in closed
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from ...core.paths import Paths, swap_unit
 from ...engine import gate, swap_settings
 from ...engine.state import history, lock, releases, swaps
 from ...engine.state.drains import format_time
-from ..swap import perform, request
+from ..swap import machine, perform, request
 from ..swap.request import Progress, Request
 from .command import FAILED, LOADING, OK, UsageError, known
 
@@ -166,12 +166,16 @@ def _resume(_options: argparse.Namespace, paths: Paths) -> int:
     code = OK
     for name in swaps.names(paths):
         found = swaps.read(paths, name)
+        if not found or systemd.active_state(swap_unit(name)) in systemd.RUNNING:
+            continue
         try:
-            if found and found.gated and found.closed_port is not None:
-                gate.close(found.closed_port)
-        except gate.GateError as error:
+            if (anew := machine.restarted(found)) != found:
+                swaps.write(paths, name, anew)
+            if anew.gated and anew.closed_port is not None:
+                gate.close(anew.closed_port)
+        except (gate.GateError, OSError) as error:
             journal.Journal().say(f"{name}: {error}", journal.WARNING, event="swap", instance=name)
             code = FAILED
-        if found and found.step not in (swaps.LED, swaps.STUCK):
+        if anew.step not in (swaps.LED, swaps.STUCK):
             systemd.systemctl("start", "--no-block", swap_unit(name))
     return code

@@ -19,6 +19,9 @@ from . import proof, way
 from .node import POLL_SECONDS, Node, StepFailed
 from .traffic import DEAF_SECONDS
 
+REASON = "a swap of releases"
+"""Of the intent, where the swap was given no other."""
+
 GATED_SECONDS = 60.0
 """The least that requests at work get to end behind the closed gate."""
 
@@ -33,13 +36,13 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
     notes = {"drained": time.time(), **swap.notes, "served": serves}
     if not swap.returning:
         notes["counted"] = [*swap.notes.get("counted", []), proof.counted(node.paths, node.name)]
-    keep_away(node, drains.UPDATE, swap.reason or "a swap of releases")
+    keep_away(node, drains.UPDATE, swap.reason or REASON)
     untold = node.traffic.wait_told(node.name, "drain", DEAF_SECONDS)
     # On the way back, nothing is better served by waiting: with the gate, no request is lost.
     if not swap.returning:
         _refuse_untold(node, swap, untold)
         _refuse_last(node, swap)
-    port = node.port()
+    port = node.port(swap.target)
     if port is not None and node.settings.gateways and serves:
         node.traffic.wait_unused(port, max(0.0, limit - GATED_SECONDS), looks=1, gated=False)
     return {"notes": notes, "closed_port": port}

@@ -71,3 +71,8 @@ def failed(swap: Swap, reason: str) -> Swap | Ended:
         nothing = "Nothing has served before: there is nothing to go back to"
         return replace(swap, step=swaps.STUCK, failure=f"{reason}. {nothing}")
     return replace(swap, step=swaps.DRAIN, returning=True, failure=reason)
+
+
+def restarted(swap: Swap) -> Swap:
+    """What a restart of the node makes of a swap: the engine has started anew, and has to pass the probe again."""
+    return replace(swap, step=swaps.START) if swap.step in (swaps.ADMIT, swaps.WATCH) else swap

@@ -65,11 +65,11 @@ class Node:
         """The names of the instance, and of its bridge, at the gateways."""
         return gateways.own_servers(self.settings.node, self.name)
 
-    def port(self) -> int | None:
-        """The port of what runs now; None before the first start."""
-        number = releases.active_number(self.paths, self.name)
+    def port(self, target: int) -> int | None:
+        """The port of what runs now, or else of the release that will; None where the release is damaged."""
+        number = releases.active_number(self.paths, self.name) or target
         try:
-            return None if number is None else releases.load(self.paths, self.name, number).port
+            return releases.load(self.paths, self.name, number).port
         except releases.ReleaseError:
             return None
 

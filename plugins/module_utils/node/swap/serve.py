@@ -13,6 +13,7 @@ from ...engine.state import drains, history, pins, releases
 from ...engine.state.drains import format_time
 from ...engine.state.swaps import Swap
 from . import gateways, proof
+from .leave import REASON, keep_away
 from .node import Node, StepFailed
 from .serving import accept, await_ready, await_share, judge_errors
 
@@ -20,6 +21,8 @@ from .serving import accept, await_ready, await_share, judge_errors
 def start(node: Node, swap: Swap) -> dict[str, Any]:
     """Start the release, and wait for its first answer."""
     number = number_of(swap)
+    # Where the node has restarted, the intent may have been taken back already.
+    keep_away(node, drains.UPDATE, swap.reason or REASON)
     if not activation.runs(node.paths, node.name, number):
         activation.run(node.paths, node.name, number)
     await_ready(node, node.name, number, swap.closed_port)
