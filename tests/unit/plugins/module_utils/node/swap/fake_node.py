@@ -1,0 +1,490 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node that swaps itself in memory: engines, gate, agent, gateways, and clients that try to connect all the time.
+
+What a swap does to the node passes through `FakeNode.act`: there a test may raise, kill the swap, or restart the node,
+and there the invariants of a swap are checked, before and after each act. State files are real, below a directory of
+the test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.journal import Journal
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths, unit_name
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import (
+    bridges,
+    gate,
+    listeners,
+    load_time,
+    prepare,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.bridge_place import Place
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.acceptance import Result
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
+    drains,
+    gateway_answers,
+    install_state,
+    lock,
+    releases,
+    swaps,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gateway_answers import GatewayAnswer
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Report, Swap
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_settings import Gateway, SwapSettings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import swap as cli
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import (
+    begin,
+    bridge,
+    gateways,
+    perform,
+    proof,
+)
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.acts import STEPS
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.gateways import Server, SetView, Views
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import Node
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.traffic import Traffic
+
+from ...conftest import stage
+
+NAME, BRIDGE, NODE = "main", "main_bridge", "node1"
+UNIT = unit_name(NAME)
+PORTS = {NAME: 5005, BRIDGE: 5105}
+ORIGIN, TARGET = 1, 2
+SINCE = "2026-11-25T12:00:00Z"
+RUN = "20261125T120000-ab12"
+GATEWAY = Gateway("gw1", "10.0.0.9", 8404)
+
+CONNECTED_SECONDS = 1.0
+"""How long a request is at work."""
+
+_WRITE, _LINK = files.write, files.link
+
+PATIENCE = 40
+"""Processes of one swap: more would be a swap that never ends."""
+
+
+class Killed(BaseException):
+    """The process of the swap is killed. No step may catch that."""
+
+
+class Restarted(Killed):
+    """The node restarts."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What goes wrong at an act: `raise`, `kill` or `restart`; before the act, or when it is done."""
+
+    kind: str
+    after: bool = True
+
+
+@dataclass
+class Engine:
+    """An engine that runs."""
+
+    release: int
+    fit: bool = False
+    """Whether its process has passed the probe, or has never been stopped."""
+    connections: list[float] = field(default_factory=list)
+    """When each of its requests will have ended."""
+
+
+class FakeNode:
+    """The node. `others`: another node of the set serves; `deaf`: the gateway does not hear the agent."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.paths = Paths(root)
+        self.settings = SwapSettings(NODE, (GATEWAY,))
+        self.engines: dict[str, Engine] = {}
+        self.enabled: set[str] = set()
+        self.closed: set[int] = set()
+        self.others = True
+        self.others_status = ""
+        self.deaf = False
+        self.silent = False
+        self.hostile = True
+        self.bridge_problem = "it has no bridge_port"
+        self.unfit: set[int] = set()
+        """Releases that do not pass the probe."""
+        self.dead: set[int] = set()
+        """Releases that do not start."""
+        self.failing: set[int] = set()
+        """Releases that die while they are watched."""
+        self.faults: dict[int, Fault] = {}
+        self.acts: list[str] = []
+        self.said: list[str] = []
+        self.steps: list[str] = []
+        self._dead: Killed | None = None
+        self._step = ""
+        self._clock = 1000.0
+        self._resting = False
+        self._belief: dict[str, tuple[str, int]] = {}
+        self._known: dict[str, Any] = {}
+        """What was read from disk since the last act."""
+        self._patch(monkeypatch)
+
+    def _patch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def written(path: Path, content: str | bytes | None, mode: int = 0o644) -> bool:
+            verb = "remove" if content is None else "write"
+            if path == self.paths.lock if content else not path.exists():
+                # The lock is renewed, or there is nothing to remove.
+                return _WRITE(path, content, mode)
+            return self.act(f"{verb} {path.relative_to(self.paths.root)}", lambda: _WRITE(path, content, mode), OSError)
+
+        for module, name, stand_in in (
+            (files.os, "fsync", lambda _handle: None),
+            (files, "write", written),
+            (files, "link", lambda path, text: self.act(f"link {path.name}", lambda: _LINK(path, text), OSError)),
+            (gate, "close", lambda port: self.act(f"close {port}", lambda: self.closed.add(port), gate.GateError)),
+            (gate, "open_", lambda port: self.act(f"open {port}", lambda: self._open(port), gate.GateError)),
+            (gate, "closed", lambda: set(self.closed)),
+            (gate, "local_clients", set),
+            (systemd, "systemctl", self._systemctl),
+            (systemd, "show", self._show),
+            (load_time, "seconds", lambda _name: 12.5),
+            (load_time, "expected", lambda *_given: 12.5),
+            (prepare, "missing", lambda *_given: []),
+            (listeners, "client_connections", self._connected),
+            (begin, "place", lambda *_given: Place(problem=self.bridge_problem)),
+            (bridge, "place", lambda *_given: Place(problem=self.bridge_problem)),
+            (bridges, "declared_port", lambda *_given: None if self.bridge_problem else PORTS[BRIDGE]),
+            (install_state, "serving", lambda _paths, name, _now: name in self.engines),
+            (gateway_answers, "read", lambda _paths, name: self._answers(name)),
+            (gateways, "ask_all", lambda _gateways, _name: self._views()),
+            (wait, "wait_ready", self._wait_ready),
+            (proof, "accept", self._accept),
+            (proof, "watch", self._watch),
+            (proof, "counted", lambda *_given: {}),
+        ):
+            monkeypatch.setattr(module, name, stand_in)
+
+    # What happens on the node ----------------------------------------------------------------------------------------
+
+    def act(self, what: str, change: Callable[[], Any], error: type[Exception] = RuntimeError) -> Any:
+        """Something of the node changes, or a fault of the test comes in its way."""
+        if self._resting:
+            return change()
+        if self._dead:
+            raise self._dead
+        self._world_goes_on()
+        self.acts.append(f"{self._step}: {what}")
+        fault = self.faults.pop(len(self.acts), None)
+        if fault and not fault.after:
+            self._fail(fault, error, what)
+        result = change()
+        self._known.clear()
+        self._world_goes_on()
+        if fault:
+            self._fail(fault, error, what)
+        return result
+
+    def _fail(self, fault: Fault, error: type[Exception], what: str) -> None:
+        if fault.kind == "raise":
+            raise error(f"a fault at: {what}")
+        # What is killed does nothing more, not even what stands behind `finally`.
+        self._dead = {"kill": Killed, "restart": Restarted}[fault.kind](what)
+        raise self._dead
+
+    def sleep(self, seconds: float) -> None:
+        self._clock += seconds
+        self._world_goes_on()
+
+    def _world_goes_on(self) -> None:
+        """Gateways ask, and clients connect as far as they are let."""
+        for name, engine in self.engines.items():
+            engine.connections = [end for end in engine.connections if end > self._clock]
+            believed = self._belief.get(name, ("down", 0))[0]
+            if PORTS[name] not in self.closed and (believed == "up" or (self.hostile and name == NAME)):
+                engine.connections.append(self._clock + CONNECTED_SECONDS)
+        self.check()
+
+    def swap(self) -> Swap | None:
+        """The swap as it stands on disk."""
+        if "swap" not in self._known:
+            self._known["swap"] = swaps.read(self.paths, NAME)
+        return self._known["swap"]
+
+    def drain(self, name: str) -> drains.Drain | None:
+        """The intent as it stands on disk."""
+        if name not in self._known:
+            self._known[name] = drains.read(self.paths, name, drains.parse_time(SINCE))
+        return self._known[name]
+
+    def word(self, name: str) -> str:
+        """What the agent answers."""
+        swap = self.swap() if name == NAME else None
+        if self.drain(name) or (swap and swap.gated):
+            return "drain"
+        return "up" if name in self.engines else "down"
+
+    def _answers(self, name: str) -> list[GatewayAnswer]:
+        if self.deaf:
+            return []
+        word, (before, times) = self.word(name), self._belief.get(name, ("", 0))
+        self._belief[name] = (word, times + 1 if word == before else 1)
+        return [GatewayAnswer(GATEWAY.name, *self._belief[name], asked=self._clock)]
+
+    def _views(self) -> Views:
+        if self.silent:
+            return Views((), {GATEWAY.name: "gw1 does not tell"})
+        self._answers(NAME), self._answers(BRIDGE)
+
+        def server(status: str) -> Server:
+            return Server(status.startswith("UP"), status, 100, 10, 0)
+
+        names = {"up": "UP", "drain": "DRAIN", "down": "DOWN"}
+        servers = {
+            NODE: server(names[self._belief.get(NAME, ("down", 0))[0]]),
+            f"{BRIDGE}.{NODE}": server(names[self._belief.get(BRIDGE, ("down", 0))[0]]),
+        }
+        if self.others or self.others_status:
+            servers["node2"] = server(self.others_status or "UP")
+        return Views((SetView(GATEWAY.name, True, hold_seconds=120, age=60, requests=10, servers=servers),), {})
+
+    def _connected(self, port: int, _users: Iterable[int] = ()) -> int:
+        return sum(len(engine.connections) for name, engine in self.engines.items() if PORTS[name] == port)
+
+    def _open(self, port: int) -> None:
+        engine = self.engines.get(NAME)
+        if port == PORTS[NAME] and port in self.closed and engine:
+            assert engine.fit, "I3: the gate opens in front of an engine that has not passed its probe"
+        self.closed.discard(port)
+
+    def _systemctl(self, *words: str) -> str:
+        verb, names = words[0], [name for name in words[1:] if name in (UNIT, unit_name(BRIDGE))]
+        changes: dict[str, Callable[[str], None]] = {
+            "stop": self._stop,
+            "start": self._start,
+            "enable": self.enabled.add,
+            "disable": self.enabled.discard,
+        }
+        for name in names if verb in changes else ():
+            instance = next(one for one in PORTS if unit_name(one) == name)
+            self.act(f"{verb} {instance}", partial(changes[verb], instance), systemd.SystemdError)
+        return ""
+
+    def _stop(self, name: str) -> None:
+        engine = self.engines.get(name)
+        if engine and name == NAME:
+            swap = self.swap()
+            assert PORTS[name] in self.closed, "I2: the engine is stopped in front of an open gate"
+            assert not engine.connections, "I2: the engine is stopped while it has clients"
+            assert swap and swap.touched, "I8: the engine is stopped before that stands on disk"
+        self.engines.pop(name, None)
+
+    def _start(self, name: str) -> None:
+        if not self.paths.unit(name).exists() or name in self.engines:
+            return
+        number = releases.active_number(self.paths, name)
+        if number is not None and (name != NAME or number not in self.dead):
+            self.engines[name] = Engine(number)
+
+    def _show(self, units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        running = {unit_name(name) for name in self.engines}
+        return {
+            unit: {
+                **dict.fromkeys(properties, ""),
+                "ActiveState": "active" if unit in running else "inactive",
+                "InvocationID": "1",
+            }
+            for unit in units
+        }
+
+    def _wait_ready(self, _paths: Paths, names: Sequence[str], _seconds: float) -> list[wait.Outcome]:
+        name = names[0]
+        return [self.act(f"wait for {name}", lambda: wait.Outcome(name, self._state(name), last_words="no memory"))]
+
+    def _state(self, name: str) -> str:
+        return "ready" if name in self.engines else "failed"
+
+    def _accept(self, _paths: Paths, name: str, number: int, *_given: object, **_more: object) -> Result:
+        def judged() -> Result:
+            engine = self.engines.get(name)
+            if engine is None or engine.release != number or (name == NAME and number in self.unfit):
+                raise proof.Unfit(f"release {number} is not fit to serve")
+            engine.fit = True
+            return Result(["one token"], 42.0)
+
+        return self.act(f"probe {name}", judged, proof.Unfit)
+
+    def _watch(self, _paths: Paths, name: str, *_given: object, **_more: object) -> str:
+        def watched() -> str:
+            engine = self.engines.get(name)
+            if engine is None or (name == NAME and engine.release in self.failing):
+                raise proof.Unfit(f"{name} stopped serving while it was watched")
+            return "fast enough"
+
+        return self.act(f"watch {name}", watched, proof.Unfit)
+
+    # Invariants ------------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """What holds at all times (swap.md, section 8)."""
+        swap, engine = self.swap(), self.engines.get(NAME)
+        closed = PORTS[NAME] in self.closed
+        if closed:
+            assert self.word(NAME) == "drain", "I4: the gate is closed, and the agent would send clients there"
+        if swap and swap.step in (swaps.STOP, swaps.START, swaps.PROBE) and engine:
+            assert closed, f"I1: clients reach the engine in step {swap.step}"
+        if swap and swap.step in (swaps.GATE, swaps.STOP, swaps.PROBE) and closed:
+            assert self.drain(NAME), "I4: no intent behind the closed gate"
+        if engine and not closed:
+            assert engine.fit, "I3: clients reach an engine that has not passed its probe"
+        if self._step:
+            assert swap and swap.step == self._step, f"I8: {self._step} is taken and is not on disk"
+
+    # How a swap goes -------------------------------------------------------------------------------------------------
+
+    def performance(self) -> perform.Performance:
+        """A process of the swap, as the unit starts it."""
+        traffic = Traffic(self.paths, self.settings.gateways, lambda: self._clock, self.sleep, self._connected)
+        steps = {name: self._watched_step(name, step) for name, step in STEPS.items()}
+        self._dead = None
+        return perform.Performance(
+            self.paths, NAME, lambda say: Node(self.paths, NAME, self.settings, traffic, say), steps, _Silent(self.said)
+        )
+
+    def _watched_step(
+        self, name: str, step: Callable[[Node, Swap], dict[str, Any]]
+    ) -> Callable[[Node, Swap], dict[str, Any]]:
+        def taken(node: Node, swap: Swap) -> dict[str, Any]:
+            self.steps.append(name)
+            self._step = name
+            try:
+                self.check()
+                return step(node, swap)
+            finally:
+                self._step = ""
+
+        return taken
+
+    def run(self) -> Report | None:
+        """Lead a swap to its end: what dies is started again."""
+        for _process in range(PATIENCE):
+            try:
+                # What was killed when all was done has left its report.
+                return self.performance().run() or swaps.last(self.paths, NAME)
+            except Restarted:
+                self.boot()
+            except (Killed, OSError, ValueError):
+                # systemd starts the unit again.
+                self.sleep(2)
+        raise AssertionError(f"the swap never ends: {self.steps}")
+
+    def boot(self) -> None:
+        """The node restarts: gates and /run are empty. Gates close before the engines start that are enabled."""
+        self.engines.clear()
+        self.closed.clear()
+        shutil.rmtree(self.paths.root / "run", ignore_errors=True)
+        self._known.clear()
+        for _process in range(PATIENCE):
+            self._dead = None
+            with contextlib.suppress(Killed):
+                if cli._resume(argparse.Namespace(), self.paths) == 0:
+                    break
+            if isinstance(self._dead, Restarted):
+                self.closed.clear()
+        with self.resting():
+            for name in sorted(self.enabled):
+                self._start(name)
+        proven = releases.current_number(self.paths, NAME)
+        swap, engine = self.swap(), self.engines.get(NAME)
+        if engine:
+            # What has proved itself before the restart, and is not about to prove itself anew.
+            passed = swap is None or swap.step in (swaps.PROVE, swaps.UNBRIDGE)
+            engine.fit = passed or engine.release == proven
+        self.check()
+
+    @contextlib.contextmanager
+    def resting(self) -> Iterator[None]:
+        """Nothing goes wrong, and nothing is checked."""
+        before, self._resting = self._resting, True
+        try:
+            yield
+        finally:
+            self._resting = before
+            self._known.clear()
+
+    def serve(self, number: int | None = ORIGIN) -> None:
+        """The node before the swap: two releases are kept, and one serves."""
+        with self.resting():
+            for dtype in ("float32", "float16"):
+                stage(self.paths, NAME, PORTS[NAME], dtype)
+            files.write_json(self.paths.instance(NAME), {"schema": 1, "model": "tiny-a", "release": TARGET})
+            if number is not None:
+                releases.activate(self.paths, NAME, number)
+                releases.commit(self.paths, NAME, number)
+                self.enabled.add(NAME)
+                self.engines[NAME] = Engine(number, fit=True)
+                self._belief[NAME] = ("up", 2)
+
+    def begin(self, origin: int | None = ORIGIN, target: int = TARGET, **more: Any) -> None:
+        """Note a swap as request.begin does, with the lock of `inferctl swap`."""
+        terms = more.pop("terms", Terms(drain_seconds=70, watch_seconds=5))
+        with self.resting():
+            swap = Swap(origin, target, RUN, SINCE, terms=terms, step=swaps.BEGUN, **more)
+            swaps.begin(self.paths, NAME, swap)
+            held = lock.Lock(RUN, "mira", "node1", perform.BY_HAND, SINCE, "2126-01-01T00:00:00Z")
+            files.write_json(self.paths.lock, {"schema": lock.SCHEMA, **vars(held)})
+
+    def check_end(self, report: Report | None) -> str:
+        """What holds when a swap has ended; returns how."""
+        swap, engine = self.swap(), self.engines.get(NAME)
+        if report is None:
+            assert swap and swap.step == swaps.STUCK and swap.failure, f"it has no end: {swap}"
+            assert self.word(NAME) == "drain", "requests stay away from what is stuck"
+            self._check_lock()
+            return swaps.STUCK
+        assert swaps.last(self.paths, NAME) in (report, None), "a full disk may lose the report"
+        left = {PORTS[BRIDGE]} if "open" in report.kept_bridge else set()
+        assert swap is None and self.closed <= left and not self.drain(NAME)
+        self._check_lock()
+        expected = {swaps.DONE: TARGET}.get(report.outcome, report.origin)
+        assert (engine.release if engine else None) == expected, "another release serves"
+        if expected is not None:
+            assert engine and engine.fit and releases.proven(self.paths, NAME, expected)
+            assert releases.active_number(self.paths, NAME) == expected
+        assert bool(report.failure) is (report.outcome != swaps.DONE)
+        if not report.kept_bridge:
+            assert BRIDGE not in self.engines and not bridges.left(self.paths, NAME), "the bridge stays behind"
+        return report.outcome
+
+    def _check_lock(self) -> None:
+        forgotten = any("the node's lock: " in words for words in self.said)
+        assert lock.read(self.paths) is None or forgotten, "the lock stays behind"
+
+
+class _Silent(Journal):
+    """A journal of a test."""
+
+    def __init__(self, said: list[str]) -> None:
+        super().__init__()
+        self._said = said
+
+    def say(self, message: str, priority: int = 6, **_fields: str | int | None) -> None:
+        self._said.append(message)
+
+
+def scenario(node: FakeNode, changes: Mapping[str, Any]) -> None:
+    """A node in a state, and a swap that begins there."""
+    more = {key: value for key, value in changes.items() if key in ("origin", "target")}
+    for key, value in changes.items():
+        if key not in more:
+            setattr(node, key, value)
+    node.serve(more.get("origin", ORIGIN))
+    node.begin(**more)

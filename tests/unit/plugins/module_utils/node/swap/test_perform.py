@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A swap ends, forward or back, whatever dies in the middle, and no client notices.
+
+Every act of a swap is tried with every fault: the act fails before it is done or after, the process of the swap is
+killed, the node restarts. FakeNode checks the invariants at each act.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import swaps
+
+from .fake_node import FakeNode, Fault, scenario
+
+SCENARIOS: dict[str, tuple[Mapping[str, Any], str]] = {
+    "good": ({}, swaps.DONE),
+    "unfit": ({"unfit": {2}}, swaps.RETURNED),
+    "dead": ({"dead": {2}}, swaps.RETURNED),
+    "failing": ({"failing": {2}}, swaps.RETURNED),
+    "deaf gateway": ({"deaf": True}, swaps.DONE),
+    "bridge": ({"others": False, "bridge_problem": ""}, swaps.DONE),
+    "bridge, failing": ({"others": False, "bridge_problem": "", "failing": {2}}, swaps.RETURNED),
+    "held": ({"others": False}, swaps.DONE),
+    "first start": ({"origin": None}, swaps.DONE),
+    "first start, unfit": ({"origin": None, "unfit": {2}}, swaps.STUCK),
+    "neither starts": ({"dead": {1, 2}}, swaps.STUCK),
+}
+
+EXHAUSTIVE = (
+    "good",
+    "failing",
+    *(pytest.param(name, marks=pytest.mark.full) for name in ("bridge, failing", "first start", "neither starts")),
+)
+"""Swaps that take all steps, there and back; what others do is a part of that."""
+
+FAULTS = {
+    "raise before": Fault("raise", after=False),
+    "raise after": Fault("raise"),
+    "kill": Fault("kill"),
+    "restart": Fault("restart"),
+}
+
+DOUBLE = 12
+"""Pairs of faults for each scenario."""
+
+MakeNode = Callable[[], FakeNode]
+
+
+@pytest.fixture
+def make_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeNode:
+    made: list[FakeNode] = []
+
+    def make() -> FakeNode:
+        if made:
+            shutil.rmtree(made[-1].paths.root)
+        made.append(FakeNode(tmp_path / str(len(made)), monkeypatch))
+        return made[-1]
+
+    return make
+
+
+def acts_of(make_node: MakeNode, name: str) -> list[str]:
+    """What a swap without faults does."""
+    changes, outcome = SCENARIOS[name]
+    node = make_node()
+    scenario(node, changes)
+    assert node.check_end(node.run()) == outcome
+    return node.acts
+
+
+def outcome_of(make_node: MakeNode, name: str, faults: Mapping[int, Fault]) -> str:
+    """How a swap ends in which some acts fail, by their numbers."""
+    node = make_node()
+    scenario(node, SCENARIOS[name][0])
+    node.faults = dict(faults)
+    try:
+        return node.check_end(node.run())
+    except BaseException as error:
+        hit = [f"{fault.kind} {'after' if fault.after else 'before'} {at}" for at, fault in faults.items()]
+        acts = [f"{at} {act}" for at, act in enumerate(node.acts, 1)]
+        error.add_note("\n".join([f"{name}: {'; '.join(hit)}", *acts, *node.said]))
+        raise
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_swap_ends_as_it_must(make_node: MakeNode, name: str) -> None:
+    acts_of(make_node, name)
+
+
+@pytest.mark.parametrize("name", EXHAUSTIVE)
+@pytest.mark.parametrize("kind", ["kill", "restart"])
+def test_what_dies_at_any_act_ends_as_if_nothing_had_died(make_node: MakeNode, name: str, kind: str) -> None:
+    expected = SCENARIOS[name][1]
+    for at in range(1, len(acts_of(make_node, name)) + 1):
+        assert outcome_of(make_node, name, {at: FAULTS[kind]}) == expected
+
+
+@pytest.mark.parametrize("name", EXHAUSTIVE)
+@pytest.mark.parametrize("kind", ["raise before", "raise after"])
+def test_any_act_may_fail(make_node: MakeNode, name: str, kind: str) -> None:
+    """What fails before the engine was stopped costs nothing; later, the release before serves again if it can."""
+    acts = acts_of(make_node, name)
+    for at, act in enumerate(acts, 1):
+        outcome = outcome_of(make_node, name, {at: FAULTS[kind]})
+        step = act.partition(":")[0]
+        if step in ("", "unbridge") or act.endswith("/swap/main.json"):
+            # Memory keeps what a full disk does not take.
+            assert outcome == SCENARIOS[name][1]
+        elif step in ("begun", "bridge"):
+            assert outcome == swaps.REFUSED
+        else:
+            assert outcome in (swaps.DONE, swaps.RETURNED, swaps.REFUSED, swaps.STUCK)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_any_two_acts_may_fail(make_node: MakeNode, name: str) -> None:
+    chosen = random.Random(f"{name} 29")
+    count = len(acts_of(make_node, name))
+    for _number in range(DOUBLE):
+        first, second = sorted(chosen.sample(range(1, count + 20), 2))
+        outcome_of(make_node, name, {at: chosen.choice(list(FAULTS.values())) for at in (first, second)})
