@@ -78,7 +78,7 @@ def text(value: Mapping[str, Any]) -> str:
     """The file's text for the option `swap` of the module node_agent. Raises ValueError."""
     try:
         wanted = SwapSettings.from_dict(value)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"swap cannot be understood: {error!r}") from error
     return files.to_json(
         {
