@@ -74,7 +74,8 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
     if not check:
         swaps.begin(paths, name, wanted)
         try:
-            systemd.systemctl("start", "--no-block", swap_unit(name))
+            # Not `start`: the process of a swap that has ended a moment ago may still be there, and knows of no other.
+            systemd.systemctl("restart", "--no-block", swap_unit(name))
         except systemd.SystemdError:
             if found is None:
                 # Nothing was done: nobody has to clear up behind it.
