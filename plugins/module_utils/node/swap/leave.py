@@ -112,8 +112,9 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
 
 def stop(node: Node, swap: Swap) -> dict[str, Any]:
     """Stop the engine, which has no client any more."""
-    if swap.closed_port is not None:
-        node.traffic.hold(swap.closed_port)
+    if swap.closed_port is not None and not node.traffic.still_closed(swap.closed_port):
+        # Whoever came while somebody had opened the gate is waited for.
+        gate(node, swap)
     number = swap.release
     if number is not None:
         # Read before anything ends: a damaged release must not cost the one that serves.

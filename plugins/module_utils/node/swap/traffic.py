@@ -91,11 +91,16 @@ class Traffic:
 
     def hold(self, port: int) -> None:
         """Close a gate again that somebody else has opened. Raises GateError."""
-        now = self.clock()
-        if now - self._gate_seen.get(port, now - GATE_INTERVAL) >= GATE_INTERVAL:
-            if port not in gate.closed():
-                gate.close(port)
-            self._gate_seen[port] = now
+        if port not in self._gate_seen or self.clock() - self._gate_seen[port] >= GATE_INTERVAL:
+            self.still_closed(port)
+
+    def still_closed(self, port: int) -> bool:
+        """Whether a gate was closed until now; now the gate is closed in any case. Raises GateError."""
+        closed = port in gate.closed()
+        if not closed:
+            gate.close(port)
+        self._gate_seen[port] = self.clock()
+        return closed
 
     def open(self, port: int) -> None:
         """Let new connections in. Raises GateError."""
