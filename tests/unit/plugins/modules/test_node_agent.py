@@ -125,8 +125,8 @@ def test_what_a_swap_must_know_is_written_once(run: RunModule, fake: AgentSystem
     [
         ({"gateways": []}, "node"),
         ({"node": "node1"}, "gateways"),
-        ({"node": "node1", "gateways": [{"name": "gw1"}]}, "swap: KeyError('address')"),
-        ({**SWAP, "terms": {"drain_seconds": "soon"}}, "swap: ValueError("),
+        ({"node": "node1", "gateways": [{"name": "gw1"}]}, "swap cannot be understood: KeyError('address')"),
+        ({**SWAP, "terms": {"drain_seconds": "soon"}}, "swap cannot be understood: "),
     ],
 )
 def test_what_no_swap_could_use_is_refused(run: RunModule, paths: Paths, swap: dict[str, Any], words: str) -> None:

@@ -36,8 +36,10 @@ class Nft:
             if self.ports:
                 found["elem"] = sorted(self.ports)
             return Outcome(0, json.dumps({"nftables": [{"metainfo": {}}, {"set": found}]}))
+        if "table" in command:
+            return Outcome(0 if self.there else 1, stderr="" if self.there else "Error: No such file or directory")
         self.loaded.append(stdin)
-        self.there = True
+        self.there = "delete table" not in stdin
         for verb, port in re.findall(r"^(add|delete) element inet \w+ closed \{ (\d+) \}$", stdin, re.MULTILINE):
             if not self.deaf:
                 (self.ports.add if verb == "add" else self.ports.discard)(int(port))
@@ -89,3 +91,16 @@ def test_what_nft_refuses_is_told(nft: Nft, failure: Outcome, words: str) -> Non
     for call in (lambda: gate.close(5005), lambda: gate.open_(5005), gate.closed):
         with pytest.raises(gate.GateError, match=words):
             call()
+
+
+def test_the_table_goes_with_every_gate(nft: Nft) -> None:
+    gate.remove()
+    assert nft.loaded == [], "there is none"
+    gate.close(5005)
+    gate.remove()
+    assert nft.loaded[-1] == f"delete table inet {gate.TABLE}\n" and gate.closed() == set()
+
+
+def test_a_node_without_nftables_has_no_gate_to_remove(nft: Nft) -> None:
+    nft.failure = Outcome(None, failure="not_installed", message="nft is not installed")
+    gate.remove()

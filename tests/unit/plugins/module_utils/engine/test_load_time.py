@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history
+
+from ..conftest import stage
 
 
 @pytest.mark.parametrize(
@@ -44,3 +48,24 @@ def test_more_bytes_take_longer(tmp_path: Path) -> None:
     assert load_time.of_another(20.0, tmp_path / "gone", tmp_path / "gone") == 20.0
     for unknown in (tmp_path / "gone", tmp_path / "empty"):
         assert load_time.of_another(20.0, small, unknown) is None
+
+
+def test_how_long_a_swap_keeps_requests_away() -> None:
+    assert load_time.swap_seconds(None) is None
+    assert load_time.swap_seconds(100.0) == 140
+
+
+def test_what_a_release_took_once_is_expected_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = Paths(tmp_path)
+    for dtype in ("float32", "float16"):
+        stage(paths, "main", 5005, dtype)
+    taken: float | None = 20.0
+    monkeypatch.setattr(load_time, "seconds", lambda _name: taken)
+    # Of a release that never ran, the one that serves tells: both load the same model.
+    assert load_time.expected(paths, "main", 1, 2) == 20.0
+    assert load_time.expected(paths, "main", None, 2) == 20.0, "nothing else is known"
+    assert load_time.expected(paths, "main", 1, 3) is None, "a release that is not there"
+    history.add(paths, "main", history.Served(2, "2026-11-25T12:00:00Z", 45.5, None))
+    assert load_time.expected(paths, "main", 1, 2) == 45.5
+    taken = None
+    assert load_time.expected(paths, "main", 1, 1) is None and load_time.expected(paths, "main", 1, 2) == 45.5

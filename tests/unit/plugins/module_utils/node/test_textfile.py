@@ -40,6 +40,15 @@ def test_metrics() -> None:
     assert list(dict.fromkeys(families)) == [line.split()[2] for line in lines if line.startswith("# TYPE")]
 
 
+def test_metrics_of_a_swap() -> None:
+    """A node without a swap has no series of one, so that an alert ends with the swap."""
+    main = InstanceMetrics("main", "healthy", False, True, swap="stuck", swap_since=1777636800.0)
+    samples = render([main, InstanceMetrics("side", "healthy", False, False)], 1777636820.7).splitlines()
+    assert 'inference_swap{name="main",step="stuck"} 1' in samples
+    assert 'inference_swap_since_timestamp_seconds{name="main"} 1777636800' in samples
+    assert not [line for line in samples if line.startswith("inference_swap") and "side" in line]
+
+
 def test_metrics_of_the_lock() -> None:
     """Held or stale is one series each, whoever has it: a node that reboots is judged by the last that was seen."""
     text = render([], 0, LockMetrics("maintenance.yml"))

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import idle as idleness
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Release
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases, swaps
 
 from ...conftest import stage
 
@@ -63,3 +63,24 @@ def test_one_that_gateways_still_send_to_is_never_idle(
     answers(monkeypatch, COUNTS.format("0.0", "0.0"))
     drains.undrain(drained[0], "main", "update", NOW)
     assert not idleness.is_idle(*drained, NOW)
+
+
+def test_a_swap_that_stops_the_engine_has_seen_the_last_client_leave(
+    drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of an engine that hangs: its stop is quick."""
+    answers(monkeypatch, TimeoutError())
+    for step in (swaps.GATE, swaps.START):
+        swaps.write(drained[0], "main", swaps.Swap(1, 2, "a", drains.format_time(NOW), step=step))
+        assert not idleness.is_idle(*drained, NOW)
+    swaps.write(drained[0], "main", swaps.Swap(1, 2, "a", drains.format_time(NOW), step=swaps.STOP))
+    assert idleness.is_idle(*drained, NOW)
+
+
+def test_what_is_at_work_is_counted(drained: tuple[Paths, Release], monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(monkeypatch, COUNTS.format("2.0", "3.0"))
+    assert idleness.in_flight(*drained) == 5
+    answers(monkeypatch, ConnectionRefusedError())
+    assert idleness.in_flight(*drained) == 0
+    answers(monkeypatch, "")
+    assert idleness.in_flight(*drained) is None

@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
 
 NEVER = "2026-01-01T00:00:00Z"
 
@@ -31,8 +34,118 @@ def test_a_swap_is_noted(paths: Paths) -> None:
     assert swaps.read(paths, "main") is None
 
 
+def test_all_that_a_swap_knows_is_noted(paths: Paths) -> None:
+    swap = swaps.Swap(
+        1,
+        2,
+        "a",
+        NEVER,
+        back=True,
+        pin=False,
+        reason="why",
+        terms=Terms(drain_seconds=5),
+        step=swaps.GATE,
+        touched=True,
+        closed_port=5005,
+        notes={"way": "others"},
+        words=("one", "two"),
+    )
+    swaps.write(paths, "main", swap)
+    assert swaps.read(paths, "main") == swap and swaps.names(paths) == ["main"]
+
+
+def test_a_swap_that_a_run_of_before_has_led_has_no_step(paths: Paths) -> None:
+    files.write_json(paths.swap("main"), {"schema": 1, "origin": 1, "target": 2, "run_id": "a", "since": NEVER})
+    found = swaps.read(paths, "main")
+    assert found == swaps.Swap(1, 2, "a", NEVER) and found.step == swaps.LED and not found.gated
+
+
 def test_a_swap_with_other_keys_is_none(paths: Paths) -> None:
     files.write_json(paths.swap("main"), {"schema": 1, "origin": 1})
     assert swaps.read(paths, "main") is None
-    files.write_json(paths.swap("main"), {"schema": 2, "origin": 1, "target": 2, "run_id": "a", "since": NEVER})
-    assert swaps.read(paths, "main") is None
+    whole = {**asdict(swaps.Swap(1, 2, "a", NEVER)), "schema": swaps.SCHEMA}
+    files.write_json(paths.swap("main"), whole)
+    assert swaps.read(paths, "main") == swaps.Swap(1, 2, "a", NEVER)
+    for wrong in ({"schema": 3}, {"later": 1}, {"terms": None}, {"words": None}):
+        files.write_json(paths.swap("main"), {**whole, **wrong})
+        assert swaps.read(paths, "main") is None and swaps.names(paths) == []
+
+
+def test_memory_keeps_a_step_that_the_disk_does_not_take(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = files.write
+    full = True
+
+    def on_a_full_disk(path: Path, content: Any, mode: int = 0o644) -> bool:
+        if full and content is not None and path.is_relative_to(paths.state):
+            raise OSError(28, "No space left on device")
+        return write(path, content, mode)
+
+    before, after = (swaps.Swap(1, 2, "a", NEVER, step=step) for step in (swaps.GATE, swaps.STOP))
+    swaps.begin(paths, "other", before)
+    swaps.begin(paths, "main", before)
+    monkeypatch.setattr(files, "write", on_a_full_disk)
+    swaps.write(paths, "main", after)
+    assert swaps.read(paths, "main") == after and paths.swap_meanwhile("main").exists()
+    # A report gets lost, and nothing else.
+    assert swaps.end(paths, "main", swaps.Report(1, 2, "a", NEVER, NEVER, swaps.DONE)) is True
+    assert swaps.read(paths, "main") is None and swaps.last(paths, "main") is None
+    with pytest.raises(OSError, match="No space"):
+        swaps.begin(paths, "main", before)
+    full = False
+    swaps.write(paths, "main", after)
+    assert not paths.swap_meanwhile("main").exists() and swaps.names(paths) == ["main", "other"]
+
+
+def test_neither_disk_nor_memory(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_given: object) -> bool:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "write", full)
+    with pytest.raises(OSError, match="No space"):
+        swaps.write(paths, "main", swaps.Swap(1, 2, "a", NEVER))
+
+
+def test_how_a_swap_ended_is_told_until_the_next_one_begins(paths: Paths) -> None:
+    report = swaps.Report(1, 2, "a", NEVER, NEVER, swaps.RETURNED, "too slow", ("one",), ("gw1",), load_seconds=2.5)
+    assert swaps.last(paths, "main") is None
+    swaps.begin(paths, "main", swaps.Swap(1, 2, "a", NEVER))
+    swaps.end(paths, "main", report)
+    assert swaps.last(paths, "main") == report
+    assert swaps.end(paths, "main") is False and swaps.last(paths, "main") == report
+    swaps.begin(paths, "main", swaps.Swap(1, 2, "b", NEVER))
+    assert swaps.last(paths, "main") is None
+    for damaged in ("{", "[]", '{"schema": 2}', '{"schema": 1}'):
+        files.write(paths.swap_report("main"), damaged)
+        assert swaps.last(paths, "main") is None
+
+
+@pytest.mark.parametrize(
+    ("step", "touched", "gated"),
+    [
+        (swaps.LED, True, False),
+        (swaps.BEGUN, False, False),
+        (swaps.DRAIN, False, False),
+        # What was stopped once has to prove itself before clients reach it.
+        (swaps.BEGUN, True, True),
+        (swaps.BRIDGE, True, True),
+        (swaps.DRAIN, True, True),
+        (swaps.GATE, False, True),
+        (swaps.STOP, True, True),
+        (swaps.START, True, True),
+        (swaps.PROBE, True, True),
+        (swaps.ADMIT, True, False),
+        (swaps.WATCH, True, False),
+        (swaps.PROVE, True, False),
+        (swaps.RELEASE, False, False),
+        (swaps.UNBRIDGE, True, False),
+        (swaps.STUCK, True, True),
+    ],
+)
+def test_when_the_gate_has_to_be_closed(step: str, touched: bool, gated: bool) -> None:
+    assert swaps.Swap(1, 2, "a", NEVER, step=step, touched=touched, closed_port=5005).gated is gated
+    assert not swaps.Swap(1, 2, "a", NEVER, step=step, touched=touched).gated
+
+
+def test_where_a_swap_leads_to() -> None:
+    assert swaps.Swap(1, 2, "a", NEVER).release == 2
+    assert swaps.Swap(1, 2, "a", NEVER, returning=True).release == 1
