@@ -131,7 +131,7 @@ class FakeNode:
         self.steps: list[str] = []
         self._dead: Killed | None = None
         self._step = ""
-        self._clock = 1000.0
+        self.clock = 1000.0
         self._resting = False
         self._belief: dict[str, tuple[str, int]] = {}
         self._known: dict[str, Any] = {}
@@ -201,16 +201,16 @@ class FakeNode:
         raise self._dead
 
     def sleep(self, seconds: float) -> None:
-        self._clock += seconds
+        self.clock += seconds
         self._world_goes_on()
 
     def _world_goes_on(self) -> None:
         """Gateways ask, and clients connect as far as they are let."""
         for name, engine in self.engines.items():
-            engine.connections = [end for end in engine.connections if end > self._clock]
+            engine.connections = [end for end in engine.connections if end > self.clock]
             believed = self._belief.get(name, ("down", 0))[0]
             if PORTS[name] not in self.closed and (believed == "up" or (self.hostile and name == NAME)):
-                engine.connections.append(self._clock + CONNECTED_SECONDS)
+                engine.connections.append(self.clock + CONNECTED_SECONDS)
         self.check()
 
     def swap(self) -> Swap | None:
@@ -237,7 +237,7 @@ class FakeNode:
             return []
         word, (before, times) = self.word(name), self._belief.get(name, ("", 0))
         self._belief[name] = (word, times + 1 if word == before else 1)
-        return [GatewayAnswer(GATEWAY.name, *self._belief[name], asked=self._clock)]
+        return [GatewayAnswer(GATEWAY.name, *self._belief[name], asked=self.clock)]
 
     def _views(self) -> Views:
         if self.silent:
@@ -350,14 +350,16 @@ class FakeNode:
 
     # How a swap goes -------------------------------------------------------------------------------------------------
 
+    def node(self, say: Callable[[str], None] | None = None) -> Node:
+        """What the steps get."""
+        traffic = Traffic(self.paths, self.settings.gateways, lambda: self.clock, self.sleep, self._connected)
+        return Node(self.paths, NAME, self.settings, traffic, say or self.said.append)
+
     def performance(self) -> perform.Performance:
         """A process of the swap, as the unit starts it."""
-        traffic = Traffic(self.paths, self.settings.gateways, lambda: self._clock, self.sleep, self._connected)
         steps = {name: self._watched_step(name, step) for name, step in STEPS.items()}
         self._dead = None
-        return perform.Performance(
-            self.paths, NAME, lambda say: Node(self.paths, NAME, self.settings, traffic, say), steps, _Silent(self.said)
-        )
+        return perform.Performance(self.paths, NAME, self.node, steps, _Silent(self.said))
 
     def _watched_step(
         self, name: str, step: Callable[[Node, Swap], dict[str, Any]]

@@ -1,0 +1,110 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a swap refuses before anything is touched, and the way that it chooses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import gate, load_time, prepare
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import begin, gateways, way
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import StepFailed
+
+from .fake_node import BRIDGE, GATEWAY, NAME, SINCE, FakeNode
+
+SWAP = Swap(1, 2, "run", SINCE, step=swaps.BEGUN)
+
+
+def test_others_serve_meanwhile(fake: FakeNode) -> None:
+    found = begin.begun(fake.node(), SWAP)
+    assert found["bridged"] is False and fake.said == []
+    notes = found["notes"]
+    assert (notes["way"], notes["patience"], notes["bridge"], notes["counted"]) == (way.OTHERS, None, False, [{}])
+    assert [gateways.from_note(each).gateway for each in notes["requests"]] == [GATEWAY.name]
+    assert fake.acts == [], "nothing is touched"
+
+
+def test_a_lone_engine_gets_a_bridge(fake: FakeNode) -> None:
+    fake.others, fake.bridge_problem = False, ""
+    found = begin.begun(fake.node(), SWAP)
+    assert found["bridged"] is True and found["notes"]["bridge"] is True
+    assert fake.said == ["side by side: a second engine serves meanwhile"]
+
+
+def test_or_gateways_hold_requests(fake: FakeNode) -> None:
+    fake.others = False
+    notes = begin.begun(fake.node(), SWAP)["notes"]
+    # 120 s less 12.5 s of loading, with its margin, and 30 s of the swap.
+    assert (notes["way"], notes["patience"]) == (way.HELD, 76)
+    assert fake.said == ["the only server of its set: gateways hold requests, and those at work get 76 s"]
+
+
+def test_or_clients_see_that_nobody_serves(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.others = False
+    monkeypatch.setattr(load_time, "expected", lambda *_given: None)
+    with pytest.raises(StepFailed, match="nobody knows how long its release loads"):
+        begin.begun(fake.node(), SWAP)
+    allowed = replace(SWAP, terms=Terms(allow_downtime=True))
+    assert begin.begun(fake.node(), allowed)["notes"]["way"] == way.DOWNTIME
+    assert fake.said == ["clients may see that nobody serves meanwhile"]
+
+
+def test_a_bridge_that_was_left_is_removed_by_this_swap(fake: FakeNode) -> None:
+    with fake.resting():
+        drains.drain(fake.paths, [BRIDGE], drains.Drain(drains.UPDATE, "left", SINCE))
+    found = begin.begun(fake.node(), SWAP)
+    assert found["bridged"] is True and found["notes"]["bridge"] is False
+
+
+def test_a_node_without_nftables_refuses(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> set[int]:
+        raise gate.GateError("the gate cannot be moved: nft is not installed")
+
+    monkeypatch.setattr(gate, "closed", missing)
+    with pytest.raises(gate.GateError, match="nft is not installed"):
+        begin.begun(fake.node(), SWAP)
+
+
+def test_a_release_that_cannot_start_here_is_refused(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "missing", lambda *_given: ["the image is not on this node", "no model"])
+    with pytest.raises(StepFailed, match="the image is not on this node; no model"):
+        begin.begun(fake.node(), SWAP)
+    with fake.resting():
+        files.write(fake.paths.release(NAME, 2) / "engine.env", None)
+    with pytest.raises(StepFailed, match="cannot be used"):
+        begin.begun(fake.node(), SWAP)
+
+
+def test_a_drain_that_could_end_in_the_middle_is_refused(fake: FakeNode) -> None:
+    def drained(owner: str, until: str | None) -> None:
+        with fake.resting():
+            drains.drain(fake.paths, [NAME], drains.Drain(owner, "disk", SINCE, until), force=True)
+
+    drained("mira", "2126-01-01T00:00:00Z")
+    with pytest.raises(StepFailed, match="could end in the middle"):
+        begin.begun(fake.node(), SWAP)
+    # Somebody keeps requests away already: nobody loses by the swap, not even of the only engine.
+    fake.others = False
+    drained("mira", None)
+    assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.IDLE
+    # A swap that was cut off has left its own.
+    drained(drains.UPDATE, None)
+    fake.others = True
+    assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.OTHERS
+
+
+def test_an_engine_that_does_not_serve_is_swapped_at_once(fake: FakeNode) -> None:
+    fake.others = False
+    fake.engines.clear()
+    assert begin.begun(fake.node(), SWAP)["notes"]["way"] == way.IDLE
+
+
+def test_what_was_counted_before_the_swap_is_kept(fake: FakeNode) -> None:
+    found = begin.begun(fake.node(), replace(SWAP, notes={"counted": [{"at": 1.0}]}))
+    assert found["notes"]["counted"] == [{"at": 1.0}, {}]

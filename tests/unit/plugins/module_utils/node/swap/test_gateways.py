@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who serves a replica set, by the word of the gateways."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_settings import Gateway
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import gateways
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.gateways import Server, SetView, Views
+
+UP = {"status": "UP 1/2", "up": True, "weight": 40, "sessions": 3, "queued": 0, "requests": 60, "failures": 1}
+DRAIN = {**UP, "status": "DRAIN (agent)", "up": False}
+ANSWER: dict[str, Any] = {
+    "set": "main",
+    "hold_seconds": 120,
+    "started": 1764090000,
+    "age": 77,
+    "requests": 123,
+    "servers": {"node1": UP, "main_bridge.node1": DRAIN},
+}
+
+
+class FakeGateway(ThreadingHTTPServer):
+    """A gateway's port for metrics."""
+
+    def __init__(self) -> None:
+        self.status, self.body, self.asked = 200, json.dumps(ANSWER).encode(), list[str]()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.asked.append(self.path)
+                self.send_response(outer.status)
+                self.send_header("Content-Length", str(len(outer.body)))
+                self.end_headers()
+                self.wfile.write(outer.body)
+
+            def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+    @property
+    def gateway(self) -> Gateway:
+        return Gateway("gw1", "127.0.0.1", self.server_port)
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeGateway]:
+    server = FakeGateway()
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_what_a_gateway_tells(fake: FakeGateway) -> None:
+    found = gateways.ask(fake.gateway, "main")
+    assert fake.asked == ["/sets/main"]
+    assert (found.gateway, found.known, found.hold_seconds, found.started) == ("gw1", True, 120, 1764090000.0)
+    assert (found.requests, found.up()) == (123, {"node1"})
+    assert found.servers["node1"] == Server(True, "UP 1/2", 40, 60, 1)
+
+
+def test_a_set_that_a_gateway_does_not_have(fake: FakeGateway) -> None:
+    fake.status, fake.body = 404, b'{"error": {"type": "unknown_set"}}'
+    assert gateways.ask(fake.gateway, "main") == SetView("gw1", known=False)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (404, b"not found"),
+        (503, b""),
+        (200, b"{"),
+        (200, b"[]"),
+        (200, json.dumps({**ANSWER, "servers": {"node1": {}}}).encode()),
+        (200, json.dumps({**ANSWER, "hold_seconds": None}).encode()),
+    ],
+)
+def test_an_answer_that_says_nothing_is_silence(fake: FakeGateway, status: int, body: bytes) -> None:
+    fake.status, fake.body = status, body
+    with pytest.raises(gateways.Silent, match="gw1"):
+        gateways.ask(fake.gateway, "main")
+
+
+def test_all_are_asked_at_once(fake: FakeGateway, port: int) -> None:
+    deaf = socket.create_server(("127.0.0.1", 0))
+    try:
+        others = [Gateway("down", "127.0.0.1", port), Gateway("hangs", "127.0.0.1", deaf.getsockname()[1])]
+        found = gateways.ask_all([fake.gateway, *others], "main")
+    finally:
+        deaf.close()
+    assert [view.gateway for view in found.told] == ["gw1"] and list(found.silent) == ["down", "hangs"]
+    assert f"down does not tell at 127.0.0.1 port {port} who serves main: " in found.silent["down"]
+    assert gateways.ask_all([], "main") == Views((), {})
+
+
+def server(up: bool, requests: int = 0, failures: int = 0) -> Server:
+    return Server(up, "UP" if up else "DOWN", 100, requests, failures)
+
+
+OWN = ("node1", "main_bridge.node1")
+
+
+def test_who_would_be_left() -> None:
+    def view(name: str, **up: bool) -> SetView:
+        return SetView(name, True, servers={each: server(value) for each, value in up.items()})
+
+    views = Views(
+        (
+            view("two", node1=True, node2=True),
+            view("alone", node1=True, node2=False),
+            view("none", node1=False, node2=False),
+            SetView("unaware", False),
+        ),
+        {},
+    )
+    assert views.alone_at(OWN) == ["alone"]
+    assert views.nobody_at(OWN) == ["alone", "none"]
+    assert gateways.own_servers("node1", "main") == OWN
+
+
+def test_counters_of_two_processes_do_not_compare() -> None:
+    before = SetView("gw1", True, started=1.0, requests=100, servers={"node1": server(True, 60, 1)})
+    after = replace(before, requests=150, servers={"node1": server(True, 100, 3)})
+    assert gateways.requests_between([before], [after]) == 50
+    assert gateways.failed_share(before, after, "node1") == (2, 40)
+    assert gateways.failed_share(before, after, "node2") is None
+    reloaded = replace(after, started=2.0)
+    assert gateways.requests_between([before], [reloaded]) is None
+    assert gateways.requests_between([], [after]) is None
+    assert gateways.failed_share(before, reloaded, "node1") is None
+
+
+def test_a_view_comes_back_from_the_notes_of_a_swap() -> None:
+    view = SetView("gw1", True, 120, 1.0, requests=5, servers={"node1": server(True, 60, 1)})
+    assert gateways.from_note(json.loads(json.dumps(asdict(view)))) == view

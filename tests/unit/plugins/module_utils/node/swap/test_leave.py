@@ -1,0 +1,174 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An engine is taken away: gateways are told, the gate closes, and the engine is stopped behind its last client."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import leave, way
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import Node, StepFailed
+
+from .fake_node import NAME, PORTS, SINCE, FakeNode
+
+PORT = PORTS[NAME]
+SWAP = Swap(1, 2, "run", SINCE, terms=Terms(drain_seconds=100), notes={"way": way.OTHERS}, step=swaps.DRAIN)
+
+
+def at(fake: FakeNode, step: str, swap: Swap = SWAP) -> Swap:
+    """A swap that has come to a step."""
+    with fake.resting():
+        closed = PORT if step in swaps.CLOSED else None
+        swap = replace(swap, step=step, closed_port=closed, touched=step == swaps.STOP)
+        swaps.write(fake.paths, NAME, swap)
+        if closed:
+            leave.keep_away(fake.node(), drains.UPDATE, "why")
+    return swap
+
+
+def test_requests_are_kept_away_before_the_gate_closes(fake: FakeNode) -> None:
+    found = leave.drain(fake.node(), at(fake, swaps.DRAIN))
+    assert found["closed_port"] == PORT and found["notes"]["served"] is True and found["notes"]["drained"]
+    intent = fake.drain(NAME)
+    assert intent and (intent.owner, intent.reason) == (drains.UPDATE, leave.REASON)
+    assert not fake.closed
+
+
+def test_an_intent_of_somebody_else_stays(fake: FakeNode) -> None:
+    drains.drain(fake.paths, [NAME], drains.Drain("mira", "disk", SINCE))
+    leave.drain(fake.node(), at(fake, swaps.DRAIN))
+    intent = fake.drain(NAME)
+    assert intent and intent.owner == "mira"
+    leave.release(fake.node(), at(fake, swaps.RELEASE))
+    assert fake.drain(NAME) == intent
+
+
+def test_a_lone_engine_whose_gateway_was_not_told_stays(fake: FakeNode) -> None:
+    fake.deaf = True
+    held = replace(SWAP, notes={"way": way.HELD})
+    with pytest.raises(StepFailed, match="gw1 was not told to send nothing, and main is the only server of its set"):
+        leave.drain(fake.node(), at(fake, swaps.DRAIN, held))
+    # With another server, the gate refuses what comes.
+    leave.drain(fake.node(), at(fake, swaps.DRAIN))
+    assert "gw1 was not told to send nothing: the gate refuses its requests" in fake.said
+
+
+def test_the_last_engine_of_a_set_stays(fake: FakeNode) -> None:
+    fake.others = False
+    began = fake.clock
+    with pytest.raises(StepFailed, match=r"^gw1 would have nobody left for main without this node$"):
+        leave.drain(fake.node(), at(fake, swaps.DRAIN))
+    assert fake.clock - began >= way.FIRST_SECONDS, "another one that drains may come back"
+
+
+def test_of_two_that_drain_at_once_the_second_by_name_yields(fake: FakeNode) -> None:
+    fake.others_status = "DRAIN (agent)"
+    fake.settings = replace(fake.settings, node="node3")
+    with pytest.raises(StepFailed, match=r"node1, node2 drains the same set, and goes first\. Swap again when"):
+        leave.drain(fake.node(), at(fake, swaps.DRAIN))
+
+
+def test_nobody_is_asked_who_else_serves_where_clients_may_see_a_gap(fake: FakeNode) -> None:
+    fake.others = False
+    for kind in (way.DOWNTIME, way.IDLE, way.HELD):
+        leave.drain(fake.node(), at(fake, swaps.DRAIN, replace(SWAP, notes={"way": kind})))
+    leave.drain(fake.node(), at(fake, swaps.DRAIN, replace(SWAP, returning=True)))
+
+
+def test_the_gate_closes_and_the_last_client_is_waited_for(fake: FakeNode) -> None:
+    fake.engines[NAME].connections = [fake.clock + 30]
+    began = fake.clock
+    assert leave.gate(fake.node(), at(fake, swaps.GATE)) == {}
+    assert fake.closed == {PORT} and not fake.engines[NAME].connections and fake.clock - began >= 30
+
+
+def test_clients_that_do_not_end_keep_the_engine(fake: FakeNode) -> None:
+    fake.engines[NAME].connections = [fake.clock + 9999]
+    swap, began = at(fake, swaps.GATE), fake.clock
+    with pytest.raises(StepFailed, match=r"1 requests are still at work after 100.0 s .*: wait, or cut"):
+        leave.gate(fake.node(), swap)
+    assert fake.clock - began >= 100
+    leave.gate(fake.node(), replace(swap, terms=Terms(drain_seconds=100, force=True)))
+
+
+def test_those_of_an_engine_that_does_not_serve_are_not_waited_for(fake: FakeNode) -> None:
+    fake.engines[NAME].connections = [fake.clock + 9999]
+    ill = replace(at(fake, swaps.GATE), returning=True, notes={"served": False})
+    began = fake.clock
+    leave.gate(fake.node(), ill)
+    assert fake.clock - began < 10
+    served = replace(ill, notes={"served": True})
+    began = fake.clock
+    leave.gate(fake.node(), served)
+    assert fake.clock - began >= leave.GATED_SECONDS
+
+
+def test_without_gateways_the_engines_own_count_tells_of_its_clients(
+    fake: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.settings, fake.hostile = replace(fake.settings, gateways=()), False
+    fake._belief.clear()
+    fake.engines[NAME].connections = []
+    counts = iter([2, 1, 0])
+    monkeypatch.setattr(Node, "in_flight", lambda _node: next(counts, 7))
+    swap = at(fake, swaps.GATE)
+    leave.gate(fake.node(), swap)
+    with pytest.raises(StepFailed, match="7 requests are still at work"):
+        leave.gate(fake.node(), swap)
+
+
+def test_the_engine_is_stopped_behind_the_gate(fake: FakeNode) -> None:
+    swap = at(fake, swaps.STOP)
+    fake.closed.add(PORT)
+    fake.engines[NAME].connections = []
+    leave.stop(fake.node(), swap)
+    assert NAME not in fake.engines
+    leave.stop(fake.node(), swap)
+
+
+def test_who_came_through_a_gate_that_was_opened_is_waited_for(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`nft flush ruleset` opens every gate; the engine is not stopped behind a client (FakeNode checks that)."""
+    fake.engines[NAME].connections = [fake.clock + 20]
+    swap, began = at(fake, swaps.STOP), fake.clock
+    monkeypatch.setattr(fake, "check", lambda: None)
+    leave.stop(fake.node(), swap)
+    assert NAME not in fake.engines and fake.clock - began >= 20
+
+
+def test_a_damaged_release_does_not_cost_the_one_that_serves(fake: FakeNode) -> None:
+    swap = at(fake, swaps.STOP)
+    fake.closed.add(PORT)
+    files.write(fake.paths.release(NAME, 2) / "engine.env", None)
+    with pytest.raises(StepFailed, match="cannot be used"):
+        leave.stop(fake.node(), swap)
+    assert NAME in fake.engines
+
+
+def test_what_runs_already_is_left_alone_but_on_the_way_back(fake: FakeNode) -> None:
+    same = at(fake, swaps.STOP, replace(SWAP, target=1))
+    fake.closed.add(PORT)
+    fake.engines[NAME].connections = []
+    leave.stop(fake.node(), same)
+    assert NAME in fake.engines
+    leave.stop(fake.node(), replace(same, returning=True))
+    assert NAME not in fake.engines
+
+
+def test_requests_come_back_to_what_was_not_touched(fake: FakeNode) -> None:
+    swap = replace(at(fake, swaps.GATE), step=swaps.RELEASE)
+    fake.closed.add(PORT)
+    with fake.resting():
+        swaps.write(fake.paths, NAME, swap)
+    leave.release(fake.node(), swap)
+    assert not fake.closed and not fake.drain(NAME)
+
+
+@pytest.mark.parametrize(("patience", "seconds"), [(None, 100), (30, 30), (500, 100)])
+def test_requests_of_a_lone_engine_hold_up_all_others(patience: int | None, seconds: float) -> None:
+    assert leave.drain_limit(replace(SWAP, notes={"patience": patience})) == seconds

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The order of a swap's steps, forward and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import machine
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.acts import STEPS
+
+BEGUN = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=swaps.BEGUN)
+
+FORWARD = ["begun", "bridge", "drain", "gate", "stop", "start", "probe", "admit", "watch", "prove", "unbridge"]
+
+
+def way(swap: Swap | machine.Ended, failing: dict[int, str] | None = None) -> tuple[list[str], Swap | machine.Ended]:
+    """The steps that are taken, where those of these numbers fail."""
+    taken: list[str] = []
+    while isinstance(swap, Swap) and swap.step != swaps.STUCK:
+        taken.append(swap.step)
+        reason = (failing or {}).get(len(taken))
+        swap = machine.failed(swap, reason) if reason else machine.passed(swap)
+    return taken, swap
+
+
+def test_a_swap_that_goes_well() -> None:
+    taken, end = way(BEGUN)
+    assert taken == FORWARD
+    assert isinstance(end, machine.Ended) and end.outcome == swaps.DONE and end.swap.touched and not end.swap.failure
+
+
+@pytest.mark.parametrize("at", range(1, 5))
+def test_what_fails_before_the_engine_is_stopped_is_refused(at: int) -> None:
+    taken, end = way(BEGUN, {at: "no"})
+    assert taken == [*FORWARD[:at], swaps.RELEASE, swaps.UNBRIDGE]
+    assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.REFUSED, "no")
+
+
+@pytest.mark.parametrize("at", range(5, 11))
+def test_what_fails_later_goes_back_without_what_proves_a_new_release(at: int) -> None:
+    taken, end = way(BEGUN, {at: "no"})
+    assert taken == [*FORWARD[:at], "drain", "gate", "stop", "start", "probe", "admit", "prove", "unbridge"]
+    assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.RETURNED, "no")
+    assert end.swap.release == 1
+
+
+def test_a_bridge_that_cannot_be_removed_is_told_and_fails_nothing() -> None:
+    _taken, end = way(BEGUN, {11: "busy"})
+    assert isinstance(end, machine.Ended) and end.outcome == swaps.DONE
+    assert end.swap.notes["kept_bridge"] == "busy" and not end.swap.failure
+
+
+@pytest.mark.parametrize(
+    ("failing", "reason"), [({5: "a", 9: "b"}, "a; and then: b"), ({2: "a", 3: "b"}, "a; and then: b")]
+)
+def test_what_fails_on_the_way_back_is_stuck(failing: dict[int, str], reason: str) -> None:
+    _taken, end = way(BEGUN, failing)
+    assert isinstance(end, Swap) and (end.step, end.failure) == (swaps.STUCK, reason)
+
+
+def test_without_a_release_before_there_is_no_way_back() -> None:
+    _taken, end = way(Swap(None, 2, "run", "2026-11-25T12:00:00Z", step=swaps.BEGUN), {6: "dead"})
+    assert isinstance(end, Swap) and end.step == swaps.STUCK and "nothing to go back to" in end.failure
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_restart_of_the_node_has_an_engine_prove_itself_again(step: str) -> None:
+    swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, touched=True, closed_port=5005)
+    anew = machine.restarted(swap)
+    assert anew.step == (swaps.START if step in (swaps.ADMIT, swaps.WATCH) else step)
+    # Behind the gate, unless the release has passed all.
+    passed = step in (swaps.PROVE, swaps.UNBRIDGE, swaps.RELEASE)
+    assert anew.gated is not passed
+
+
+def test_every_step_has_its_act() -> None:
+    assert set(STEPS) == {*FORWARD, swaps.RELEASE}

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the steps of a swap ask their node."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import idle
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import gateways
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.gateways import SetView, Views
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import SETTLED_SECONDS
+
+from .fake_node import NAME, FakeNode
+
+
+def test_the_names_at_the_gateways(fake: FakeNode) -> None:
+    assert fake.node().own == ("node1", "main_bridge.node1")
+    fake.settings = replace(fake.settings, node="rack-7")
+    assert fake.node().own == ("rack-7", "main_bridge.rack-7")
+
+
+def test_the_port_is_that_of_what_runs_or_else_of_what_will(fake: FakeNode) -> None:
+    assert fake.node().port(2) == 5005
+    with fake.resting():
+        files.write(fake.paths.active(NAME), None)
+    assert releases.active_number(fake.paths, NAME) is None and fake.node().port(2) == 5005
+    assert fake.node().port(7) is None
+
+
+def test_requests_at_work_by_the_engines_own_count(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int | None] = [3, None]
+    monkeypatch.setattr(idle, "in_flight", lambda *_given: counts.pop(0))
+    assert fake.node().in_flight() == 3
+    assert fake.node().in_flight() == 0, "it tells nothing"
+    fake.engines.clear()
+    assert fake.node().in_flight() == 0, "it does not run, and is not asked"
+
+
+def test_an_engine_that_cannot_be_asked_tells_of_no_request(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_given: object) -> int:
+        raise PermissionError("/etc/inference/env/main.env")
+
+    monkeypatch.setattr(idle, "in_flight", refuse)
+    assert fake.node().in_flight() == 0
+
+
+def test_a_gateway_that_was_just_reloaded_gets_a_moment(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process tells what a file remembers until it has asked the agents."""
+    began = fake.clock
+    monkeypatch.setattr(
+        gateways, "ask_all", lambda *_given: Views((SetView("gw1", True, age=int(fake.clock - began)),), {})
+    )
+    assert fake.node().ask().told[0].age == 0
+    assert fake.node().ask_settled().told[0].age == gateways.YOUNG_SECONDS
+    monkeypatch.setattr(gateways, "ask_all", lambda *_given: Views((SetView("gw1", True, age=0),), {}))
+    began = fake.clock
+    assert fake.node().ask_settled().told[0].age == 0
+    assert SETTLED_SECONDS <= fake.clock - began < SETTLED_SECONDS + 1

@@ -1,0 +1,114 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether an engine is ready, and served by the gateways as it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import gateways, serving
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.gateways import Server, SetView, Views
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import StepFailed
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.traffic import DEAF_SECONDS
+
+from .fake_node import GATEWAY, NAME, PORTS, SINCE, FakeNode
+
+SWAP = Swap(1, 2, "run", SINCE, step=swaps.WATCH)
+
+
+def view(status: str = "UP", weight: int = 100, requests: int = 0, failures: int = 0, started: float = 1.0) -> SetView:
+    servers = {"node1": Server(status.startswith("UP"), status, weight, requests, failures)}
+    return SetView(GATEWAY.name, True, started=started, servers=servers)
+
+
+@pytest.fixture
+def tell(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """What the gateway tells, one answer after the other; the last one stays."""
+
+    def told(*views: SetView) -> None:
+        left = list(views)
+        monkeypatch.setattr(
+            gateways, "ask_all", lambda *_given: Views((left.pop(0) if len(left) > 1 else left[0],), {})
+        )
+
+    return told
+
+
+def test_the_full_share_is_waited_for(fake: FakeNode, tell: Callable[..., None]) -> None:
+    tell(view("DOWN"), view("UP", 20), view("UP", 99), view())
+    assert serving.await_share(fake.node(), NAME, "node1") == serving.Share({}, {})
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (view("DOWN 1/2"), "gw1 has node1 as DOWN 1/2"),
+        (view("UP", 40), "gw1 gives node1 40 % of its share"),
+        (SetView("gw1", True), "gw1 has no server node1: run site.yml there"),
+    ],
+)
+def test_what_is_missing_is_told(fake: FakeNode, tell: Callable[..., None], found: SetView, words: str) -> None:
+    tell(found)
+    began = fake.clock
+    assert serving.await_share(fake.node(), NAME, "node1") == serving.Share({"gw1": words}, {})
+    assert fake.clock - began >= serving.SHARE_SECONDS
+
+
+def test_a_gateway_must_have_heard_the_agent_say_up(fake: FakeNode, tell: Callable[..., None]) -> None:
+    """UP alone may be from before the drain."""
+    tell(view())
+    fake.engines.clear()
+    assert serving.await_share(fake.node(), NAME, "node1").short == {"gw1": "gw1 has not asked the agent again"}
+    fake.deaf = True
+    began = fake.clock
+    assert serving.await_share(fake.node(), NAME, "node1").unheard == {"gw1": "gw1 has not asked the agent again"}
+    assert fake.clock - began < 2 * DEAF_SECONDS
+
+
+def test_errors_are_judged_by_the_share_that_failed(fake: FakeNode, tell: Callable[..., None]) -> None:
+    before = Views((view(requests=1000, failures=7),), {})
+    tell(view(requests=1100, failures=12))
+    assert serving.judge_errors(fake.node(), SWAP, before, "node1") == ""
+    tell(view(requests=1100, failures=13))
+    with pytest.raises(StepFailed, match=r"6 of 100 requests that gw1 has sent to node1 .* allows 0.05"):
+        serving.judge_errors(fake.node(), SWAP, before, "node1")
+    tell(view(requests=1, failures=1, started=2.0))
+    words = serving.judge_errors(fake.node(), SWAP, before, "node1")
+    assert words == "what failed at gw1 is not known: it was reloaded or silent"
+
+
+def test_an_engine_that_loads_is_waited_for_behind_its_gate(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = ["loading"] * 3 + ["ready"]
+
+    def wait_ready(_paths: object, names: list[str], seconds: float) -> list[wait.Outcome]:
+        # Somebody opens every gate meanwhile.
+        fake.closed.clear()
+        fake.clock += seconds
+        return [wait.Outcome(names[0], states.pop(0) if states else "loading", "loading weights")]
+
+    monkeypatch.setattr(wait, "wait_ready", wait_ready)
+    fake.begin()
+    monkeypatch.setattr(fake, "check", lambda: None)
+    serving.await_ready(fake.node(), NAME, 2, PORTS[NAME])
+    assert [act.partition(": ")[2] for act in fake.acts] == ["close 5005"] * 3
+    limit = releases.load(fake.paths, NAME, 2).start_timeout + serving.START_MARGIN_SECONDS
+    began = fake.clock
+    with pytest.raises(StepFailed, match=f"release 2 of main does not answer after {limit} s: loading weights"):
+        serving.await_ready(fake.node(), NAME, 2)
+    assert fake.clock - began >= limit
+
+
+def test_who_came_back_is_not_asked_golden_prompts(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    fake.settings = replace(fake.settings, golden={"tiny-a": [{"prompt": "1+1", "expect": "2"}]})
+    monkeypatch.setattr(serving.proof, "accept", lambda *given, **more: asked.append((given[3], more)))
+    for swap in (SWAP, replace(SWAP, returning=True), replace(SWAP, back=True)):
+        serving.accept(fake.node(), NAME, 2, swap)
+    unmeasured = {"origin": None, "speed_bound": 0.0}
+    assert asked == [([{"prompt": "1+1", "expect": "2"}], unmeasured), ([], unmeasured), ([], unmeasured)]

@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Requests are kept away, and waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import gate
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_settings import Gateway
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import traffic
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.traffic import Traffic
+
+PORT = 5005
+
+
+class Bench:
+    """Two gateways, a gate, and clients. A test may say what happens while the swap sleeps."""
+
+    def __init__(self, root: Path) -> None:
+        self.now = 1000.0
+        self.clients: Iterator[int] = iter(())
+        self.last = 0
+        self.closed: set[int] = set()
+        self.closings = 0
+        self.meanwhile: Callable[[], None] = lambda: None
+        gateways = [Gateway(name, "10.0.0.9", 8404) for name in ("gw1", "gw 2")]
+        self.traffic = Traffic(Paths(root), gateways, lambda: self.now, self.sleep, self.connected)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.meanwhile()
+
+    def connected(self, port: int, users: Collection[int] = ()) -> int:
+        assert port == PORT and users == {998}
+        self.last = next(self.clients, self.last)
+        return self.last
+
+    def close(self, port: int) -> None:
+        self.closed.add(port)
+        self.closings += 1
+
+    def answer(self, gateway: str, word: str, times: int = 2, ago: float = 0.0) -> None:
+        """What the agent remembers of a gateway."""
+        path = self.traffic.paths.gateway_answers("main")
+        known = (files.read_json(path) or {"gateways": []})["gateways"]
+        others = [each for each in known if each["gateway"] != gateway]
+        new = {"gateway": gateway, "word": word, "times": times, "asked": self.now - ago}
+        files.write_json(path, {"schema": 1, "gateways": [*others, new]})
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    found = Bench(tmp_path)
+    monkeypatch.setattr(gate, "close", found.close)
+    monkeypatch.setattr(gate, "open_", found.closed.discard)
+    monkeypatch.setattr(gate, "closed", lambda: set(found.closed))
+    monkeypatch.setattr(gate, "local_clients", lambda: {998})
+    return found
+
+
+def test_a_gateway_that_does_not_ask_is_deaf(bench: Bench) -> None:
+    assert bench.traffic.deaf("main") == ["gw1", "gw 2"]
+    bench.answer("gw1", "up", ago=traffic.HEARD_SECONDS)
+    # The agent knows a gateway by one word.
+    bench.answer("gw_2", "drain", ago=traffic.HEARD_SECONDS + 0.1)
+    assert bench.traffic.deaf("main") == ["gw 2"]
+
+
+def test_told_is_who_got_the_word_twice_a_moment_ago(bench: Bench) -> None:
+    bench.answer("gw1", "drain")
+    bench.answer("gw_2", "drain", times=1)
+    assert bench.traffic.untold("main", "drain") == ["gw 2"]
+    bench.answer("gw_2", "drain", ago=traffic.FRESH_SECONDS + 0.1)
+    assert bench.traffic.untold("main", "drain") == ["gw 2"]
+    bench.answer("gw_2", "drain")
+    assert bench.traffic.untold("main", "drain") == [] and bench.traffic.untold("main", "up") == ["gw1", "gw 2"]
+
+
+def test_gateways_are_waited_for(bench: Bench) -> None:
+    bench.answer("gw1", "drain", ago=-100)
+    bench.meanwhile = lambda: bench.answer("gw_2", "drain") if bench.now > 1004 else None
+    assert bench.traffic.wait_told("main", "drain", 15) == [] and 1004 < bench.now < 1005
+    assert bench.traffic.wait_told("main", "up", 15) == ["gw1", "gw 2"] and bench.now >= 1019
+
+
+def test_unused_is_what_no_client_was_connected_to_in_two_looks_in_a_row(bench: Bench) -> None:
+    bench.traffic.close(PORT)
+    bench.clients = iter([2, 0, 1, 0, 0])
+    assert bench.traffic.wait_unused(PORT, 60) == 0
+    assert next(bench.clients, None) is None
+    bench.clients = iter([3, 0])
+    assert bench.traffic.wait_unused(PORT, 60, looks=1, gated=False) == 0
+
+
+def test_clients_that_stay_are_counted(bench: Bench) -> None:
+    bench.traffic.close(PORT)
+    bench.clients = iter([3])
+    assert bench.traffic.wait_unused(PORT, 60) == 3 and 1060 <= bench.now < 1061
+    # One look is none.
+    bench.last = 0
+    assert bench.traffic.wait_unused(PORT, 0) == 1
+
+
+def test_a_gate_that_somebody_opens_is_closed_again(bench: Bench) -> None:
+    bench.traffic.close(PORT)
+    bench.clients = iter([1] * 20 + [0, 0])
+
+    def flush() -> None:
+        if bench.now == 1001:
+            bench.closed.clear()
+
+    bench.meanwhile = flush
+    assert bench.traffic.wait_unused(PORT, 60) == 0
+    assert bench.closed == {PORT} and bench.closings == 2
+    # nft is not asked more often than once a second.
+    bench.closed.clear()
+    bench.traffic.hold(PORT)
+    assert bench.closed == set()
+    bench.now += traffic.GATE_INTERVAL
+    bench.traffic.hold(PORT)
+    assert bench.closed == {PORT}
+
+
+def test_a_process_that_has_just_begun_looks_at_once(bench: Bench) -> None:
+    bench.traffic.hold(PORT)
+    assert bench.closed == {PORT} and bench.traffic.still_closed(PORT)
+    bench.traffic.open(PORT)
+    assert not bench.traffic.still_closed(PORT) and bench.closed == {PORT}
+    # Without a gate in front, none is closed.
+    bench.traffic.open(PORT)
+    assert bench.traffic.wait_unused(PORT, 1, gated=False) == 0 and bench.closed == set()

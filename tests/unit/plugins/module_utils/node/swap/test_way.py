@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What clients have while an engine is away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import way
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.gateways import Server, SetView, Views
+
+OWN = ("node1", "main_bridge.node1")
+NO_BRIDGE = "it has no bridge_port"
+
+
+def view(gateway: str = "gw1", hold: int = 120, known: bool = True, **statuses: str) -> SetView:
+    """What a gateway tells; `bridge` is the instance's own bridge."""
+    names = {name.replace("bridge", OWN[1]): status for name, status in statuses.items()}
+    servers = {name: Server(status.startswith("UP"), status, 100, 0, 0) for name, status in names.items()}
+    return SetView(gateway, known, hold_seconds=hold, servers=servers)
+
+
+def choose(*views: SetView, silent: dict[str, str] | None = None, **known: Any) -> way.Way:
+    question: dict[str, Any] = {
+        "name": "main",
+        "own": OWN,
+        "serves": True,
+        "allow_downtime": False,
+        "vouched": False,
+        "deaf": (),
+        "needed": 60,
+        "unbridged": lambda: NO_BRIDGE,
+    }
+    return way.choose(way.Question(**{**question, **known}), Views(views, silent or {}))
+
+
+ALONE = view(node1="UP", bridge="DOWN")
+TWO = view(node1="UP", node2="UP")
+
+
+def test_others_serve() -> None:
+    assert choose(TWO, view("gw2", node1="UP", node2="UP 1/2")) == way.Way(way.OTHERS)
+
+
+def test_each_gateway_must_have_another_server() -> None:
+    assert choose(TWO, view("gw2", node1="UP", node2="DOWN")).kind == way.HELD
+
+
+def test_an_engine_that_serves_nobody_is_swapped_at_once() -> None:
+    assert choose(ALONE, serves=False) == way.Way(way.IDLE)
+    # After a swap that is stuck, no gateway sends requests.
+    assert choose(view(node1="DRAIN"), silent={}).kind == way.IDLE
+
+
+def test_a_lone_engine_gets_a_bridge_where_there_is_a_place() -> None:
+    assert choose(ALONE, unbridged=lambda: "") == way.Way(way.BRIDGE)
+    assert choose(ALONE, unbridged=lambda: "", allow_downtime=True) == way.Way(way.BRIDGE)
+    found = choose(view(node1="UP"), unbridged=lambda: "")
+    assert found.kind == way.HELD and found.patience == 60, "its bridge is known to no gateway"
+
+
+def test_without_a_bridge_gateways_hold_requests_as_long_as_they_can() -> None:
+    assert choose(ALONE, view("gw2", hold=90, node1="UP")) == way.Way(way.HELD, patience=30)
+    short = choose(ALONE, needed=121)
+    assert short.problem.startswith("main is the only server of its set; its swap takes about 121 s, and gateways hold")
+    assert f"set allow_downtime, or add a replica. No second engine can serve meanwhile: {NO_BRIDGE}" in short.problem
+    assert "nobody knows how long" in choose(ALONE, needed=None).problem
+
+
+def test_clients_may_see_a_gap_where_that_is_allowed() -> None:
+    assert choose(ALONE, allow_downtime=True) == way.Way(way.DOWNTIME)
+    assert choose(ALONE, allow_downtime=True, deaf=["gw1"]) == way.Way(way.DOWNTIME)
+    assert choose(TWO, allow_downtime=True) == way.Way(way.OTHERS)
+
+
+def test_a_gateway_that_does_not_ask_the_agent_forbids_the_swap_of_a_lone_engine() -> None:
+    assert "gw1 does not ask this node's agent: bring that back first" in choose(ALONE, deaf=["gw1"]).problem
+    assert choose(TWO, deaf=["gw1"]) == way.Way(way.OTHERS)
+
+
+def test_a_gateway_that_tells_nothing_forbids_the_swap_while_it_routes_here() -> None:
+    silent = {"gw2": "gw2 does not tell"}
+    assert choose(TWO, silent=silent).problem == "gw2 does not tell. Mend that, or set allow_downtime"
+    assert choose(TWO, silent=silent, allow_downtime=True) == way.Way(way.OTHERS)
+    # A gateway that neither tells nor asks is down.
+    assert choose(TWO, silent=silent, deaf=["gw2"]) == way.Way(way.OTHERS)
+
+
+@pytest.mark.parametrize("unaware", [view("gw2", known=False), view("gw2", node2="UP")])
+def test_a_gateway_that_does_not_know_the_instance_forbids_the_swap(unaware: SetView) -> None:
+    assert choose(TWO, unaware).problem == "gw2 does not know main of this node: run site.yml there"
+
+
+def test_without_any_gateway_somebody_must_vouch() -> None:
+    assert "no gateway that would hold requests: set allow_downtime" in choose().problem
+    assert "no gateway tells who else serves" in choose(silent={"gw1": "x"}, deaf=["gw1"]).problem
+    assert choose(allow_downtime=True) == choose(vouched=True) == way.Way(way.DOWNTIME)
+
+
+def test_of_nodes_that_drain_at_once_the_first_by_name_goes_on() -> None:
+    views = Views(
+        (view(node1="DRAIN", node0="DRAIN", node2="DRAIN (agent)", bridge="DRAIN"), view("gw2", node1="UP")), {}
+    )
+    assert way.yields_to("node1", views, OWN) == ["node0"]
+    assert way.yields_to("node0", views, ("node0",)) == []
+    assert way.yields_to("node2", views, ("node2",)) == ["node0", "node1"]
+    assert way.nobody_words("main", ["gw1", "gw2"]) == "gw1, gw2 would have nobody left for main without this node"
