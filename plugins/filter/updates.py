@@ -21,13 +21,14 @@ def update_plan(
     model: str = "",
     release: int = 0,
     allow_downtime: bool = False,
+    left_out: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The batches of an update, and every problem."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import plan
 
     read = {name: plan.Host.from_dict(host) for name, host in hosts.items()}
     choice = plan.Choice(tuple(instances), model, release)
-    return plan.plan(read, sizes, choice, allow_downtime=allow_downtime).to_dict()
+    return plan.plan(read, sizes, choice, allow_downtime=allow_downtime, left_out=left_out).to_dict()
 
 
 def fit_refusal(found: Mapping[str, Any], instances: Sequence[str] = (), model: str = "", swaps: bool = True) -> str:
@@ -71,12 +72,14 @@ def maintenance_plan(
     sizes: Sequence[str | int],
     seconds: int,
     allow_downtime: bool = False,
+    left_out: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The batches of a maintenance, and every problem."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import maintenance
 
     read = {name: maintenance.Host.from_dict(host) for name, host in hosts.items()}
-    return maintenance.plan_maintenance(read, maintenance.Terms(sizes, seconds, allow_downtime)).to_dict()
+    terms = maintenance.Terms(sizes, seconds, allow_downtime)
+    return maintenance.plan_maintenance(read, terms, left_out).to_dict()
 
 
 def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:

@@ -3,15 +3,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """In which order a fleet's instances are swapped. Private to the collection. Pure.
 
-Batches are of instances, not of hosts. The first is a canary, the others grow. No batch takes the last healthy replica
-of a set, unless the set has no other: then the gateway holds its requests meanwhile.
+Batches are of instances, not of hosts. The first is a canary, the others grow. No batch takes the last server of a set
+that some gateway has, unless the gateway has no other: then that instance goes without a fellow of its set, and plan.py
+says what its clients have meanwhile.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+
+from .serving import Serving
 
 
 @dataclass(frozen=True, order=True)
@@ -38,44 +42,43 @@ def size_of(text: str | int, total: int) -> int:
 
 @dataclass(frozen=True)
 class Batch:
-    """Instances that are swapped at once. While those `alone` are away, nobody serves their set."""
+    """Instances that are swapped at once. While one of those `alone` is away, some gateway has no server of its set."""
 
     items: tuple[Due, ...]
     alone: tuple[Due, ...]
 
 
-def batches(due: Iterable[Due], healthy: Mapping[str, Collection[str]], sizes: Sequence[str | int]) -> list[Batch]:
-    """The batches in their order. `healthy` has the hosts of each set whose instance serves now.
+def batches(due: Iterable[Due], serving: Serving, sizes: Sequence[str | int]) -> list[Batch]:
+    """The batches in their order.
 
-    The last size is repeated until all have had their turn. A node swaps one instance at a time. Instances that do not
-    serve come first: nobody loses by them, and they serve when the others' turn comes. Raises BatchError.
+    The last size is repeated until all have had their turn. A node swaps one instance at a time. Instances that the
+    fewest gateways send requests to come first: the fewest lose by them, and they serve when the others' turn comes.
+    Raises BatchError.
     """
-    serving = {name: set(hosts) for name, hosts in healthy.items()}
-    waiting = sorted(due, key=lambda item: (item.host in serving.get(item.name, ()), item.host, item.name))
+    waiting = sorted(due, key=lambda item: (serving.count(item.name, item.host), item.host, item.name))
     if not sizes:
         raise BatchError("update_batches names no size")
     wanted = [size_of(size, len(waiting)) for size in sizes]
+    serving = deepcopy(serving)
     made: list[Batch] = []
     while waiting:
         items = _fill(waiting, serving, wanted[min(len(made), len(wanted) - 1)])
-        alone = tuple(item for item in items if serving.get(item.name, set()) == {item.host})
+        alone = tuple(item for item in items if serving.lost(item.name, [item.host]))
         made.append(Batch(tuple(items), alone))
         waiting = [item for item in waiting if item not in items]
         for item in items:
-            serving.setdefault(item.name, set()).add(item.host)
+            serving.back(item.name, [item.host])
     return made
 
 
-def _fill(waiting: Sequence[Due], serving: Mapping[str, Collection[str]], limit: int) -> list[Due]:
+def _fill(waiting: Sequence[Due], serving: Serving, limit: int) -> list[Due]:
     batch: list[Due] = []
     for item in waiting:
         if len(batch) == limit:
             break
-        hosts = serving.get(item.name, ())
-        fellows = [other for other in batch if other.name == item.name]
-        leaving = [other for other in (*fellows, item) if other.host in hosts]
-        # The last healthy one of a set goes alone; of more, one stays.
-        if fellows and leaving and len(leaving) > len(hosts) - 1:
+        fellows = [other.host for other in batch if other.name == item.name]
+        # The last server of a gateway goes without a fellow.
+        if fellows and serving.lost(item.name, [*fellows, item.host]):
             continue
         if any(other.host == item.host for other in batch):
             continue

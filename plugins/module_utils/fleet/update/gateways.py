@@ -7,7 +7,7 @@ Pure."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from ...gateway.view import GatewayView
 
@@ -20,17 +20,9 @@ def unanswered(views: Iterable[GatewayView], unreachable: Iterable[str]) -> list
     found = dict.fromkeys(unreachable, gone)
     found |= {view.gateway: f"{view.silent}: start it" for view in views if view.silent}
     answering = sorted({view.gateway for view in views} - set(found))
-    setting = json.dumps({"vllm_update_gateways": answering})
+    setting = json.dumps({"update_gateways": answering})
     way = f"If no client can use it meanwhile, leave it out: -e '{setting}'"
     return [f"{name}: {words}. {way}" for name, words in sorted(found.items())]
-
-
-def serving_hosts(views: Iterable[GatewayView], engines: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The hosts of each set that all gateways send requests to; without gateways, those of `engines`, which serve."""
-    asked: dict[str, set[str]] = {}
-    for view in views:
-        asked[view.name] = asked[view.name] & view.up if view.name in asked else set(view.up)
-    return {**engines, **asked}
 
 
 def holds(views: Sequence[GatewayView], names: Iterable[str]) -> list[int]:

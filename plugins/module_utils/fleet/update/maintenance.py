@@ -3,13 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """In which order maintenance goes over the nodes of a fleet, and why it must not. Private to the collection. Pure.
 
-A node goes with all of its instances. No batch takes the last ones that serve a set, unless the set has no other: then
-the gateways hold its requests, if that is for short.
+A node goes with all of its instances. No batch takes the last server of a set that some gateway has, unless the gateway
+has no other: then the gateways hold the set's requests, if that is for short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,9 @@ from ...core.records import plain
 from ...engine.instance_facts import InstanceFacts
 from ...gateway.view import GatewayView
 from .batches import BatchError, size_of
-from .gateways import holds, serving_hosts, unanswered
+from .gateways import holds, unanswered
+from .serving import Serving, gateways
+from .serving import left_out as left_out_lines
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Turn:
     drain: bool
     """Whether requests are kept away."""
     alone: list[str]
-    """The sets that no other node serves meanwhile."""
+    """The sets for which some gateway has no other server meanwhile."""
     drain_seconds: int | None
     """How long its requests may take to end, so that requests that are held meanwhile do not wait in vain; None where
     none are held."""
@@ -103,21 +105,22 @@ class Terms:
     allow_downtime: bool = False
 
 
-def plan_maintenance(hosts: Mapping[str, Host], terms: Terms) -> MaintenancePlan:
-    """The plan for all hosts of a run."""
+def plan_maintenance(hosts: Mapping[str, Host], terms: Terms, left_out: Collection[str] = ()) -> MaintenancePlan:
+    """The plan for all hosts of a run, without those that are left out because they cannot be reached."""
     made = MaintenancePlan()
     made.problems += [problem for host, facts in hosts.items() for problem in _in_the_way(host, facts)]
     views = [view for facts in hosts.values() for view in facts.gateways]
     unreachable = [name for facts in hosts.values() for name in facts.unreachable]
+    serving = Serving.of(views, _serving(hosts))
+    made.lines += left_out_lines(serving, left_out)
     # A run that drains no node does not need to know what gateways do.
     if any(facts.drains for facts in hosts.values()) and (silent := unanswered(views, unreachable)):
         made.problems += silent
         return made
-    serving = serving_hosts(views, _serving(hosts))
     waiting = sorted(
         (host for host, facts in hosts.items() if facts.has_turn),
         # Nodes that do not serve come first: no client notices, and they serve when the others' turn comes.
-        key=lambda host: (any(host in up for up in serving.values()), host),
+        key=lambda host: (any(serving.count(name, host) for name in serving.views), host),
     )
     try:
         if not terms.sizes:
@@ -133,7 +136,7 @@ def plan_maintenance(hosts: Mapping[str, Host], terms: Terms) -> MaintenancePlan
         waiting = [host for host in waiting if host not in batch]
         for host in batch:
             for name in hosts[host].sets:
-                serving.setdefault(name, set()).add(host)
+                serving.back(name, [host])
     made.lines += [f"nothing is due on {host}" for host, facts in hosts.items() if not facts.has_turn]
     return made
 
@@ -147,36 +150,37 @@ def _serving(hosts: Mapping[str, Host]) -> dict[str, set[str]]:
     return found
 
 
-def _fill(waiting: Sequence[str], hosts: Mapping[str, Host], serving: Mapping[str, set[str]], limit: int) -> list[str]:
+def _fill(waiting: Sequence[str], hosts: Mapping[str, Host], serving: Serving, limit: int) -> list[str]:
     batch: list[str] = []
     for host in waiting:
         if len(batch) == limit:
             break
-        if not batch or _bearable([*batch, host], hosts, serving):
+        if _bearable(batch, host, hosts, serving):
             batch.append(host)
     return batch
 
 
-def _bearable(batch: Sequence[str], hosts: Mapping[str, Host], serving: Mapping[str, set[str]]) -> bool:
-    """Whether each set that the last host of a batch serves keeps a host that serves, or has no other host."""
-    going = {host for host in batch if hosts[host].drains}
-    if batch[-1] not in going:
+def _bearable(batch: Sequence[str], host: str, hosts: Mapping[str, Host], serving: Serving) -> bool:
+    """Whether a host may go with a batch: every gateway keeps a server of each set that the host shares with it."""
+    if not hosts[host].drains:
         return True
-    for name in hosts[batch[-1]].sets:
-        up = serving.get(name, set())
-        if up & going and not up - going and up != {batch[-1]}:
+    for name in hosts[host].sets:
+        fellows = [other for other in batch if hosts[other].drains and name in hosts[other].sets]
+        if fellows and serving.lost(name, [*fellows, host]):
             return False
     return True
 
 
-def _turn(host: str, facts: Host, serving: Mapping[str, set[str]], terms: Terms, made: MaintenancePlan) -> Turn:
+def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: MaintenancePlan) -> Turn:
     """The turn of a node; reasons against it are added to the plan."""
-    alone = [name for name in facts.sets if facts.drains and serving.get(name) == {host}]
+    last = {name: serving.lost(name, [host]) for name in facts.sets if facts.drains}
+    alone = [name for name, views in last.items() if views]
     drain_seconds: int | None = None
     if alone and not terms.allow_downtime:
         seconds = holds(facts.gateways, alone)
         left = min(seconds) - terms.seconds if seconds else -1
-        where = f"{', '.join(alone)} on {host} is the only replica that serves"
+        at = f" at {gateways(view for views in last.values() for view in views)}" if seconds else ""
+        where = f"{', '.join(alone)} on {host} is the only replica that serves{at}"
         way = "add a replica, or set allow_downtime=true"
         if facts.reboot:
             made.problems.append(f"{where}, and a reboot takes longer than any gateway holds requests: {way}")

@@ -11,10 +11,12 @@ from typing import Any
 
 from ...core.problems import nearest
 from ...core.records import plain
-from ...engine.instance_facts import BridgeFacts, UpdateFacts
+from ...engine.instance_facts import UpdateFacts
 from ...gateway.view import GatewayView
-from .batches import BatchError, Due, batches
-from .gateways import holds, serving_hosts, unanswered
+from .batches import Batch, BatchError, Due, batches
+from .gateways import holds, unanswered
+from .serving import Serving
+from .serving import left_out as left_out_lines
 
 SWITCH_SECONDS = 30
 """What a swap takes beside the engine's load: its stop, and the probe before clients come back."""
@@ -56,21 +58,25 @@ class Host:
         )
 
 
+OTHERS, BRIDGE, HELD, DOWNTIME, IDLE = "others", "bridge", "held", "downtime", "idle"
+"""What clients of a set have while an instance is away: other servers; a bridge; gateways that hold requests; nothing,
+which is allowed; nothing less than before, because no gateway sends the instance requests."""
+
+
 @dataclass(frozen=True)
 class Turn:
-    """An instance in a batch."""
+    """An instance in a batch. The node decides again when the turn comes: node/swap/way.py has the same words."""
 
     host: str
     name: str
-    swap: bool
-    """Whether the instance is swapped, or only its bridge removed."""
-    alone: bool
-    """Whether its set has no other instance that serves."""
-    bridge: bool
-    """Whether a bridge serves in its place meanwhile."""
-    drain_seconds: int | None
-    """How long its requests may take to end, so that requests that are held meanwhile do not wait in vain; None where
-    none are held."""
+    origin: int | None
+    """The release that it runs."""
+    release: int | None
+    """The release that it must run. The same as `origin` where only a bridge is left to be removed."""
+    way: str
+    """What its clients have meanwhile: OTHERS, BRIDGE, HELD, DOWNTIME or IDLE."""
+    vouched: bool
+    """Whether others serve by the nodes' own word, where there is no gateway to ask."""
 
 
 @dataclass
@@ -85,8 +91,15 @@ class Plan:
         return dict(plain(self))
 
 
-def plan(hosts: Mapping[str, Host], sizes: Sequence[str | int], choice: Choice, *, allow_downtime: bool) -> Plan:
-    """The plan for all hosts of a run."""
+def plan(
+    hosts: Mapping[str, Host],
+    sizes: Sequence[str | int],
+    choice: Choice,
+    *,
+    allow_downtime: bool,
+    left_out: Collection[str] = (),
+) -> Plan:
+    """The plan for all hosts of a run, without those that are left out because they cannot be reached."""
     made = Plan()
     known = {host: {item.name: item for item in facts.instances} for host, facts in hosts.items()}
     _check_choice(choice, known, made)
@@ -108,32 +121,57 @@ def plan(hosts: Mapping[str, Host], sizes: Sequence[str | int], choice: Choice, 
     made.problems += [words for key, item in due.items() if (words := _in_the_way(key, item, hosts))]
     if choice.release:
         made.problems += _not_alike(choice.release, due)
+    serving = Serving.of(seen, _serving(known))
+    made.lines += left_out_lines(serving, left_out)
     if silent := unanswered(seen, [name for facts in hosts.values() for name in facts.unreachable]):
         # Without all gateways, it is not known which instance is the last of its set that serves.
         made.problems += silent
         return made
     try:
-        wanted = batches(due, serving_hosts(seen, _serving(known)), sizes)
+        wanted = batches(due, serving, sizes)
     except BatchError as error:
         made.problems.append(str(error))
         return made
     for number, batch in enumerate(wanted, 1):
         turns = []
         for key in batch.items:
-            swap, alone = due[key].due, key in batch.alone
-            unbridged = _unbridged(key, due[key], hosts) if swap and alone else ""
-            bridge = swap and alone and not unbridged
-            held = swap and alone and not bridge and not allow_downtime
-            left = _seconds_left(key, due[key], seen) if held else None
-            if held and (left is None or left < 0):
-                made.problems.append(_too_long(key, due[key], seen, unbridged))
-            turns.append(Turn(key.host, key.name, swap, alone, bridge, left))
-            made.lines.append(
-                f"batch {number}: {_line(key, due[key], _meanwhile(due[key].bridge, bridge, held, unbridged))}"
-            )
+            item = due[key]
+            way, words, problem = _way(key, item, hosts, batch, serving, allow_downtime=allow_downtime)
+            made.problems += [problem] if problem else []
+            made.lines.append(f"batch {number}: {_line(key, item, words)}")
+            vouched = way == OTHERS and not serving.asked(key.name)
+            turns.append(Turn(key.host, key.name, item.origin, item.target, way, vouched))
         made.batches.append(turns)
     made.lines += [f"not due: {key.name} on {key.host}" for key in chosen if key not in due]
     return made
+
+
+def _way(
+    key: Due,
+    item: UpdateFacts,
+    hosts: Mapping[str, Host],
+    batch: Batch,
+    serving: Serving,
+    *,
+    allow_downtime: bool,
+) -> tuple[str, str, str]:
+    """What clients have while an instance is away; the same in words for the plan; and why that is not enough."""
+    if not item.due or not serving.count(key.name, key.host):
+        return IDLE, "", ""
+    if key not in batch.alone:
+        return OTHERS, "", ""
+    unbridged = _unbridged(key, item, hosts)
+    if not unbridged:
+        facts = item.bridge
+        gpus = f" and GPU {', '.join(facts.gpus)}" if facts.gpus else ""
+        certain = "" if facts.certain else ", if both fit"
+        return BRIDGE, f"; side by side{certain}: a second engine serves meanwhile, on port {facts.port}{gpus}", ""
+    if allow_downtime:
+        return DOWNTIME, "", ""
+    seconds, needed = holds([view for facts in hosts.values() for view in facts.gateways], [key.name]), _needed(item)
+    fits = bool(seconds) and needed is not None and needed <= min(seconds)
+    words = f"; requests are held meanwhile, for {unbridged}"
+    return HELD, words, "" if fits else _too_long(key, needed, seconds, unbridged)
 
 
 def _check_choice(choice: Choice, known: Mapping[str, Mapping[str, UpdateFacts]], made: Plan) -> None:
@@ -163,15 +201,6 @@ def _unbridged(key: Due, item: UpdateFacts, hosts: Mapping[str, Host]) -> str:
     if unaware:
         return f"its bridge is not known to {', '.join(unaware)}: run site.yml, which tells gateways"
     return "" if views else "there is no gateway"
-
-
-def _meanwhile(facts: BridgeFacts, bridge: bool, held: bool, unbridged: str) -> str:
-    """What becomes of the requests of an instance that is the only one of its set."""
-    if bridge:
-        gpus = f" and GPU {', '.join(facts.gpus)}" if facts.gpus else ""
-        certain = "" if facts.certain else ", if both fit"
-        return f"; side by side{certain}: a second engine serves meanwhile, on port {facts.port}{gpus}"
-    return f"; requests are held meanwhile, for {unbridged}" if held else ""
 
 
 def _line(key: Due, item: UpdateFacts, meanwhile: str) -> str:
@@ -240,16 +269,9 @@ def _needed(item: UpdateFacts) -> int | None:
     return None if item.load_seconds is None else round(item.load_seconds * LOAD_MARGIN + SWITCH_SECONDS)
 
 
-def _seconds_left(key: Due, item: UpdateFacts, seen: Sequence[GatewayView]) -> int | None:
-    """Of the time that gateways hold requests, what a swap does not need itself; None where that cannot be told."""
-    seconds, needed = holds(seen, [key.name]), _needed(item)
-    return min(seconds) - needed if seconds and needed is not None else None
-
-
-def _too_long(key: Due, item: UpdateFacts, seen: Sequence[GatewayView], unbridged: str) -> str:
-    """Why clients would see that the only replica is away."""
+def _too_long(key: Due, needed: int | None, seconds: Sequence[int], unbridged: str) -> str:
+    """Why clients would see that the only replica is away. `seconds`: how long gateways hold requests."""
     way = "set allow_downtime=true to have it nevertheless, or add a replica"
-    seconds, needed = holds(seen, [key.name]), _needed(item)
     where = f"{key.name} on {key.host} is the only replica that serves"
     if not seconds:
         return f"{where}, and there is no gateway that would hold requests meanwhile: {way}"

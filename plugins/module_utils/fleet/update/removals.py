@@ -13,6 +13,7 @@ from ...core.records import plain
 from ...engine.instance_facts import InstanceFacts
 from ...engine.inventory import bridge_name, present_instances
 from ...gateway.view import GatewayView
+from .serving import Serving
 
 
 @dataclass(frozen=True)
@@ -115,26 +116,18 @@ def _last(hosts: Mapping[str, Host], names: Mapping[str, Collection[str]]) -> li
     for name in sorted({name for chosen in names.values() for name in chosen}):
         going = {host for host, chosen in names.items() if name in chosen}
         going |= {f"{bridge_name(name)}.{host}" for host in going}
-        for where, up in _serving(hosts, name).items():
-            if up and not up - going:
-                found.append(
-                    f"{name} on {', '.join(sorted(up))}: {where} has nobody else for it, and clients would get errors:"
-                    " add a replica, or set allow_downtime=true"
-                )
+        for view in _serving(hosts).lost(name, going):
+            found.append(
+                f"{name} on {', '.join(sorted(view.up))}: {view.gateway} would have nobody else for it, and clients"
+                " would get errors: add a replica, or set allow_downtime=true"
+            )
     return found
 
 
-def _serving(hosts: Mapping[str, Host], name: str) -> dict[str, set[str]]:
-    """The hosts that serve a set, by each gateway; by the nodes themselves where there is no gateway."""
-    asked: dict[str, set[str]] = {}
-    for facts in hosts.values():
-        for view in facts.gateways:
-            if view.name == name:
-                asked.setdefault(f"the gateway {view.gateway}", set()).update(view.up)
-    if asked:
-        return asked
-    return {
-        "the inventory": {
-            host for host, facts in hosts.items() for item in facts.instances if item.name == name and item.serving
-        }
-    }
+def _serving(hosts: Mapping[str, Host]) -> Serving:
+    """By each gateway; by the nodes themselves where there is no gateway."""
+    engines: dict[str, set[str]] = {}
+    for host, facts in hosts.items():
+        for item in facts.instances:
+            engines.setdefault(item.name, set()).update({host} if item.serving else ())
+    return Serving.of([view for facts in hosts.values() for view in facts.gateways], engines)

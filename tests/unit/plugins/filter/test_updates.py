@@ -64,7 +64,7 @@ def test_the_plan_of_an_update() -> None:
     hosts = {host: {"instances": [UPDATE], "gateways": [GATEWAY], "unreachable": []} for host in ("a", "b")}
     made = FILTERS["update_plan"](hosts, ["1"], allow_downtime=False)
     assert json.loads(json.dumps(made)) == made
-    turn = {"name": "main", "swap": True, "alone": False, "bridge": False, "drain_seconds": None}
+    turn = {"name": "main", "origin": 1, "release": 2, "way": "others", "vouched": False}
     assert made["batches"] == [[{"host": "a", **turn}], [{"host": "b", **turn}]]
     assert made["problems"] == [] and len(made["lines"]) == 2
     assert FILTERS["update_plan"](hosts, ["1"], ["main"], "tiny-c")["problems"] == [
@@ -83,6 +83,7 @@ def test_the_plan_of_a_maintenance() -> None:
     }
     assert len(FILTERS["maintenance_plan"](hosts, ["1"], 121)["problems"]) == 1
     assert FILTERS["maintenance_plan"](hosts, ["1"], 121, True)["problems"] == []
+    assert FILTERS["maintenance_plan"](hosts, ["1"], 90, left_out=["b"])["lines"][0].startswith("b cannot be reached")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.gateways import (
     holds,
-    serving_hosts,
     unanswered,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.view import GatewayView
@@ -22,17 +21,10 @@ def view(gateway: str = "gw", name: str = "main", *up: str, **more: Any) -> Gate
 def test_each_gateway_that_does_not_answer_is_named_once() -> None:
     views = [view("gw1"), view("gw2", silent="HAProxy is down"), view("gw2", "side", silent="HAProxy is down")]
     dead, gone = unanswered(views, ["gw3", "gw3"])
-    way = """If no client can use it meanwhile, leave it out: -e '{"vllm_update_gateways": ["gw1"]}'"""
+    way = """If no client can use it meanwhile, leave it out: -e '{"update_gateways": ["gw1"]}'"""
     assert dead == f"gw2: HAProxy is down: start it. {way}"
     assert gone.startswith("gw3: it cannot be reached") and gone.endswith(way)
     assert unanswered([view("gw1")], []) == []
-
-
-def test_a_host_serves_where_all_gateways_send_it_requests() -> None:
-    views = [view("gw1", "main", "a", "b"), view("gw2", "main", "b", "c")]
-    engines = {"main": {"a"}, "side": {"a"}}
-    assert serving_hosts(views, engines) == {"main": {"b"}, "side": {"a"}}
-    assert engines == {"main": {"a"}, "side": {"a"}}
 
 
 def test_how_long_requests_are_held() -> None:

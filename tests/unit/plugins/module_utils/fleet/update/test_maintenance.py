@@ -95,7 +95,7 @@ def test_a_gateway_that_says_nothing_has_a_way_round(silent: str, gone: list[str
     hosts["n1"]["unreachable"] = gone
     made = plan(hosts)
     (said,) = made.problems
-    assert said.startswith(problem) and 'leave it out: -e \'{"vllm_update_gateways": [' in said
+    assert said.startswith(problem) and 'leave it out: -e \'{"update_gateways": [' in said
     assert made.batches == []
     # Where all serve on, it has nothing to say.
     for facts in hosts.values():
@@ -165,19 +165,58 @@ def test_what_is_no_size(sizes: tuple[str, ...]) -> None:
     assert "maintenance_batches" in problem
 
 
+def test_a_node_that_cannot_be_reached_is_named_and_counted() -> None:
+    read = {"n1": Host.from_dict(node("main", up=("n1", "dead")))}
+    made = plan_maintenance(read, Terms(SIZES, 90), ["dead"])
+    assert made.problems == [] and made.batches == [[Turn("n1", drain=True, alone=[], drain_seconds=None)]]
+    assert made.lines[0] == "dead cannot be reached, and is left out: it gets requests for main (by gw)"
+
+
+def test_each_gateway_keeps_a_server() -> None:
+    hosts = fleet(3)
+    for facts in hosts.values():
+        facts["gateways"].append({**facts["gateways"][0], "gateway": "gw2", "up": ["n1", "n2"]})
+    # By the one gateway, all but n3 could go at once.
+    assert order(plan(hosts, ("100%",))) == [["n1", "n3"], ["n2"]]
+    hosts["n1"]["gateways"][1]["up"] = ["n1"]
+    (problem,) = plan({"n1": hosts["n1"]}, seconds=130).problems
+    assert problem.startswith("main on n1 is the only replica that serves at gw2; the work takes up to 130 s")
+
+
 @given(
     st.lists(st.sets(st.sampled_from("abc"), max_size=3), min_size=1, max_size=7),
+    st.lists(st.lists(st.booleans(), min_size=7, max_size=7), min_size=1, max_size=3),
     st.lists(st.sampled_from(["1", "2", "50%", "100%"]), min_size=1, max_size=3),
 )
-def test_every_node_once_and_no_set_is_ever_lost(nodes: list[set[str]], sizes: list[str]) -> None:
-    serving = {name: [f"n{index}" for index, names in enumerate(nodes) if name in names] for name in "abc"}
+def test_every_node_once_and_no_gateway_loses_a_set_unsaid(
+    nodes: list[set[str]], gateways: list[list[bool]], sizes: list[str]
+) -> None:
+    """Each gateway has lost some of the nodes, and sends the others requests for all that they have."""
+    up = {
+        (f"gw{number}", name): {f"n{index}" for index, names in enumerate(nodes) if name in names and sends[index]}
+        for number, sends in enumerate(gateways)
+        for name in "abc"
+    }
     hosts = {}
     for index, names in enumerate(nodes):
         facts = node(*sorted(names), up=())
-        facts["gateways"] = [{**seen, "up": serving[seen["name"]]} for seen in facts["gateways"]]
+        facts["gateways"] = [
+            {**facts["gateways"][0], "gateway": gateway, "name": name, "up": sorted(serving)}
+            for (gateway, name), serving in up.items()
+            if name in names
+        ]
         hosts[f"n{index}"] = facts
     made = plan(hosts, tuple(sizes))
     assert sorted(host for batch in order(made) for host in batch) == sorted(hosts)
-    for batch in order(made):
-        for name, up in serving.items():
-            assert len(up) < 2 or set(up) - set(batch), (name, batch)
+    for batch in made.batches:
+        going = {turn.host for turn in batch}
+        for (_gateway, name), serving in up.items():
+            if serving and serving <= going:
+                # What is planned as alone has no fellow of its set beside it.
+                (turn,) = [turn for turn in batch if name in hosts_sets(nodes, turn.host)]
+                assert name in turn.alone
+            serving |= {host for host in going if name in hosts_sets(nodes, host)}
+
+
+def hosts_sets(nodes: list[set[str]], host: str) -> set[str]:
+    return nodes[int(host[1:])]

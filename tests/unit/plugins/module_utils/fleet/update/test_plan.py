@@ -73,7 +73,10 @@ def test_two_nodes() -> None:
     found = made({"a": host(instance(), up=up), "b": host(instance(origin=None), up=up)})
     assert found.problems == []
     assert order(found) == [[("a", "main")], [("b", "main")]]
-    assert [(item.alone, item.drain_seconds) for batch in found.batches for item in batch] == [(False, None)] * 2
+    assert [(item.origin, item.release, item.way) for batch in found.batches for item in batch] == [
+        (1, 2, "others"),
+        (None, 2, "others"),
+    ]
     assert found.lines == [
         "batch 1: main on a from release 1 to 2 (new)",
         "batch 2: main on b for the first time to 2 (new)",
@@ -111,16 +114,52 @@ def test_the_only_replica() -> None:
     found = made({"a": host(instance(), up=["a"])})
     assert found.problems == []
     # 120 s are held, 74 of which the swap needs itself.
-    assert (found.batches[0][0].alone, found.batches[0][0].drain_seconds) == (True, 46)
+    assert found.batches[0][0].way == "held"
     found = made({"a": host(instance(), up=["a"])}, allow_downtime=True)
-    assert (found.batches[0][0].alone, found.batches[0][0].drain_seconds) == (True, None)
+    assert found.batches[0][0].way == "downtime"
+
+
+def test_without_a_gateway_the_nodes_vouch_for_each_other() -> None:
+    found = made({"a": host(instance()), "b": host(instance())})
+    assert found.problems == [] and [(batch[0].way, batch[0].vouched) for batch in found.batches] == [
+        ("others", True),
+        ("others", True),
+    ]
+    found = made({"a": host(instance()), "b": host(instance(serving=False))}, allow_downtime=True)
+    assert [(batch[0].host, batch[0].way, batch[0].vouched) for batch in found.batches] == [
+        ("b", "idle", False),
+        ("a", "others", True),
+    ]
 
 
 def test_a_replica_must_be_up_at_all_gateways() -> None:
     hosts = {name: host(instance(), up=["a", "b"]) for name in "ab"}
     # Another gateway has lost b: a is the last one there, and b, which nobody misses, comes first.
     hosts["a"]["gateways"].append({**hosts["a"]["gateways"][0], "gateway": "gw2", "up": ["a"]})
-    assert [batch[0].host for batch in made(hosts).batches] == ["b", "a"]
+    assert [(batch[0].host, batch[0].way) for batch in made(hosts).batches] == [("b", "others"), ("a", "others")]
+
+
+def test_each_gateway_loses_what_it_alone_has() -> None:
+    """gw has nobody but a, gw2 nobody but b: that both gateways together have two is nobody's help."""
+    hosts = {name: host(instance(load_seconds=400.0), up=["a"]) for name in "ab"}
+    for facts in hosts.values():
+        facts["gateways"].append({**facts["gateways"][0], "gateway": "gw2", "up": ["b"]})
+    found = made(hosts)
+    # When a serves again, both gateways have it.
+    assert [(batch[0].host, batch[0].way) for batch in found.batches] == [("a", "held"), ("b", "others")]
+    (problem,) = found.problems
+    assert problem.startswith("main on a is the only replica that serves; its swap takes about 470 s")
+
+
+def test_nodes_that_cannot_be_reached_are_named_and_counted() -> None:
+    read = {"a": Host.from_dict(host(instance(), up=["a", "dead"]))}
+    found = plan(read, [1], Choice(), allow_downtime=False, left_out=["dead", "gone"])
+    assert found.problems == [] and found.batches[0][0].way == "others"
+    assert found.lines == [
+        "dead cannot be reached, and is left out: it gets requests for main (by gw)",
+        "gone cannot be reached, and is left out: no gateway sends it requests",
+        "batch 1: main on a from release 1 to 2 (new)",
+    ]
 
 
 def test_a_choice() -> None:
@@ -185,7 +224,7 @@ def test_a_gateway_that_does_not_answer_is_no_stranger() -> None:
     (problem,) = made(hosts).problems
     assert problem == (
         "gw2: HAProxy does not answer: refused: start it. If no client can use it meanwhile, leave it out:"
-        """ -e '{"vllm_update_gateways": ["gw"]}'"""
+        """ -e '{"update_gateways": ["gw"]}'"""
     )
 
 
@@ -195,12 +234,12 @@ def test_a_gateway_that_cannot_be_reached_is_the_only_problem_that_it_makes() ->
     found = made(hosts)
     assert found.problems == [
         "gw2: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no client can use it"
-        """ meanwhile, leave it out: -e '{"vllm_update_gateways": ["gw"]}'"""
+        """ meanwhile, leave it out: -e '{"update_gateways": ["gw"]}'"""
     ]
     assert found.batches == []
     # The only one that there is.
     (problem,) = made({"a": {**host(instance()), "unreachable": ["gw"]}}).problems
-    assert problem.endswith("""-e '{"vllm_update_gateways": []}'""")
+    assert problem.endswith("""-e '{"update_gateways": []}'""")
 
 
 def test_a_number_that_means_different_things() -> None:
@@ -228,9 +267,7 @@ def test_the_only_replica_has_a_bridge_where_that_fits(
     found = made(hosts)
     (item,) = found.batches[0]
     assert found.problems == [] and said in found.lines[0]
-    assert (item.swap, item.alone, item.bridge) == (True, True, bridged)
-    # With a bridge, nobody is held, and requests have all the time to end.
-    assert item.drain_seconds == (None if bridged else 46)
+    assert item.way == ("bridge" if bridged else "held")
 
 
 def test_with_a_bridge_a_load_may_take_any_time() -> None:
@@ -244,7 +281,7 @@ def test_with_a_bridge_a_load_may_take_any_time() -> None:
 
 def test_who_has_fellows_needs_no_bridge() -> None:
     found = made({"a": host(instance(bridge=BRIDGE), up=["a", "b"])})
-    assert not found.batches[0][0].bridge and "side by side" not in found.lines[0]
+    assert found.batches[0][0].way == "others" and "side by side" not in found.lines[0]
     assert found.lines == ["batch 1: main on a from release 1 to 2 (new)"]
 
 
@@ -258,14 +295,14 @@ def test_a_bridge_that_was_left_and_serves_is_a_fellow() -> None:
     left = instance(bridge={**BRIDGE, "left": True}, interrupted=True, serving=False)
     found = made({"a": host(left, up=["main_bridge.a"])})
     (item,) = found.batches[0]
-    assert found.problems == [] and (item.swap, item.alone, item.bridge) == (True, False, False)
+    assert found.problems == [] and item.way == "idle"
 
 
 def test_a_bridge_that_is_all_that_was_left_is_removed() -> None:
     left = instance(due=False, target=1, bridge={**BRIDGE, "left": True})
     found = made({"a": host(left, up=["a"], hold=0)})
     (item,) = found.batches[0]
-    assert found.problems == [] and (item.swap, item.bridge) == (False, False)
+    assert found.problems == [] and (item.origin, item.release, item.way) == (1, 1, "idle")
     assert found.lines == ["batch 1: main on a: the bridge that an update has left is removed"]
 
 

@@ -90,8 +90,16 @@ def test_the_last_one_that_serves_stays() -> None:
     one = leaving({"n1": TWO["n1"]}, Selection(instance="main"), allow_downtime=False)
     assert one.problems == []
     (both,) = leaving(TWO, Selection(instance="main"), allow_downtime=False).problems
-    assert both.startswith("main on n1, n2: the gateway gw has nobody else for it")
+    assert both.startswith("main on n1, n2: gw would have nobody else for it")
     assert leaving(TWO, Selection(instance="main"), allow_downtime=True).problems == []
+
+
+def test_each_gateway_keeps_a_server() -> None:
+    """What one of them has besides is no help to the other."""
+    second = [{**GATEWAY, "name": "main", "gateway": "gw2", "up": ["n1"]}]
+    hosts = {**TWO, "n1": {**TWO["n1"], "gateways": TWO["n1"]["gateways"] + second}}
+    (problem,) = leaving({"n1": hosts["n1"]}, Selection(instance="main"), allow_downtime=False).problems
+    assert problem.startswith("main on n1: gw2 would have nobody else for it")
 
 
 def test_a_bridge_of_its_own_is_nobody_else() -> None:
