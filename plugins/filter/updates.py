@@ -41,6 +41,44 @@ def fit_refusal(found: Mapping[str, Any], instances: Sequence[str] = (), model: 
     return refusal(chosen, found["problems"])
 
 
+def _run(run: Mapping[str, Any]) -> Any:
+    """A run as roles/update/vars has it: hosts, those that still play, what is kept of each, words for the report."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import outcomes
+
+    nodes = outcomes.read(run["hosts"], run["playing"], run["kept"])
+    return outcomes.Run(nodes, run["playbook"], run.get("untold", {}), run.get("left_out", ()))
+
+
+def update_turn(
+    batch: Sequence[Mapping[str, Any]], host: str, run: Mapping[str, Any], back: bool = False
+) -> dict[str, Any]:
+    """What a node swaps in a batch, or with `back` puts back; empty where nothing."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import outcomes
+
+    return (outcomes.way_back if back else outcomes.turn)(batch, host, _run(run))
+
+
+def update_failed(run: Mapping[str, Any]) -> list[str]:
+    """The nodes on which an update has failed."""
+    return list(_run(run).failed)
+
+
+def update_report(run: Mapping[str, Any], host: str, engines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """What a node did; what all run; and why the run fails, empty where it does not."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import outcomes
+
+    read = _run(run)
+    state = outcomes.state(engines) if read.failed else []
+    return {"lines": outcomes.lines(host, read), "state": state, "failure": outcomes.failure(host, read)}
+
+
+def renamed_variables(names: Sequence[str]) -> str:
+    """The variables among `names` that have other names now, in words; empty where there are none."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import renamed
+
+    return renamed.words(names)
+
+
 def removal_plan(
     hosts: Mapping[str, Mapping[str, Any]],
     instance: str = "",
@@ -95,6 +133,10 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "update_plan": update_plan,
+            "update_turn": update_turn,
+            "update_failed": update_failed,
+            "update_report": update_report,
+            "renamed_variables": renamed_variables,
             "fit_refusal": fit_refusal,
             "removal_plan": removal_plan,
             "maintenance_plan": maintenance_plan,

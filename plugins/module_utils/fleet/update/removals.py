@@ -13,7 +13,8 @@ from ...core.records import plain
 from ...engine.instance_facts import InstanceFacts
 from ...engine.inventory import bridge_name, present_instances
 from ...gateway.view import GatewayView
-from .serving import Serving
+from .gateways import unanswered
+from .serving import NODES, Serving
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Host:
     """The inventory's instances, as they are written there."""
     gateways: tuple[GatewayView, ...]
     """What each gateway shows of each instance."""
+    unreachable: tuple[str, ...]
+    """The gateways that could not be asked."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Host:
@@ -46,6 +49,7 @@ class Host:
             tuple(map(InstanceFacts.from_dict, value["instances"])),
             tuple(value["declared"]),
             tuple(map(GatewayView.from_dict, value["gateways"])),
+            tuple(value["unreachable"]),
         )
 
 
@@ -85,6 +89,9 @@ def plan_removals(hosts: Mapping[str, Host], wanted: Selection, *, allow_downtim
         ]
     if not made.lines:
         made.lines.append("nothing of it is there" if wanted.asked else "every node has what the inventory declares")
+    if any(made.names.values()):
+        views = [view for facts in hosts.values() for view in facts.gateways]
+        made.problems += unanswered(views, [name for facts in hosts.values() for name in facts.unreachable])
     made.problems += [] if allow_downtime else _last(hosts, made.names)
     return made
 
@@ -117,9 +124,10 @@ def _last(hosts: Mapping[str, Host], names: Mapping[str, Collection[str]]) -> li
         going = {host for host, chosen in names.items() if name in chosen}
         going |= {f"{bridge_name(name)}.{host}" for host in going}
         for view in _serving(hosts).lost(name, going):
+            who = "no other node serves it" if view.gateway == NODES else f"{view.gateway} has nobody else for it"
             found.append(
-                f"{name} on {', '.join(sorted(view.up))}: {view.gateway} would have nobody else for it, and clients"
-                " would get errors: add a replica, or set allow_downtime=true"
+                f"{name} on {', '.join(sorted(view.up))}: {who}, and clients would get errors: add a replica, or set"
+                " allow_downtime=true"
             )
     return found
 

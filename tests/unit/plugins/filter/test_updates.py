@@ -98,10 +98,32 @@ def test_the_plan_of_a_maintenance() -> None:
 )
 def test_the_plan_of_a_removal(chosen: dict[str, Any], names: list[str]) -> None:
     declared = [{"name": "side", "model": "tiny-b"}]
-    hosts = {"a": {"instances": [INSTANCE], "declared": declared, "gateways": [GATEWAY]}}
+    hosts = {"a": {"instances": [INSTANCE], "declared": declared, "gateways": [GATEWAY], "unreachable": []}}
     made = FILTERS["removal_plan"](hosts, **chosen)
     assert (made["names"], made["problems"]) == ({"a": names}, [])
     assert made["lines"]
+
+
+def test_a_run_of_swaps() -> None:
+    swapped = {"name": "main", "origin": 1, "release": 2, "outcome": "done", "line": "it serves", "failure": ""}
+    run = {
+        "hosts": ["a", "b"],
+        "playing": ["a", "b"],
+        "kept": {"a": {"swaps": [swapped]}},
+        "playbook": "update_model.yml",
+    }
+    batch = [{"host": "a", "name": "main", "origin": 1, "release": 2}, {"host": "b", "name": "main", "release": 2}]
+    assert FILTERS["update_turn"](batch, "b", run) == batch[1] and FILTERS["update_failed"](run) == []
+    assert FILTERS["update_turn"](batch, "a", run, True)["release"] == 1
+    assert FILTERS["update_report"](run, "a", {}) == {"lines": ["it serves"], "state": [], "failure": ""}
+    lost = {**run, "playing": ["a"], "kept": {"b": {"under_way": "main"}}, "untold": {}, "left_out": ["c"]}
+    assert FILTERS["update_failed"](lost) == ["b"]
+    report = FILTERS["update_report"](lost, "a", {"b": {"msg": "gone"}})
+    assert report["state"] == ["b: nobody knows: gone"] and "c could not be reached" in report["failure"]
+
+
+def test_variables_that_have_other_names_now() -> None:
+    assert FILTERS["renamed_variables"](["vllm_update_force"]) == "vllm_update_force is update_force now"
 
 
 def test_a_plan_that_does_not_fit_is_refused_where_it_would_start() -> None:

@@ -33,6 +33,7 @@ def host(*names: str, declared: tuple[str, ...] = ("main",), up: tuple[str, ...]
         "instances": [instance_facts(name, f"{name}-model", **more) for name in names],
         "declared": [{"name": name, "model": f"{name}-model"} for name in declared],
         "gateways": [] if up is None else [{**GATEWAY, "name": name, "up": list(up)} for name in names],
+        "unreachable": [],
     }
 
 
@@ -90,7 +91,7 @@ def test_the_last_one_that_serves_stays() -> None:
     one = leaving({"n1": TWO["n1"]}, Selection(instance="main"), allow_downtime=False)
     assert one.problems == []
     (both,) = leaving(TWO, Selection(instance="main"), allow_downtime=False).problems
-    assert both.startswith("main on n1, n2: gw would have nobody else for it")
+    assert both.startswith("main on n1, n2: gw has nobody else for it")
     assert leaving(TWO, Selection(instance="main"), allow_downtime=True).problems == []
 
 
@@ -99,7 +100,14 @@ def test_each_gateway_keeps_a_server() -> None:
     second = [{**GATEWAY, "name": "main", "gateway": "gw2", "up": ["n1"]}]
     hosts = {**TWO, "n1": {**TWO["n1"], "gateways": TWO["n1"]["gateways"] + second}}
     (problem,) = leaving({"n1": hosts["n1"]}, Selection(instance="main"), allow_downtime=False).problems
-    assert problem.startswith("main on n1: gw2 would have nobody else for it")
+    assert problem.startswith("main on n1: gw2 has nobody else for it")
+
+
+def test_a_gateway_that_does_not_answer_may_send_requests_to_what_is_removed() -> None:
+    hosts = {**TWO, "n1": {**TWO["n1"], "unreachable": ["gw2"]}}
+    (problem,) = leaving({"n1": hosts["n1"]}, Selection(instance="main"), allow_downtime=True).problems
+    assert problem.startswith("gw2: it cannot be reached") and "leave it out" in problem
+    assert leaving(hosts, Selection(), allow_downtime=False).problems == []
 
 
 def test_a_bridge_of_its_own_is_nobody_else() -> None:
@@ -108,7 +116,8 @@ def test_a_bridge_of_its_own_is_nobody_else() -> None:
 
 
 def test_without_a_gateway_the_nodes_themselves_say_who_serves() -> None:
-    assert leaving({"n1": host("main")}, Selection(instance="main"), allow_downtime=False).problems
+    (problem,) = leaving({"n1": host("main")}, Selection(instance="main"), allow_downtime=False).problems
+    assert problem.startswith("main on n1: no other node serves it, and clients would get errors")
     assert not leaving({"n1": host("main", serving=False)}, Selection(instance="main"), allow_downtime=False).problems
 
 

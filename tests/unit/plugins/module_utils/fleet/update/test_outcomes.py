@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whose turn it is while an update goes on, and what its report says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import outcomes
+from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.outcomes import Run
+
+BATCH = [{"host": host, "name": "main", "origin": 1, "release": 2, "way": "others", "vouched": False} for host in "ab"]
+DONE = {"name": "main", "origin": 1, "release": 2, "outcome": "done", "line": "main on a serves release 2."}
+FAILED = {**DONE, "outcome": "returned", "line": "", "failure": "the probe failed."}
+
+
+def run(playing: str = "ab", untold: dict[str, str] | None = None, left_out: tuple[str, ...] = (), **kept: Any) -> Run:
+    """Nodes a and b with what is kept of them; `playing` are those that the controller has not lost."""
+    nodes = outcomes.read(["a", "b"], playing, kept)
+    return Run(nodes, "update_model.yml", untold or {}, left_out)
+
+
+def test_everybody_has_a_turn_until_something_fails() -> None:
+    assert outcomes.turn(BATCH, "b", run(a={"swaps": [DONE]})) == BATCH[1]
+    assert outcomes.turn(BATCH, "c", run()) == {}
+    assert outcomes.turn(BATCH, "b", run(a={"swaps": [FAILED]})) == {}
+    assert outcomes.turn(BATCH, "b", run(a={"problem": "the lock is lost"})) == {}
+    # It serves, and a gateway has not told that it knows: the update stops there as well.
+    assert outcomes.turn(BATCH, "b", run(a={"swaps": [{**DONE, "failure": "gw2 is away"}]})) == {}
+
+
+def test_a_node_that_is_lost_stops_the_others_only_where_its_swap_was_under_way() -> None:
+    assert outcomes.turn(BATCH, "b", run("b", a={"swaps": [DONE], "under_way": ""})) == BATCH[1]
+    assert outcomes.turn(BATCH, "b", run("b")) == BATCH[1]
+    lost = run("b", a={"under_way": "main"})
+    assert outcomes.turn(BATCH, "b", lost) == {} and lost.failed == ["a"]
+    assert (
+        "a, main: the node was lost while it swaps. The swap ends by itself, forward or back: inferctl status on a"
+        " tells how" in outcomes.failure("b", lost)
+    )
+
+
+def test_what_was_swapped_goes_back() -> None:
+    failed = run(a={"swaps": [DONE]}, b={"swaps": [FAILED]})
+    assert outcomes.way_back(BATCH, "a", failed) == {**BATCH[0], "origin": 2, "release": 1}
+    # It is back already.
+    assert outcomes.way_back(BATCH, "b", failed) == {}
+    returned = run(a={"swaps": [DONE, {**DONE, "release": 1, "returns": True}]}, b={"swaps": [FAILED]})
+    assert outcomes.way_back(BATCH, "a", returned) == {}
+
+
+@pytest.mark.parametrize(("origin", "release"), [(None, 2), (1, 1)])
+def test_what_has_nothing_to_go_back_to_stays(origin: int | None, release: int) -> None:
+    batch = [{**BATCH[0], "origin": origin, "release": release}]
+    assert outcomes.way_back(batch, "a", run(a={"swaps": [DONE]})) == {}
+
+
+def test_where_one_cannot_go_back_the_others_stay() -> None:
+    stays = {**DONE, "returns": True, "outcome": "refused", "failure": "it is the last one"}
+    assert outcomes.way_back(BATCH, "b", run(a={"swaps": [DONE, stays]}, b={"swaps": [DONE]})) == {}
+    said = outcomes.failure("a", run(a={"swaps": [DONE, stays]}, b={"swaps": [FAILED]}))
+    assert "a, main: was not put back, and serves on with its new release: it is the last one" in said
+
+
+def test_a_run_that_went_well_has_lines_and_no_failure() -> None:
+    went = run(a={"swaps": [DONE]}, b={"swaps": [{**DONE, "line": ""}]})
+    assert outcomes.lines("a", went) == ["main on a serves release 2."]
+    assert outcomes.lines("b", went) == ["main on b serves release 2"]
+    assert outcomes.failure("a", went) == ""
+
+
+@pytest.mark.parametrize(
+    ("outcome", "end"),
+    [
+        ("returned", " The release before serves again."),
+        ("refused", " Nothing was touched."),
+        ("stuck", " It could not be put back, and stays drained."),
+        ("failed", ""),
+    ],
+)
+def test_each_end_has_its_words(outcome: str, end: str) -> None:
+    failed = run(a={"swaps": [{**FAILED, "outcome": outcome}]}, left_out=("c",))
+    assert outcomes.failure("a", failed) == (
+        f"update_model.yml stopped: it failed on a.\na, main: the probe failed.{end}\n"
+        "c could not be reached when the run began, and took no part: run update_model.yml again when it answers\n"
+        "What runs where stands above. When the cause is gone, run update_model.yml again."
+    )
+    back = ["main on a went back to the release that served before"] if outcome == "returned" else []
+    assert outcomes.lines("a", failed) == back
+
+
+def test_the_way_back_has_its_line_too() -> None:
+    went = run(a={"swaps": [DONE, {**DONE, "release": 1, "returns": True}]}, b={"swaps": [FAILED]})
+    assert outcomes.lines("a", went)[1:] == ["main on a went back to the release that served before"]
+
+
+def test_gateways_that_do_not_know_fail_a_run_that_went_well() -> None:
+    said = outcomes.failure("a", run(untold={"gw2": "Refresh: x"}, a={"swaps": [DONE]}))
+    assert said == (
+        "update_model.yml has swapped what was due, but not everybody knows.\n"
+        "gw2 goes by the models' names from before: Refresh: x\nWhen the cause is gone, run update_model.yml again."
+    )
+
+
+def test_a_node_that_was_lost_besides_is_named() -> None:
+    said = outcomes.failure("b", run("b", a={}, b={"swaps": [FAILED]}))
+    assert "a was lost on the way, and took no part: run update_model.yml again when it answers" in said
+    assert "b: the lock is lost" in outcomes.failure("b", run(b={"problem": "the lock is lost"}))
+
+
+def test_what_runs_where() -> None:
+    serves = {"name": "main", "release": 2, "model": "tiny-b", "serving": True, "drained_by": ""}
+    engines = {"a": {"instances": [serves, {**serves, "release": None, "serving": False, "drained_by": "mira"}]}}
+    assert outcomes.state({**engines, "b": {"msg": "no route to host"}}) == [
+        "a: main: release 2 (tiny-b) serves",
+        "a: main: release none (tiny-b) does not serve, drained by mira",
+        "b: nobody knows: no route to host",
+    ]
