@@ -6,12 +6,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: engine_drain
-short_description: Keep requests away from an engine, and wait until it has none
+short_description: Record that requests must be kept away from an engine
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Records the intent on the node, as C(inferctl drain) does; the node's agent tells the gateways.
+  - Records the intent on the node, as C(inferctl drain) does; the node's agent tells the gateways. Nobody waits for the
+    gateways, see M(baremetal.inference.engine_outage).
   - An intent of somebody else is left as it is, and is no failure, since requests are kept away already.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
@@ -33,18 +34,13 @@ options:
   state:
     description:
       - V(drained) records the intent. One of its own gets another O(reason).
-      - V(idle) waits until the engine itself has no request at work or waiting. An engine that does not run has none.
       - V(undrained) takes the intent back.
     type: str
-    choices: [drained, idle, undrained]
+    choices: [drained, undrained]
     default: drained
   reason:
     description: Why, for those who wonder. Required for V(drained).
     type: str
-  seconds:
-    description: How long V(idle) waits, in seconds.
-    type: int
-    default: 20
 """
 
 EXAMPLES = r"""
@@ -53,16 +49,6 @@ EXAMPLES = r"""
     name: main
     owner: update
     reason: release 4 comes
-
-- name: Wait until what is at work has ended
-  baremetal.inference.engine_drain:
-    name: main
-    owner: update
-    state: idle
-  register: __idle
-  until: __idle.idle
-  retries: 30
-  delay: 0
 """
 
 RETURN = r"""
@@ -70,14 +56,6 @@ drained_by:
   description: Whose intent is in force now; empty where there is none.
   returned: success
   type: str
-idle:
-  description: Whether the engine has nothing to do.
-  returned: O(state=idle)
-  type: bool
-in_flight:
-  description: The requests that it works at or keeps waiting; none where it does not tell.
-  returned: O(state=idle)
-  type: int
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -88,9 +66,8 @@ SPECIFICATION = {
     "argument_spec": {
         "name": {"type": "str", "required": True},
         "owner": {"type": "str", "required": True},
-        "state": {"type": "str", "choices": ["drained", "idle", "undrained"], "default": "drained"},
+        "state": {"type": "str", "choices": ["drained", "undrained"], "default": "drained"},
         "reason": {"type": "str"},
-        "seconds": {"type": "int", "default": 20},
     },
     "required_if": [("state", "drained", ["reason"])],
     "supports_check_mode": True,

@@ -223,7 +223,7 @@ updates:
 counters:
   description:
     - What each engine has counted, by the name of its instance; empty where the engine does not answer, or does not
-      count. From two of these, M(baremetal.inference.engine_probe) works out how fast an engine answered its clients
+      count. From two of these, M(baremetal.inference.engine_swap) works out how fast an engine answered its clients
       between them.
   returned: if V(counters) is gathered
   type: dict

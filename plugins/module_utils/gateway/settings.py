@@ -66,7 +66,7 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "queue_seconds": (1, 3600),
     "generation_seconds": (10, 86400),
     "hold_seconds": (0, 3600),
-    # An update waits for a full share a little longer than this (roles/vllm/tasks/update/admit.yml).
+    # An update waits for a full share a little longer than this (node/swap/serving.py).
     "slow_start_seconds": (0, 180),
     "max_connections": (16, 10**6),
 }

@@ -5,64 +5,94 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from ...core import systemd
 from ...core.call import Call
 from ...core.paths import Paths
-from ...engine import activation, load_time
-from ...engine.state import history, pins, releases, swaps
-from ...engine.state.drains import format_time
+from ...engine import swap_settings
+from ...engine.state import drains, releases, swaps
+from ..swap import request
+from ..swap.request import Progress, Request
 
 
 def begin(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]:
-    """Have the release run. Raises ReleaseError, SystemdError, OSError."""
-    name, number = given["name"], given["release"]
-    active = releases.active_number(paths, name)
-    runs = activation.runs(paths, name, number)
-    begun = swaps.read(paths, name)
-    # A run that was cut off had begun at what really ran: that is what is gone back to.
-    origin = begun.origin if begun else active
-    if not check:
-        # Also of a release that runs already: until it is proven, this swap is not over.
-        swaps.begin(
-            paths, name, swaps.Swap(origin, number, given["run_id"], format_time(datetime.now(UTC)), given["back"])
-        )
-    if not runs and not check:
-        activation.run(paths, name, number)
-    return {"changed": not runs, "origin": origin}
+    """Start a swap. Raises Refused, NoSettings, ReleaseError, SystemdError, OSError, ValueError."""
+    terms, name = swap_settings.read(paths).terms, given["name"]
+    asked = {key: value for key, value in given["terms"].items() if value is not None}
+    wanted = Request(
+        name=name,
+        release=given["release"],
+        run_id=given["run_id"],
+        reason=given["reason"],
+        back=given["back"],
+        pin=given["pin"],
+        terms=replace(terms, **asked),
+        counted=given["counted"],
+    )
+    begun = {"ended": False, "outcome": "", "line": "", "failure": ""}
+    found = swaps.read(paths, name)
+    if found and found.target == wanted.release and not found.returning and request.runs(name):
+        # A run that was killed has begun it, and the node goes on with it: this run waits for its end.
+        return {"changed": False, "run_id": found.run_id, **begun}
+    if request.begin(paths, wanted, check=check):
+        return {"changed": True, "run_id": wanted.run_id, **begun}
+    # A run that was cut off before its swap began has left its drain alone.
+    now = datetime.now(UTC)
+    drain = drains.read(paths, name, now)
+    left = drain is not None and drain.owner == drains.UPDATE
+    if left and not check:
+        drains.undrain(paths, name, drains.UPDATE, now)
+    line = f"{name} serves release {given['release']} already"
+    return {"changed": left, "run_id": wanted.run_id, **begun, "ended": True, "outcome": swaps.DONE, "line": line}
 
 
-def prove(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]:
-    """End the swap. Raises ReleaseError where another release runs, SystemdError, OSError, ValueError."""
-    name, number = given["name"], given["release"]
-    active = releases.active_number(paths, name)
-    seconds = load_time.seconds(name)
-    if active != number and not check:
-        raise releases.ReleaseError(paths.active(name), f"names release {active}, and not {number}")
-    changed = False
-    if not check:
-        now = format_time(datetime.now(UTC))
-        changed = releases.commit(paths, name, number)
-        changed |= history.add(paths, name, history.Served(number, now, seconds, given["tokens_per_second"]))
-        if given["pin"]:
-            changed |= pins.settle(paths, name, number, given["reason"], now, back=given["back"])
-        else:
-            changed |= pins.loosen(paths, name, number)
-        changed |= swaps.end(paths, name)
+def wait(paths: Paths, given: dict[str, Any]) -> dict[str, Any]:
+    """Wait for the end of a swap. Raises NoSettings, SystemdError."""
+    name, node = given["name"], swap_settings.read(paths).node
+    found = request.awaited(paths, name, given["run_id"], given["seconds"])
+    done = found.outcome == swaps.DONE
     return {
-        "changed": changed,
-        "load_seconds": seconds,
-        "pinned": pins.in_force(paths, name, releases.desired_number(paths, name)) is not None,
+        "changed": False,
+        "ended": bool(found.outcome),
+        "outcome": found.outcome,
+        "step": found.step,
+        "words": list(found.words),
+        "line": request.line(found.report, name, node) if done and found.report else "",
+        "failure": _left_open(found, name, node) if done else found.failure,
+        "msg": "" if found.outcome else f"{name}: {found.step}",
     }
+
+
+def _left_open(found: Progress, name: str, node: str) -> str:
+    """Why no other swap may follow one that is done; empty where one may."""
+    report = found.report
+    words = []
+    if report and report.unheard:
+        # It has proved itself, and to drain it again would want that gateway's word, too.
+        words.append(
+            f"{', '.join(report.unheard)} cannot be reached, or its HAProxy does not answer: nobody knows whether it"
+            f" sends requests to {name} on {node} again. It stays with its new release"
+        )
+    if report and report.kept_bridge:
+        words.append(f"what stood in for it could not be removed, which the next run does: {report.kept_bridge}")
+    return ". ".join(words)
 
 
 def run(module: Call) -> None:
     """Answer a call."""
-    given, paths, check = module.params, Paths(), module.check_mode
+    given, paths = module.params, Paths()
     try:
-        result = (begin if given["state"] == "begun" else prove)(paths, given, check=check)
-    except (releases.ReleaseError, systemd.SystemdError, OSError, ValueError) as error:
+        result = wait(paths, given) if given["state"] == "awaited" else begin(paths, given, check=module.check_mode)
+    except (
+        request.Refused,
+        swap_settings.NoSettings,
+        releases.ReleaseError,
+        systemd.SystemdError,
+        OSError,
+        ValueError,
+    ) as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

@@ -66,7 +66,7 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
             if not check:
                 systemd.systemctl("start", "--no-block", swap_unit(name))
             return True
-        if _runs(name):
+        if runs(name):
             raise Refused(f"{name} is being swapped for release {found.target} ({found.step}): inferctl status {name}")
     wanted = _swap(paths, request, found, request.terms or settings.terms)
     if wanted is None:
@@ -117,7 +117,8 @@ def _serves(paths: Paths, name: str, number: int) -> bool:
     return settled and releases.proven(paths, name, number) and activation.runs(paths, name, number)
 
 
-def _runs(name: str) -> bool:
+def runs(name: str) -> bool:
+    """Whether the unit that leads a swap is active. Raises SystemdError."""
     return systemd.active_state(swap_unit(name)) in (*systemd.RUNNING, "deactivating")
 
 
@@ -138,7 +139,7 @@ def progress(paths: Paths, name: str, run_id: str) -> Progress:
     if report and report.run_id == run_id:
         return Progress(report.outcome, "", report.words, report.failure, report)
     # In this order: a swap that ends between two looks has left its report by then.
-    runs, found = _runs(name), swaps.read(paths, name)
+    leads, found = runs(name), swaps.read(paths, name)
     if found is None or found.run_id != run_id:
         report = swaps.last(paths, name)
         if report and report.run_id == run_id:
@@ -146,7 +147,7 @@ def progress(paths: Paths, name: str, run_id: str) -> Progress:
         return Progress(STUCK, "", (), f"nobody knows how the swap went: journalctl -u {swap_unit(name)}")
     if found.step == swaps.STUCK:
         return Progress(STUCK, found.step, found.words, found.failure)
-    if not runs:
+    if not leads:
         return Progress(STUCK, found.step, found.words, f"the swap does not run: journalctl -u {swap_unit(name)}")
     return Progress("", found.step, found.words, found.failure)
 

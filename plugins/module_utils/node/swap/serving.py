@@ -71,19 +71,25 @@ def await_share(node: Node, name: str, server: str) -> Share:
     """Wait until all gateways give a server its full share."""
     began = node.traffic.clock()
     while True:
-        views, deaf = node.ask(), node.traffic.deaf(name)
-        short = {view.gateway: words for view in views.told if (words := _short(view, server))}
-        unheard = dict(views.silent)
-        for one in node.traffic.untold(name, "up"):
-            # A gateway that does not reach the agent goes by its health checks, and says nothing against the engine.
-            missing = unheard if one in deaf else short
-            if one not in short and one not in unheard:
-                missing[one] = f"{one} has not asked the agent again"
+        share = share_of(node, name, server)
         waited = node.traffic.clock() - began
         # One that is silent in both ways is not waited for any longer than one that is only slow to ask.
-        if (not short and not unheard) or waited >= (SHARE_SECONDS if short else DEAF_SECONDS):
-            return Share(short, unheard)
+        if not (share.short or share.unheard) or waited >= (SHARE_SECONDS if share.short else DEAF_SECONDS):
+            return share
         node.traffic.sleep(min(FRESH_SECONDS, max(POLL_SECONDS, waited / 10)))
+
+
+def share_of(node: Node, name: str, server: str) -> Share:
+    """Which gateways give a server its full share now."""
+    views, deaf = node.ask(), node.traffic.deaf(name)
+    short = {view.gateway: words for view in views.told if (words := _short(view, server))}
+    unheard = dict(views.silent)
+    for one in node.traffic.untold(name, "up"):
+        # A gateway that does not reach the agent goes by its health checks, and says nothing against the engine.
+        missing = unheard if one in deaf else short
+        if one not in short and one not in unheard:
+            missing[one] = f"{one} has not asked the agent again"
+    return Share(short, unheard)
 
 
 def judge_errors(node: Node, swap: Swap, before: Views, server: str) -> str:

@@ -11,7 +11,7 @@ from .conftest import RunModule
 
 def test_the_implementation_gets_the_options(take: RunModule) -> None:
     given = take(engine_drain, name="main", owner="me", state="undrained")
-    assert "node_call" not in given and given["seconds"] == 20
+    assert "node_call" not in given and given["reason"] is None
 
 
 def test_a_drain_needs_a_reason(run_module: RunModule) -> None:

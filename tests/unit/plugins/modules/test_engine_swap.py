@@ -10,10 +10,20 @@ from .conftest import RunModule
 
 
 def test_the_implementation_gets_the_options(take: RunModule) -> None:
-    given = take(engine_swap, name="main", release=2)
+    given = take(engine_swap, name="main", release=2, run_id="run1", terms={"watch_seconds": "5", "force": "no"})
     assert "node_call" not in given and given["pin"] is True
+    # What is not given is as the node keeps it.
+    assert {key: value for key, value in given["terms"].items() if value is not None} == {
+        "watch_seconds": 5,
+        "force": False,
+    }
 
 
-def test_a_release_is_required(run_module: RunModule) -> None:
-    said = run_module(engine_swap, name="main")
+def test_a_swap_that_begins_needs_a_release(run_module: RunModule) -> None:
+    said = run_module(engine_swap, name="main", run_id="run1")
     assert said["failed"] and "release" in said["msg"]
+
+
+def test_terms_of_another_name_are_refused(run_module: RunModule) -> None:
+    said = run_module(engine_swap, name="main", release=2, run_id="run1", terms={"watch": 5})
+    assert said["failed"] and "watch" in said["msg"]

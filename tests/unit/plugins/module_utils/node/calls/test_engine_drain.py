@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_drain: an owner drains, waits and undrains, and leaves the drains of others alone."""
+"""The module engine_drain: an owner drains and undrains, and leaves the drains of others alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ Drain = Callable[..., dict[str, Any]]
 def drain(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> Drain:
     """Calls the module for `main`, which runs, as owner `update`."""
     monkeypatch.setattr(engine_drain, "Paths", lambda: two_instances)
-    monkeypatch.setattr(engine_drain, "POLL_SECONDS", 0)
     return lambda **given: run_module(engine_drain, **{"name": "main", "owner": "update", **given})
 
 
@@ -51,31 +50,3 @@ def test_the_drain_of_another_owner_stays(drain: Drain, two_instances: Paths) ->
         found = drain(**given)
         assert (found["changed"], found["drained_by"]) == (False, "mira")
     assert recorded(two_instances) == ("mira", "a test")
-
-
-@pytest.mark.parametrize(
-    ("counted", "idle", "in_flight", "words"),
-    [
-        ([0, 0], True, 0, ""),
-        ([3, 0, 0], True, 0, ""),
-        ([2, 2, 2], False, 2, "main is not idle: 2 requests are in flight"),
-        ([None, None, None], False, None, "main is not idle: it does not tell"),
-    ],
-)
-def test_an_engine_is_idle_when_it_had_no_request_twice(
-    drain: Drain,
-    monkeypatch: pytest.MonkeyPatch,
-    counted: list[int | None],
-    idle: bool,
-    in_flight: int | None,
-    words: str,
-) -> None:
-    clock = iter(range(100))
-    monkeypatch.setattr(engine_drain.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(engine_drain.idle, "in_flight", lambda paths, release: counted.pop(0))
-    found = drain(state="idle", seconds=3)
-    assert (found["idle"], found["in_flight"], found["msg"], counted) == (idle, in_flight, words, [])
-
-
-def test_an_engine_that_does_not_run_has_no_request(drain: Drain) -> None:
-    assert drain(name="other", state="idle")["idle"] is True

@@ -1,77 +1,136 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The module engine_swap: begun, proven, and begun again after a run that was cut off."""
+"""The module engine_swap: a swap begins, ends, and was never due."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import swap_settings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
 from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_swap
 
 Swap = Callable[..., dict[str, Any]]
+
+NOW = "2026-11-21T03:15:02Z"
 
 
 @pytest.fixture
 def swap(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Callable[..., dict[str, Any]]) -> Swap:
     """Calls the module for `main`, which runs release 1 and has a second one."""
     monkeypatch.setattr(engine_swap, "Paths", lambda: two_instances)
-    monkeypatch.setattr(load_time, "seconds", lambda name: 40.0)
     first = releases.text_of(two_instances, "main", 1)
-    releases.stage(two_instances, "main", "another", lambda number: renumbered(first, number), pytest.fail)
-    return lambda **given: run_module(engine_swap, name="main", **given)
+    renumbered = lambda number: replace(first, release=replace(first.release, number=number, id="another"))  # noqa: E731
+    releases.stage(two_instances, "main", "another", renumbered, pytest.fail)
+    two_instances.swap_settings.parent.mkdir(parents=True, exist_ok=True)
+    terms = {"drain_seconds": 900, "watch_seconds": 5}
+    two_instances.swap_settings.write_text(swap_settings.text({"node": "n1", "gateways": [], "terms": terms}))
+    return lambda **given: run_module(engine_swap, **{"name": "main", "run_id": "run1", **given})
 
 
-def renumbered(kept: Any, number: int) -> Any:
-    """The same as a release of another number and identity."""
-    return replace(kept, release=replace(kept.release, number=number, id="another"))
-
-
-def test_a_swap_is_noted_before_its_release_starts(swap: Swap, two_instances: Paths) -> None:
-    assert swap(release=2, run_id="run1", check=True)["changed"] and swaps.read(two_instances, "main") is None
+def test_a_swap_is_noted_with_the_run_s_terms_and_the_node_s(swap: Swap, two_instances: Paths) -> None:
+    assert swap(release=2, check=True)["changed"] and swaps.read(two_instances, "main") is None
+    found = swap(release=2, terms={"watch_seconds": 7, "vouched": True}, reason="by mira", counted={"at": 1.0})
+    assert (found["changed"], found["ended"], found["run_id"]) == (True, False, "run1")
+    noted = swaps.read(two_instances, "main")
+    assert noted and (noted.origin, noted.target, noted.run_id, noted.back, noted.pin) == (1, 2, "run1", False, True)
+    assert noted.terms == Terms(drain_seconds=900, watch_seconds=7, vouched=True)
+    assert (noted.reason, noted.notes["counted"], noted.step) == ("by mira", [{"at": 1.0}], swaps.BEGUN)
+    # The engine is not touched by the module.
     assert releases.active_number(two_instances, "main") == 1
-    found = swap(release=2, run_id="run1")
-    assert (found["changed"], found["origin"]) == (True, 1)
-    noted = swaps.read(two_instances, "main")
-    assert noted and (noted.origin, noted.target, noted.run_id, noted.back) == (1, 2, "run1", False)
-    assert releases.active_number(two_instances, "main") == 2
-    assert swap(release=2, run_id="run1")["changed"] is False
 
 
-def test_a_swap_that_was_cut_off_goes_back_to_what_really_ran(swap: Swap, two_instances: Paths) -> None:
+def test_a_release_that_is_not_there_is_refused(swap: Swap) -> None:
+    said = swap(release=9)
+    assert said["failed"] and "main has no release 9; kept are 1, 2" in said["msg"]
+
+
+def test_a_node_that_knows_nothing_of_its_gateways_is_sent_to_site(swap: Swap, two_instances: Paths) -> None:
+    two_instances.swap_settings.unlink()
+    for given in ({"release": 2}, {"state": "awaited"}):
+        said = swap(**given)
+        assert said["failed"] and "run site.yml" in said["msg"]
+
+
+def test_a_swap_that_the_node_goes_on_with_is_waited_for(
+    swap: Swap, two_instances: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run that has begun it was killed."""
+    swap(release=2, run_id="run0")
+    monkeypatch.setattr(engine_swap.request, "runs", lambda name: True)
+    found = swap(release=2)
+    assert (found["changed"], found["ended"], found["run_id"]) == (False, False, "run0")
+    said = swap(release=1)
+    assert said["failed"] and "main is being swapped for release 2 (begun)" in said["msg"]
+
+
+def test_what_serves_already_has_nothing_to_swap_and_loses_a_drain_that_was_left(
+    swap: Swap, two_instances: Paths
+) -> None:
+    releases.commit(two_instances, "main", 1)
+    found = swap(release=1)
+    assert (found["changed"], found["ended"], found["outcome"]) == (False, True, "done")
+    assert found["line"] == "main serves release 1 already" and found["failure"] == ""
+    drains.drain(two_instances, ["main"], drains.Drain(drains.UPDATE, "release 2 comes", NOW))
+    assert swap(release=1, check=True)["changed"] is True
+    assert drains.read(two_instances, "main", datetime.now(UTC)) is not None
+    assert swap(release=1)["changed"] is True
+    assert drains.read(two_instances, "main", datetime.now(UTC)) is None
+
+
+def ended(paths: Paths, **more: Any) -> None:
+    """Leave the report of a swap that has ended."""
+    given = {"origin": 1, "target": 2, "run_id": "run1", "since": NOW, "ended": NOW, "outcome": swaps.DONE, **more}
+    swaps.end(paths, "main", swaps.Report(**given))
+
+
+def test_a_swap_that_is_done_is_told_in_a_line(swap: Swap, two_instances: Paths) -> None:
+    ended(two_instances, load_seconds=21.0, drained_seconds=24.4, tokens_per_second=33.0, requests_meanwhile=40)
+    found = swap(state="awaited")
+    assert (found["ended"], found["outcome"], found["failure"], found["changed"]) == (True, "done", "", False)
+    assert found["line"] == (
+        "main on n1 serves release 2. Drained for 24 s, of which it loaded for 21 s; one request alone gets 33.0"
+        " tokens/s; 40 requests for main came meanwhile"
+    )
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"unheard": ("gw2",)}, "gw2 cannot be reached, or its HAProxy does not answer: nobody knows whether it sends"),
+        (
+            {"kept_bridge": "it is busy"},
+            "what stood in for it could not be removed, which the next run does: it",
+        ),
+    ],
+)
+def test_a_swap_that_is_done_and_has_left_something_stops_the_run(
+    swap: Swap, two_instances: Paths, more: dict[str, Any], words: str
+) -> None:
+    ended(two_instances, **more)
+    found = swap(state="awaited")
+    assert found["outcome"] == "done" and found["failure"].startswith(words)
+
+
+@pytest.mark.parametrize("outcome", [swaps.RETURNED, swaps.REFUSED])
+def test_a_swap_that_has_failed_says_why(swap: Swap, two_instances: Paths, outcome: str) -> None:
+    ended(two_instances, outcome=outcome, failure="the probe failed", words=("a line",))
+    found = swap(state="awaited")
+    assert (found["ended"], found["outcome"], found["failure"]) == (True, outcome, "the probe failed")
+    assert found["words"] == ["a line"] and found["line"] == ""
+
+
+def test_a_swap_that_is_under_way_is_waited_for_no_longer_than_wanted(
+    swap: Swap, two_instances: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
     swap(release=2)
-    assert swap(release=1, back=True)["origin"] == 1
-    noted = swaps.read(two_instances, "main")
-    assert noted and noted.back and releases.active_number(two_instances, "main") == 1
-
-
-def test_what_proved_itself_is_kept_and_ends_the_swap(swap: Swap, two_instances: Paths) -> None:
-    swap(release=2)
-    found = swap(release=2, state="proven", tokens_per_second=33.0, reason="update_model.yml by mira")
-    assert (found["changed"], found["load_seconds"], found["pinned"]) == (True, 40.0, False)
-    assert swaps.read(two_instances, "main") is None and releases.current_number(two_instances, "main") == 2
-    served = history.last(two_instances, "main", 2)
-    assert served and (served.load_seconds, served.tokens_per_second) == (40.0, 33.0)
-
-
-def test_another_release_than_the_one_that_runs_is_not_proven(swap: Swap, two_instances: Paths) -> None:
-    said = swap(release=2, state="proven")
-    assert said["failed"] and "names release 1, and not 2" in said["msg"]
-    assert releases.current_number(two_instances, "main") is None
-
-
-@pytest.mark.parametrize("pin", [True, False])
-def test_what_the_inventory_does_not_ask_for_is_pinned(swap: Swap, two_instances: Paths, pin: bool) -> None:
-    desired = two_instances.instance("main")
-    desired.parent.mkdir(parents=True, exist_ok=True)
-    desired.write_text('{"schema": 1, "name": "main", "release": 1}')
-    swap(release=2)
-    found = swap(release=2, state="proven", pin=pin, reason="a try")
-    assert found["pinned"] == pin
-    assert (pins.in_force(two_instances, "main", 1) is not None) == pin
+    monkeypatch.setattr(engine_swap.request, "runs", lambda name: True)
+    found = swap(state="awaited", seconds=0)
+    assert (found["ended"], found["step"], found["msg"]) == (False, "begun", "main: begun")

@@ -21,10 +21,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
     render,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
-from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_probe
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import proof
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
-
-RunModule = Callable[..., dict[str, Any]]
 
 SPEED = 40.0
 STRANGER = "port 5005 is taken by another process: 77 (nginx): stop it"
@@ -71,18 +69,16 @@ class Node:
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     found = Node(Paths(tmp_path))
-    monkeypatch.setattr(engine_probe, "Paths", lambda: found.paths)
-    monkeypatch.setattr(engine_probe, "Docker", lambda: found)
-    monkeypatch.setattr(engine_probe.probe, "check", found.check)
-    monkeypatch.setattr(engine_probe.acceptance, "run", found.run)
-    monkeypatch.setattr(engine_probe.wait, "last_words", lambda paths, name, retrying: f"of {name}")
+    monkeypatch.setattr(proof, "Docker", lambda: found)
+    monkeypatch.setattr(proof.probe, "check", found.check)
+    monkeypatch.setattr(proof.acceptance, "run", found.run)
+    monkeypatch.setattr(proof.wait, "last_words", lambda paths, name, retrying: f"of {name}")
     return found
 
 
-def test_the_process_of_the_release_is_tried(node: Node, run_module: RunModule) -> None:
-    said = run_module(engine_probe, name="main", release=3)
-    assert said["steps"] == ["answered a completion", "a stream came to its end"]
-    assert said["tokens_per_second"] == SPEED and not said["changed"]
+def test_the_process_of_the_release_is_tried(node: Node) -> None:
+    found = proof.accept(node.paths, "main", 3, [])
+    assert (found.steps, found.tokens_per_second) == (["a stream came to its end"], SPEED)
     assert node.identified == [(5005, 4711)] and node.tried == 1
 
 
@@ -119,13 +115,12 @@ def _strange(node: Node) -> None:
         (_strange, STRANGER),
     ],
 )
-def test_nobody_else_is_tried_in_its_place(
-    node: Node, run_module: RunModule, state: Callable[[Node], None], words: str
-) -> None:
+def test_nobody_else_is_tried_in_its_place(node: Node, state: Callable[[Node], None], words: str) -> None:
     state(node)
-    said = run_module(engine_probe, name="main", release=3)
-    assert said["msg"] == f"release 3 of main is not fit to serve: {words}. Its last words:\nof main"
-    assert said["failed"] and said["steps"] == [] and node.tried == 0
+    with pytest.raises(proof.Unfit) as refused:
+        proof.accept(node.paths, "main", 3, [])
+    assert str(refused.value) == f"release 3 of main is not fit to serve: {words}. Its last words:\nof main"
+    assert node.tried == 0
 
 
 @pytest.mark.parametrize(
@@ -145,29 +140,26 @@ def test_nobody_else_is_tried_in_its_place(
     ],
 )
 def test_a_release_that_is_slower_than_the_one_before_is_refused(
-    node: Node, run_module: RunModule, origin: int | None, before: float | None, bound: float, refused: bool
+    node: Node, origin: int | None, before: float | None, bound: float, refused: bool
 ) -> None:
     # What served in between tells nothing.
     for number, speed in ((origin or 1, before), (4, 1.0)):
         history.add(node.paths, "main", history.Served(number, "2026-11-21T03:15:02Z", 40.0, speed))
-    compared = {} if origin is None else {"compare_to": origin}
-    said = run_module(engine_probe, name="main", release=3, speed_bound=bound, **compared)
-    assert said.get("failed", False) == refused
-    if refused:
-        assert said["msg"] == (
-            f"release 3 of main is not fit to serve: one request alone gets {SPEED} tokens per second, the release"
-            f" before got {before}, and speed_bound is {bound}"
-        )
-        assert said["steps"] == ["a stream came to its end"]
-    else:
-        assert said["tokens_per_second"] == SPEED
+    if not refused:
+        assert proof.accept(node.paths, "main", 3, [], origin=origin, speed_bound=bound).tokens_per_second == SPEED
+        return
+    with pytest.raises(proof.Unfit) as unfit:
+        proof.accept(node.paths, "main", 3, [], origin=origin, speed_bound=bound)
+    assert str(unfit.value) == (
+        f"release 3 of main is not fit to serve: one request alone gets {SPEED} tokens per second, the release before"
+        f" got {before}, and update_speed_bound is {bound}"
+    )
 
 
-def test_an_engine_that_is_not_fit_has_the_last_word(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
-    monkeypatch.setattr(engine_probe.wait, "last_words", lambda paths, name, retrying: f"CUDA error of {name}")
-    said = run_module(engine_probe, name="main", release=2)
-    assert said["failed"] and said["msg"].startswith("release 2 of main is not fit to serve: ")
-    assert said["msg"].endswith(". Its last words:\nCUDA error of main")
+def test_an_engine_that_is_not_fit_has_the_last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof.wait, "last_words", lambda paths, name, retrying: f"CUDA error of {name}")
+    with pytest.raises(proof.Unfit, match=r"^release 2 of main is not fit to serve: .*\. Its last words:\nCUDA error"):
+        proof.accept(Paths(tmp_path), "main", 2, [])
 
 
 LOOKS = {
@@ -193,18 +185,25 @@ LOOKS = {
     ],
 )
 def test_an_engine_that_is_slow_for_its_clients_fails_the_watch(
-    monkeypatch: pytest.MonkeyPatch, run_module: RunModule, before: bool, bound: float, failed: bool, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool, bound: float, failed: bool, words: str
 ) -> None:
     shown = {"vllm@main.service": {"ActiveState": "active", "InvocationID": "1"}}
-    monkeypatch.setattr(engine_probe.systemd, "show", lambda units, properties: shown)
+    monkeypatch.setattr(proof.systemd, "show", lambda units, properties: shown)
     # It is another process, and takes ten times as long for its tokens.
     looks = [
         throughput.Counters("tiny-a", at, 2.0, tokens=40 * at, seconds=10 * at, work=60 * at) for at in (70.0, 80.0)
     ]
     monkeypatch.setattr(throughput, "read", lambda paths, name: looks.pop(0))
     counted = [asdict(look) for look in LOOKS.values()] if before else [{}, asdict(LOOKS[20.0])]
-    said = run_module(engine_probe, name="main", state="watched", seconds=0, before=counted, speed_bound=bound)
-    assert said.get("failed", False) == failed
-    assert words in said["msg" if failed else "speed"] and (words or not said["speed"])
+
+    def watched() -> str:
+        return proof.watch(Paths(tmp_path), "main", 0, before=counted, speed_bound=bound)
+
     if failed:
-        assert said["msg"].endswith("; vllm_update_watch_speed_bound allows no less than 0.25 of before")
+        with pytest.raises(proof.Unfit) as unfit:
+            watched()
+        assert words in str(unfit.value)
+        assert str(unfit.value).endswith("; update_watch_speed_bound allows no less than 0.25 of before")
+    else:
+        speed = watched()
+        assert words in speed and (words or not speed)

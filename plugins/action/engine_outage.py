@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The controller's part of the module engine_probe."""
+"""The controller's part of the module engine_outage."""
 
 from __future__ import annotations
 
-from ansible_collections.baremetal.inference.plugins.modules.engine_probe import SPECIFICATION
+from ansible_collections.baremetal.inference.plugins.modules.engine_outage import SPECIFICATION
 from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call import NodeCall
 
 

@@ -1,0 +1,116 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: engine_outage
+short_description: Keep requests away from engines for work on their node, and let requests back
+version_added: 0.1.0
+author:
+  - The baremetal.inference contributors (@baremetal-inference)
+description:
+  - Drains instances of the node, and waits until every gateway knows and no client is connected any more. The engines
+    run on.
+  - Asks the gateways of the node (C(/etc/inference/swap.json)) who else serves, and takes no set's last server from any
+    of them.
+  - Internal to this collection; its options may change without notice.
+extends_documentation_fragment:
+  - baremetal.inference.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+options:
+  names:
+    description: The instances.
+    type: list
+    elements: str
+    required: true
+  owner:
+    description: Whose drains they are. A drain of somebody else stays as it is.
+    type: str
+    required: true
+  state:
+    description:
+      - V(begun) keeps requests away, and waits for O(seconds) until there are none. It fails before anything changes
+        where a gateway would have no server left.
+      - V(ended) tries each engine that runs, lets requests back, and waits for O(seconds) until every gateway gives the
+        engine its full share. Called again, it only waits.
+    type: str
+    choices: [begun, ended]
+    default: begun
+  reason:
+    description: What for. Required for V(begun).
+    type: str
+  seconds:
+    description: How long to wait, in seconds.
+    type: int
+    default: 20
+  last:
+    description: Instances that may be drained though a gateway has no other server of their set.
+    type: list
+    elements: str
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Keep requests away, and wait until none is at work
+  baremetal.inference.engine_outage:
+    names: [main]
+    owner: maintenance
+    reason: a new disk
+  register: __outage
+  until: __outage.reached
+  retries: 90
+  delay: 0
+
+- name: Let requests back
+  baremetal.inference.engine_outage:
+    names: [main]
+    owner: maintenance
+    state: ended
+  register: __outage
+  until: __outage.reached
+  retries: 13
+  delay: 0
+"""
+
+RETURN = r"""
+reached:
+  description: Whether there are no requests any more, or every gateway sends requests again.
+  returned: success
+  type: bool
+words:
+  description: What is missing for that, a line each.
+  returned: success
+  type: list
+  elements: str
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import node_call
+
+SPECIFICATION = {
+    "argument_spec": {
+        "names": {"type": "list", "elements": "str", "required": True},
+        "owner": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["begun", "ended"], "default": "begun"},
+        "reason": {"type": "str"},
+        "seconds": {"type": "int", "default": 20},
+        "last": {"type": "list", "elements": "str", "default": []},
+    },
+    "required_if": [("state", "begun", ["reason"])],
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    node_call.refuse(AnsibleModule(**SPECIFICATION))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The module engine_outage: what it reports of an outage, and how it fails. What an outage is, test_outage.py shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import swap_settings
+from ansible_collections.baremetal.inference.plugins.module_utils.node.calls import engine_outage
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.outage import Outage, Refused
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.proof import Unfit
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def outage(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Run) -> Run:
+    """Calls the module for `main`, on a node without gateways."""
+    monkeypatch.setattr(engine_outage, "Paths", lambda: two_instances)
+    two_instances.swap_settings.parent.mkdir(parents=True, exist_ok=True)
+    two_instances.swap_settings.write_text(swap_settings.text({"node": "n1", "gateways": []}))
+    return lambda **given: run_module(
+        engine_outage, **{"names": ["main"], "owner": "maintenance", "reason": "a new disk", **given}
+    )
+
+
+def test_what_is_left_is_told_and_not_reached(outage: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[float, Collection[str]]] = []
+
+    def requests(_self: Outage, seconds: float, last: Collection[str]) -> list[str]:
+        seen.append((seconds, list(last)))
+        return ["gw1 was not told", "main has 3 connections of clients"]
+
+    monkeypatch.setattr(Outage, "requests", requests)
+    found = outage(seconds=7, last=["main"])
+    assert (found["changed"], found["reached"]) == (True, False) and len(found["words"]) == 2
+    assert found["msg"] == "gw1 was not told; main has 3 connections of clients" and seen == [(7, ["main"])]
+    monkeypatch.setattr(Outage, "requests", lambda *_given: [])
+    assert outage()["reached"] is True and outage()["changed"] is False
+    # In check mode nobody waits.
+    monkeypatch.setattr(Outage, "requests", lambda *_given: pytest.fail("it has waited"))
+    assert outage(check=True)["reached"] is True
+
+
+def test_the_end_waits_for_full_shares(outage: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Outage, "requests", lambda *_given: [])
+    monkeypatch.setattr(Outage, "share", lambda _self, seconds: ["gw1 has n1 as DOWN"])
+    outage()
+    monkeypatch.setattr(engine_outage.proof, "accept", lambda *_given: None)
+    found = outage(state="ended")
+    assert (found["changed"], found["reached"], found["msg"]) == (True, False, "gw1 has n1 as DOWN")
+    assert outage(state="ended", check=True)["reached"] is True
+
+
+@pytest.mark.parametrize("error", [Refused("gw1 would have nobody left"), Unfit("it is not fit"), OSError("disk full")])
+def test_what_stands_against_it_fails_the_call(outage: Run, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def refuse(*_given: object, **_more: object) -> bool:
+        raise error
+
+    monkeypatch.setattr(Outage, "begin", refuse)
+    said = outage()
+    assert said["failed"] and said["msg"] == str(error)
+
+
+def test_without_instances_a_node_needs_to_know_nothing(outage: Run, two_instances: Paths) -> None:
+    two_instances.swap_settings.unlink()
+    assert outage(names=[])["reached"] is True
+    said = outage()
+    assert said["failed"] and "run site.yml" in said["msg"]
