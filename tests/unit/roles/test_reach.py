@@ -1,0 +1,76 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One machine that cannot be reached stops nobody, and the run ends with an error that names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def stage(staged: Callable[..., Any]) -> Any:
+    return staged(["node_recovery"])
+
+
+def plays(fail: str = "nobody") -> list[dict[str, Any]]:
+    """A run between its two ends; a host may fail in it."""
+    work = {"ansible.builtin.command": "false", "when": f"inventory_hostname == '{fail}'"}
+    say = {"ansible.builtin.debug": {"msg": "{{ inventory_hostname }} works without {{ update_left_out }}"}}
+    common = {"hosts": "inference", "roles": ["site_variables"]}
+    return [
+        {**common, "tasks": [{"ansible.builtin.import_tasks": "tasks/reach.yml"}]},
+        # With any_errors_fatal, a machine that was left out must not stop the others either.
+        {**common, "any_errors_fatal": fail == "nobody", "tasks": [work, say]},
+        {**common, "tasks": [{"ansible.builtin.import_tasks": "tasks/left_out.yml"}]},
+    ]
+
+
+def test_a_machine_that_is_gone_is_named_at_the_end(stage: Any) -> None:
+    succeeded, output = stage.run(plays(), f"[inference]\na\ngone {stage.gone}\nb")
+    assert not succeeded, output
+    assert "a works without ['gone']" in output and "b works without ['gone']" in output
+    said = "gone took no part to the end; the others did. gone could not be reached. When that is mended, run this"
+    assert f"{said} playbook again with -l gone." in output
+    # One machine tells, and the others do not look as if they had failed.
+    assert output.count("failed=1") == 1 and output.count("unreachable=1") == 1
+
+
+@pytest.mark.full
+def test_a_machine_that_fails_is_named_beside_it(stage: Any) -> None:
+    succeeded, output = stage.run(plays("b"), f"[inference]\na\ngone {stage.gone}\nb")
+    assert not succeeded and "gone, b took no part to the end" in output, output
+    assert "gone could not be reached. b failed or was lost on the way, see above." in output
+
+
+@pytest.mark.full
+def test_where_all_can_be_reached_nothing_is_said(stage: Any) -> None:
+    succeeded, output = stage.run(plays(), "[inference]\na\nb")
+    assert succeeded and "the others did" not in output and "a works without []" in output, output
+
+
+@pytest.mark.full
+def test_recovery_goes_on_without_the_one_that_is_gone(stage: Any) -> None:
+    found = yaml.safe_load((ROOT / "playbooks/recovery.yml").read_text(encoding="utf-8"))
+    plays = [{**play, "become": False} for play in found]
+    due = ({"module": "node_recovery"}, {"due": True})
+    succeeded, output = stage.run(plays, f"[inference]\na\ngone {stage.gone}\nb", seen=[due])
+    assert not succeeded and "gone took no part to the end" in output, output
+    installed = [call["on"] for call in stage.calls(module="node_recovery", check_mode=False)]
+    assert sorted(installed) == ["a", "b"]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", ["update_model", "maintenance", "recovery", "backup"])
+def test_these_begin_with_who_can_be_reached_and_end_with_who_was_not(name: str) -> None:
+    found = yaml.safe_load((ROOT / f"playbooks/{name}.yml").read_text(encoding="utf-8"))
+    first, last = found[0], found[-1]
+    assert first["tasks"][0]["ansible.builtin.import_tasks"] == "tasks/reach.yml" and "any_errors_fatal" not in first
+    assert last["tasks"][-1]["ansible.builtin.import_tasks"] == "tasks/left_out.yml"
+    assert first["hosts"] == last["hosts"]
