@@ -54,7 +54,7 @@ def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
         "common_sysctl_enabled": False,
         "common_time_enabled": False,
         # A minute's watch is no part of what clients go without.
-        "vllm_update_watch_seconds": 0,
+        "update_watch_seconds": 0,
         "gateway_slow_start_seconds": 0,
     }
     with paced(site.addresses[gateway]) as (host, engine):

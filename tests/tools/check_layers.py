@@ -39,9 +39,6 @@ RANK = {folder: number for number, line in enumerate(LAYERS) for folder in line}
 CONTROLLER = frozenset({"filter", "action", "plugin_utils"})
 """Folders of plugins that run on the controller."""
 
-MAY_INCLUDE = {"maintenance": frozenset({"vllm"})}
-"""Roles that include another one. Maintenance drains by role vllm until a node swaps itself (inferctl swap)."""
-
 INCLUDE = re.compile(r"""name:\s*["']?baremetal\.inference\.([a-z_]+)["']?\s*$""")
 
 
@@ -115,8 +112,7 @@ def wrong_includes(files: dict[str, str], roles: frozenset[str]) -> list[str]:
         role = file.split("/")[1]
         for number, line in enumerate(text.splitlines(), 1):
             named = INCLUDE.search(line)
-            allowed = MAY_INCLUDE.get(role, frozenset()) | {role}
-            if named and named[1] in roles and named[1] not in allowed:
+            if named and named[1] in roles - {role}:
                 found.append(
                     f"{file}:{number}: role {role} includes role {named[1]}: a playbook decides which roles run"
                 )

@@ -149,7 +149,7 @@ def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> Non
 
     def update() -> None:
         frozen = beside(freeze)
-        said.append(fleet.update(check=False, instances=instances("tiny-a"), vllm_update_watch_seconds=60))
+        said.append(fleet.update(check=False, instances=instances("tiny-a"), update_watch_seconds=60))
         frozen.result(10)
 
     report = fleet.load().during(update)
@@ -212,10 +212,10 @@ def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
 def test_an_engine_that_is_slow_under_load_goes_back(fleet: Fleet) -> None:
     """A request alone was answered as fast as ever, before its clients were back."""
     fleet.wait_up()
-    report, said = disturbed(fleet, lambda canary: slowed(canary, 0.1), 16, vllm_update_watch_speed_bound=0.5)
+    report, said = disturbed(fleet, lambda canary: slowed(canary, 0.1), 16, update_watch_speed_bound=0.5)
     unharmed(report)
     assert "main got too slow: under its clients' load, a request gets" in said, said[-3000:]
-    assert "main went back to the release that served before" in said
+    assert "went back to the release that served before" in said
     assert fleet.answers() == ["I am tiny-a."] * 2
 
 
@@ -227,14 +227,14 @@ def test_an_engine_whose_requests_fail_goes_back(fleet: Fleet) -> None:
     report, said = disturbed(fleet.only(other), broken_off, 8)
     print(report)
     found = re.search(
-        rf"(\d+) of (\d+) requests that {gateway.name} has sent to main on {other.name} since it is back have failed",
+        rf"(\d+) of (\d+) requests that {gateway.name} has sent to {other.name} while it was watched have failed",
         said,
     )
     assert found, said[-3000:]
     failed, sent = map(int, found.groups())
     # Not all requests go to that engine, and the gateway's has failed none.
     assert 0.05 * sent < failed <= len(report.failures) < report.succeeded
-    assert "main went back to the release that served before" in said
+    assert "went back to the release that served before" in said
     assert fleet.answers() == ["I am tiny-a."] * 2
     unharmed(fleet.load().during(lambda: None, seconds_after=10), at_least=5)
 
@@ -295,7 +295,7 @@ def disturbed(
         models = {"tiny-a": {**entry, "enforce-eager": True, "max-num-seqs": sequences}}
         try:
             updated = fleet.update(
-                check=False, models=models, instances=instances("tiny-a"), vllm_update_watch_seconds=40, **bounds
+                check=False, models=models, instances=instances("tiny-a"), update_watch_seconds=40, **bounds
             )
             said.append(updated)
         finally:

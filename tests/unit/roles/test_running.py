@@ -29,10 +29,12 @@ RUNNING = {"ansible.builtin.include_role": {"name": "baremetal.inference.vllm", 
 Call = dict[str, Any]
 
 
+RETURNED = {"name": "main", "origin": 1, "release": 2, "outcome": "returned", "failure": "it is bad."}
+
 SWAPPED = [
     {
         "name": "Swap",
-        "ansible.builtin.set_fact": {"__vllm_failure": {"name": "main", "task": "Try it", "reason": "it is bad"}},
+        "ansible.builtin.set_fact": {"__update_outcome": {"swaps": [RETURNED]}},
         "when": "inventory_hostname in failing | default([])",
     }
 ]
@@ -41,7 +43,7 @@ SWAPPED = [
 
 @pytest.fixture
 def stage(staged: Callable[..., Any]) -> Any:
-    return staged(["engine_facts", "gateway", "node_lock"], {"roles/vllm/tasks/update.yml": json.dumps(SWAPPED)})
+    return staged(["engine_facts", "gateway", "node_lock"], {"roles/update/tasks/main.yml": json.dumps(SWAPPED)})
 
 
 def tells(on: str, model: str, release: int | None = 2) -> tuple[Call, Call]:
@@ -83,14 +85,15 @@ def update(stage: Any, tmp_path: Path) -> Callable[..., tuple[bool, str]]:
     """The end of update_model.yml, from the swaps on, which are left out."""
     plays = yaml.safe_load((ROOT / "playbooks/update_model.yml").read_text(encoding="utf-8"))
     names = [play["name"] for play in plays]
-    plays = plays[names.index("Swap the instances, batch by batch") : names.index("Say how it went") + 1]
+    plays = plays[names.index("Swap the instances, batch by batch") : names.index("Report how it went") + 1]
     (tmp_path / "engine.json").write_text("[]")
     variables = {
         "ansible_become": False,
         "instances": [{"name": "main", "model": "new", "port": 5005}],
         "models": {},
         "gateway_keys": [{"name": "portal", "key": "a-key-of-20-letters-", "models": ["new"]}],
-        "vllm_update_run_id": "run1",
+        "update_run_id": "run1",
+        "reached": {"ping": "pong"},
         "__monitoring_engine_targets": str(tmp_path / "engine.json"),
         "__gateway_state": str(tmp_path / "gateway.json"),
     }
@@ -116,7 +119,7 @@ def test_what_a_gateway_would_refuse_at_the_end_is_refused_before(
     given = {
         "instances": [{"name": "main", "model": "new", "port": 5005}],
         "gateway_keys": [{"name": "portal", "key": "a-key-of-20-letters-", "models": [model]}],
-        "update_goes_back": back,
+        "update_back": back,
     }
     # Nobody has to be reached for it.
     hosts = HOSTS.replace("gw ", f"gw {stage.gone} ")
@@ -145,7 +148,7 @@ def test_gateways_and_targets_name_what_is_served_after_an_update(stage: Any, up
 @pytest.mark.once
 def test_they_hear_of_an_update_that_failed_and_the_run_fails_at_last(stage: Any, update: Any) -> None:
     succeeded, output = update(HOSTS, seen=[tells("a", "old"), tells("b", "old")], extra={"failing": ["a"]})
-    assert not succeeded and "update_model.yml stopped: it failed on a. a, main: Try it: it is bad" in output, output
+    assert not succeeded and "update_model.yml stopped: it failed on a. a, main: it is bad." in output, output
     assert "b: main: release 2 (old) serves" in output
     (call,) = stage.calls(module="gateway")
     # The key's right is to what the inventory asks for, whatever serves in its place.
@@ -167,7 +170,7 @@ def test_a_gateway_that_refuses_or_is_gone_is_named_at_the_end(stage: Any, updat
     more = "".join(f"{name} ansible_host=192.0.2.7 {stage.gone}\n" for name in ("gone", "out"))
     hosts = HOSTS.replace("gw ", f"{more}gw ")
     refused = [{"module": "gateway", "on": "gw"}]
-    gateways = {"vllm_update_gateways": ["gw", "gone"]}
+    gateways = {"update_gateways": ["gw", "gone"]}
     succeeded, output = update(hosts, failures=refused, seen=[tells("a", "new"), tells("b", "new")], extra=gateways)
     assert not succeeded and "has swapped what was due, but not everybody knows" in output, output
     before = "goes by the models' names from before:"

@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of a node's requests while the node is worked on, on two nodes whose modules are stand-ins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+MODULES = (
+    "apt_packages",
+    "engine_drain",
+    "engine_outage",
+    "engine_service",
+    "model_clean",
+    "node_cleanup",
+    "node_facts",
+    "node_lock",
+)
+
+Call = dict[str, Any]
+
+INSTANCE = {"name": "main", "release": 1, "serving": True, "running": True, "drained_by": "", "model": "tiny-a"}
+TURN = {"drain": True, "alone": [], "drain_seconds": None}
+NODE = {
+    "reboot_reasons": [],
+    "driver": False,
+    "certificates": [],
+    "damaged": [],
+    "disks": [],
+    "models": 1,
+    "checks": [],
+    "problems": [],
+}
+OUTAGE: Call = {"module": "engine_outage", "state": "ended"}
+
+
+class Maintenance:
+    """Batches and report of role maintenance, on the nodes a and b, in this order."""
+
+    def __init__(self, stage: Any) -> None:
+        self.stage = stage
+
+    def run(self, *failures: Call, seen: Sequence[tuple[Call, Call]] = (), **extra: Any) -> tuple[bool, str]:
+        """Whether it succeeded, and what was printed."""
+        variables = {
+            "maintenance_store_path": "/mnt/models",
+            "maintenance_keep_models": 2,
+            "maintenance_ready_seconds": 60,
+            "maintenance_run_id": "run1",
+            "maintenance_parts": ["updates"],
+            "maintenance_instances": ["main"],
+            "maintenance_unfinished": False,
+            "__maintenance_engines": {"instances": [INSTANCE]},
+            "__maintenance_batches": [[{"host": host, **TURN}] for host in "ab"],
+            "__maintenance_doctor": {"checks": [], "problems": []},
+            "__maintenance_node": NODE,
+            "__maintenance_due_packages": {"lines": []},
+            **extra,
+        }
+        included = [{"name": "baremetal.inference.maintenance", "tasks_from": name} for name in ("main", "report")]
+        tasks = [{"name": "Work", "ansible.builtin.include_role": include} for include in included]
+        answered = [({"module": "node_facts"}, NODE), ({"module": "apt_packages"}, {"lines": ["curl 1 -> 2"]}), *seen]
+        play = {"name": "Maintain", "hosts": "a:b", "vars": variables, "tasks": tasks}
+        found: tuple[bool, str] = self.stage.run([play], "a\nb", failures=failures, seen=answered)
+        return found
+
+    def steps(self, on: str) -> list[str]:
+        """What was done on a node, in short."""
+        words = {"engine_outage": "away", "apt_packages": "updated", "engine_drain": "drained"}
+        return [call.get("state", words[call["module"]]) for call in self.stage.calls(on=on) if call["module"] in words]
+
+
+@pytest.fixture
+def maintenance(staged: Callable[[Sequence[str]], Any]) -> Maintenance:
+    return Maintenance(staged(MODULES))
+
+
+def test_a_node_has_no_requests_while_it_is_worked_on(maintenance: Maintenance) -> None:
+    succeeded, output = maintenance.run()
+    assert succeeded, output
+    assert maintenance.steps("a") == maintenance.steps("b") == ["away", "updated", "ended"]
+    (away,) = maintenance.stage.calls(module="engine_outage", on="a", reason="maintenance of the node")
+    assert (away["names"], away["owner"], away["last"], away["seconds"]) == (["main"], "maintenance", [], 20)
+
+
+@pytest.mark.full
+def test_work_that_nobody_notices_drains_nobody(maintenance: Maintenance) -> None:
+    batches = [[{"host": "a", **TURN, "drain": False}]]
+    succeeded, output = maintenance.run(__maintenance_batches=batches)
+    assert succeeded, output
+    assert all(call["names"] == [] for call in maintenance.stage.calls(module="engine_outage", on="a"))
+
+
+@pytest.mark.full
+def test_the_only_replica_is_waited_for_no_longer_than_its_requests_are_held(maintenance: Maintenance) -> None:
+    busy = (
+        {"module": "engine_outage", "reason": "maintenance of the node"},
+        {"reached": False, "msg": "3 connections"},
+    )
+    batches = [[{"host": "a", **TURN, "alone": ["main"], "drain_seconds": 30}]]
+    succeeded, output = maintenance.run(seen=[busy], __maintenance_batches=batches)
+    assert not succeeded and "3 connections" in output
+    calls = maintenance.stage.calls(module="engine_outage", on="a")
+    assert sum(call["seconds"] for call in calls) <= 30 and calls[0]["last"] == ["main"]
+
+
+@pytest.mark.once
+def test_what_was_not_touched_has_its_requests_back(maintenance: Maintenance) -> None:
+    succeeded, output = maintenance.run({"module": "engine_outage", "on": "a"})
+    assert not succeeded and "a serves on: Work | Keep requests away, and wait until none is at work:" in output
+    assert maintenance.steps("a") == ["away", "undrained"] and maintenance.steps("b") == []
+    assert "b was not touched" in output
+
+
+@pytest.mark.full
+def test_what_an_earlier_run_has_left_drained_stays_drained(maintenance: Maintenance) -> None:
+    left = {"instances": [{**INSTANCE, "drained_by": "maintenance"}]}
+    succeeded, output = maintenance.run(
+        {"module": "engine_outage", "on": "a"}, __maintenance_engines=left, maintenance_unfinished=True
+    )
+    assert not succeeded and "a stays drained" in output
+    assert maintenance.steps("a") == ["away", "drained"]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("failing", [{"module": "apt_packages"}, OUTAGE])
+def test_what_was_touched_stays_drained_and_stops_the_others(maintenance: Maintenance, failing: Call) -> None:
+    succeeded, output = maintenance.run({**failing, "on": "a"})
+    assert not succeeded and "maintenance.yml stopped: it failed on a. a stays drained" in output
+    assert maintenance.steps("a")[-1] == "drained" and maintenance.steps("b") == []
+    (drained,) = maintenance.stage.calls(module="engine_drain", on="a")
+    assert drained["reason"].startswith("maintenance failed: Work | ")
+
+
+@pytest.mark.full
+def test_a_gateway_that_does_not_send_requests_again_fails_the_node(maintenance: Maintenance) -> None:
+    short = (OUTAGE, {"reached": False, "msg": "gw gives a 40 % of its share"})
+    succeeded, output = maintenance.run(seen=[({**short[0], "on": "a"}, short[1])])
+    assert not succeeded and "gw gives a 40 % of its share" in output
+    # Longer than the longest slow start.
+    assert sum(call["seconds"] for call in maintenance.stage.calls(on="a", **OUTAGE)) >= 260
+    assert maintenance.steps("b") == []
+
+
+@pytest.mark.full
+def test_a_run_that_has_lost_its_lock_touches_nothing_more(maintenance: Maintenance) -> None:
+    succeeded, output = maintenance.run({"module": "node_lock", "on": "b"})
+    assert not succeeded and "it failed on b" in output
+    assert maintenance.steps("a") == maintenance.steps("b") == []
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("lost", "others"),
+    [
+        ({"module": "apt_packages", "on": "a"}, []),
+        ({"module": "node_lock", "on": "a"}, ["away", "updated", "ended"]),
+    ],
+)
+def test_a_node_that_is_lost_stops_the_others_only_in_its_turn(
+    maintenance: Maintenance, lost: Call, others: list[str]
+) -> None:
+    succeeded, output = maintenance.run(seen=[(lost, {"gone": True})], maintenance_left_out=["c"])
+    assert not succeeded and "unreachable=1" in output
+    assert maintenance.steps("b") == others
+    assert ("maintenance.yml stopped: it failed on a." in output) == (not others)
+    assert ("c could not be reached when the run began." in output) == (not others)
