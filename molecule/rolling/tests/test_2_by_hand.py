@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from functools import partial
 from typing import Any
 
 import pytest
@@ -40,6 +41,11 @@ def step(node: Node) -> str:
     return status["swap"]["step"] if status["swap"] else ""
 
 
+def reached(node: Node, name: str, process: subprocess.Popen[str]) -> bool:
+    """Whether a swap is at a step, or over."""
+    return step(node) == name or process.poll() is not None
+
+
 def kill_and_reload(node: Node, gateway: Node) -> None:
     """The swap's process dies at once, and HAProxy loads its configuration again."""
     node.run("systemctl kill --signal KILL inference-swap@main", check=False)
@@ -66,7 +72,7 @@ def test_a_swap_that_is_killed_goes_on_and_no_client_notices(fleet: Fleet, steps
     def swapped_under_fire() -> None:
         process = started(node, target)
         for name in steps:
-            wait_for(f"the swap reaches {name}", lambda name=name: step(node) == name or process.poll() is not None)
+            wait_for(f"the swap reaches {name}", partial(reached, node, name, process))
             kill_and_reload(node, fleet.gateway)
         reports.append(json.loads(process.communicate(timeout=300)[0]))
 
