@@ -12,6 +12,8 @@ version_added: 0.1.0
 description:
   - Pulls an image by its digest unless the node has it. Needs nothing but the Docker engine on the node.
   - Running containers are not touched.
+  - With O(background), only begins the pull, in a transient unit of systemd. A later call without it waits for the
+    image. Docker joins two pulls of one image, and the later call reports why an image cannot be pulled.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -24,6 +26,10 @@ options:
     description: The file of Docker's client that holds the registry's credentials.
     type: path
     default: /root/.docker/config.json
+  background:
+    description: Begin the pull, and do not wait for its end.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -44,9 +50,15 @@ id:
   description: The image's id on the node.
   returned: when the image is there
   type: str
+pulling:
+  description: The image whose pull has begun, or would in check mode.
+  returned: with O(background), unless the image is there
+  type: str
 """
 
+import hashlib
 from pathlib import Path
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -73,31 +85,61 @@ def advice(message: str) -> str:
     return next(known, "Check engine_image, and whether the node reaches the registry.")
 
 
+def pull(docker: str, name: str) -> list[str]:
+    """The command that pulls an image."""
+    return [docker, "pull", "--quiet", name]
+
+
+def unit(name: str) -> str:
+    """The transient unit that pulls an image in the background."""
+    return f"inference-pull-{hashlib.sha256(name.encode()).hexdigest()[:12]}.service"
+
+
+def begin(module: AnsibleModule, docker: str, environment: dict[str, str]) -> dict[str, Any]:
+    """Begin the pull, unless an earlier run has. Returns the result of the module.
+
+    Neither a failure to begin nor one of the pull fails here: whoever needs the image pulls it again, and hears why.
+    """
+    name = module.params["name"]
+    if module.run_command(["systemctl", "is-active", "--quiet", unit(name)])[0] == 0:
+        return {"changed": False, "pulling": name}
+    settings = [f"--setenv={key}={value}" for key, value in environment.items()]
+    # The unit is gone when it ends, however it ends.
+    command = ["systemd-run", "--quiet", "--collect", f"--unit={unit(name)}", f"--description=Pull {name}", *settings]
+    code, _output, error = module.run_command([*command, *pull(docker, name)])
+    if code != 0:
+        module.warn(f"The image {name} is not pulled in the background: {error.strip()}")
+        return {"changed": False}
+    return {"changed": True, "pulling": name}
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "name": {"type": "str", "required": True},
             "client_config": {"type": "path", "default": defaults.DOCKER_CLIENT_CONFIG},
+            "background": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
-    name = module.params["name"]
+    name, background = module.params["name"], module.params["background"]
+    foreseen = {"changed": True, **({"pulling": name} if background else {})}
     docker = module.get_bin_path("docker")
     if docker is None:
         if module.check_mode:
             # A fresh node in check mode: Docker would be installed before.
-            module.exit_json(changed=True)
+            module.exit_json(**foreseen)
         module.fail_json(msg="There is no docker on this node: run the role docker first.")
     inspect = [docker, "image", "inspect", "--format", "{{.Id}}", name]
     code, identity, _error = module.run_command(inspect)
     if code == 0:
         module.exit_json(changed=False, id=identity.strip())
     if module.check_mode:
-        module.exit_json(changed=True)
-    code, _output, error = module.run_command(
-        [docker, "pull", "--quiet", name],
-        environ_update={"DOCKER_CONFIG": str(Path(module.params["client_config"]).parent)},
-    )
+        module.exit_json(**foreseen)
+    environment = {"DOCKER_CONFIG": str(Path(module.params["client_config"]).parent)}
+    if background:
+        module.exit_json(**begin(module, docker, environment))
+    code, _output, error = module.run_command(pull(docker, name), environ_update=environment)
     if code != 0:
         module.fail_json(msg=f"The image {name} cannot be pulled: {error.strip()}\n{advice(error)}")
     module.exit_json(changed=True, id=module.run_command(inspect)[1].strip())

@@ -7,10 +7,14 @@ Each host differs in one thing from what it must be. The modules are stand-ins.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+
+from .conftest import ROOT
 
 Call = dict[str, Any]
 
@@ -30,7 +34,16 @@ SAY_STORE = {
 }
 
 MODULES = (
-    *("engine_image", "engine_plan", "engine_release", "engine_service", "model", "model_facts", "model_fast_copy"),
+    *(
+        "engine_facts",
+        "engine_image",
+        "engine_plan",
+        "engine_release",
+        "engine_service",
+        "model",
+        "model_facts",
+        "model_fast_copy",
+    ),
     *("model_fetch", "model_share", "model_variants", "node_agent", "node_recovery", "node_tool"),
 )
 
@@ -166,6 +179,93 @@ def test_nodes_that_have_a_model_give_it_to_one_that_fetches_the_model(stage: An
     told = [({"module": "model", "on": "a"}, remotes), ({"module": "model", "on": "b"}, {**remotes, **fetches})]
     succeeded, output = run(stage, [*PREFLIGHT, SAY_STORE], ["a", "b", "c"], told)
     assert succeeded and "a: True b: True c: False" in output, output
+
+
+SITE = {
+    "models": {"tiny": {"model": "/srv/tiny"}},
+    "instances": [{"name": "main", "model": "tiny", "port": 5005}],
+    "engine_image": VARIABLES["vllm_image"],
+    "ansible_become": False,
+    **{f"{name}_due": False for name in ("common", "nvidia_driver", "docker")},
+}
+ENTER: list[Call] = [
+    {"ansible.builtin.include_tasks": "tasks/node_roles.yml"},
+    {"ansible.builtin.include_role": {"name": "baremetal.inference.{{ item[0] }}", "tasks_from": "{{ item[1] }}"}},
+]
+ENTER[1]["loop"] = "{{ site_beside }}"
+
+
+def enter(stage: Any, *options: str, image: bool = True, failures: Sequence[Call] = ()) -> tuple[bool, str]:
+    """The site enters the roles of a node that has neither the model nor, unless `image`, the engine's image."""
+    answers = {**SOUND, "model": {**SOUND["model"], "coming": {"tiny": "abc"}}}
+    if not image:
+        answers["engine_plan"] = {**SOUND["engine_plan"], "image_space": {"/var/lib/docker": 30}}
+        answers["engine_image"] = {"changed": True, "pulling": SITE["engine_image"]}
+    seen = [({"module": module}, answer) for module, answer in answers.items()]
+    tasks = [*PREFLIGHT, role("recovery", "preflight"), *ENTER]
+    seen.append(({"module": "node_recovery"}, {"due": True}))
+    play = {"hosts": "all", "roles": ["site_variables"], "tasks": tasks}
+    variables = ["--extra-vars", json.dumps(SITE)]
+    done: tuple[bool, str] = stage.run([play], "[inference]\na", *variables, *options, seen=seen, failures=failures)
+    return done
+
+
+def steps(stage: Any) -> list[str]:
+    """What changes the node, in its order."""
+    calls = [
+        call for call in stage.calls() if not call["check_mode"] and call.get("state") not in ("planned", "checked")
+    ]
+    words = {"engine_image": "background", "engine_service": "state"}
+    return [
+        " ".join(str(part) for part in (call["module"], call.get(words.get(call["module"], ""))) if part)
+        for call in calls
+    ]
+
+
+@pytest.fixture
+def site(staged: Callable[..., Any]) -> Any:
+    """The stage, with a pull that is waited for as other tasks are: a stand-in cannot go on in the background."""
+    path = "roles/vllm/tasks/image.yml"
+    text = (ROOT / path).read_text(encoding="utf-8")
+    waited = re.sub(r"^  # With async.*\n  async: .*\n  poll: 5\n", "", text, flags=re.MULTILINE)
+    assert waited != text
+    needed = waited.replace(
+        'name: "{{ vllm_image }}"', 'name: "{{ vllm_image }}"\n    needed: "{{ not ansible_check_mode }}"'
+    )
+    return staged(MODULES, {path: needed})
+
+
+def test_what_can_goes_on_while_docker_pulls_and_engines_load(site: Any) -> None:
+    succeeded, output = enter(site, image=False)
+    assert succeeded, output
+    during_the_pull = ["engine_image True", "model", "node_tool", "node_agent", "engine_image"]
+    during_the_load = [
+        "engine_release",
+        "engine_service started",
+        "node_recovery",
+        "engine_facts",
+        "engine_service ready",
+    ]
+    changes = [step for step in steps(site) if step not in ("engine_plan", "model_facts")]
+    assert changes == during_the_pull + during_the_load
+    # One line of the run says that the image is pulled: where the pull began.
+    changed = [line for line in site.home.joinpath("output").read_text().split("TASK ") if "changed: [a]" in line]
+    assert sum("Image |" in line for line in changed) == 1, changed
+
+
+def test_nothing_is_pulled_in_the_background_where_the_image_is_there(stage: Any) -> None:
+    succeeded, output = enter(stage)
+    assert succeeded and "engine_image True" not in steps(stage), output
+    assert steps(stage)[-1] == "engine_service ready"
+
+
+def test_a_pull_that_fails_stops_the_node_where_the_image_is_needed(site: Any) -> None:
+    """Whoever begins the pull does not wait for it, and hears of nothing."""
+    succeeded, output = enter(
+        site, image=False, failures=[{"module": "engine_image", "needed": True, "check_mode": False}]
+    )
+    assert not succeeded and "engine_image was told to fail" in output
+    assert steps(site)[-1] == "engine_image", "models, node tool and agent are there"
 
 
 @pytest.mark.full

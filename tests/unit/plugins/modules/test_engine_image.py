@@ -20,10 +20,17 @@ class Docker:
     def __init__(self) -> None:
         self.present = False
         self.refusal = ""
+        self.pulling = False
+        self.systemd = ""
         self.calls: list[tuple[list[str], dict[str, str]]] = []
 
     def run(self, argv: list[str], environ_update: dict[str, str] | None = None) -> tuple[int, str, str]:
+        if argv[0] == "systemctl":
+            return (0 if self.pulling else 3), "", ""
         self.calls.append((argv[1:], environ_update or {}))
+        if argv[0] == "systemd-run":
+            self.pulling = not self.systemd
+            return (1 if self.systemd else 0), "", self.systemd
         if argv[1] == "image":
             return (0, "sha256:abc\n", "") if self.present else (1, "", "No such image")
         self.present = not self.refusal
@@ -61,7 +68,39 @@ def test_what_a_refusal_means(docker: Docker, run_module: RunModule, refusal: st
     assert said["failed"] and refusal in said["msg"] and said["msg"].endswith(advice)
 
 
+def test_a_pull_begins_once_in_the_background(docker: Docker, run_module: RunModule) -> None:
+    arguments = {"name": IMAGE, "client_config": "/etc/docker-client/config.json", "background": True}
+    found = run_module(engine_image, check=True, **arguments)
+    assert (found["changed"], found["pulling"], docker.pulling) == (True, IMAGE, False)
+    found = run_module(engine_image, **arguments)
+    assert (found["changed"], found["pulling"]) == (True, IMAGE) and not docker.present
+    words = docker.calls[-1][0]
+    assert words[-4:] == ["/usr/bin/docker", "pull", "--quiet", IMAGE] and "--collect" in words
+    assert "--setenv=DOCKER_CONFIG=/etc/docker-client" in words
+    # A run that was killed has left it, or the same run asks again.
+    again = run_module(engine_image, **arguments)
+    assert (again["changed"], again["pulling"], docker.calls[-1][0][0]) == (False, IMAGE, "image")
+    docker.present = True
+    there = run_module(engine_image, **arguments)
+    assert (there["changed"], there["id"], "pulling" in there) == (False, "sha256:abc", False)
+
+
+def test_a_pull_that_cannot_begin_fails_where_the_image_is_needed(docker: Docker, run_module: RunModule) -> None:
+    docker.systemd = "Failed to connect to bus"
+    found = run_module(engine_image, name=IMAGE, background=True)
+    assert (found["changed"], "pulling" in found) == (False, False)
+    assert "not pulled in the background: Failed to connect to bus" in str(found["warnings"])
+    docker.refusal = "Error: manifest unknown"
+    assert "manifest unknown" in run_module(engine_image, name=IMAGE)["msg"]
+
+
+def test_each_image_has_a_unit_of_its_own() -> None:
+    units = {engine_image.unit(name) for name in (IMAGE, f"{IMAGE}1")}
+    assert len(units) == 2 and all(unit.startswith("inference-pull-") for unit in units)
+
+
 def test_a_node_without_docker(monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
     monkeypatch.setattr(basic.AnsibleModule, "get_bin_path", lambda *_given: None)
     assert run_module(engine_image, check=True, name=IMAGE)["changed"]
+    assert run_module(engine_image, check=True, name=IMAGE, background=True)["pulling"] == IMAGE
     assert "run the role docker first" in run_module(engine_image, name=IMAGE)["msg"]
