@@ -102,6 +102,9 @@ def test_each_difference_makes_a_node_due_and_each_is_asked_for_once(site: Site)
     for node in {"same", *nodes} - {"disks"}:
         assert sorted(site.calls(node, check_mode=True)) == sorted(MODULES), "not each was asked once"
         assert site.calls(node, check_mode=False) == [], "a node was changed by the checks, or though nothing differs"
+    (asked,) = site.stage.calls(module="apt_packages", on="same")
+    assert {"nftables", "unattended-upgrades"} <= set(asked["present"]), "one run of apt-get for what the role needs"
+    assert "logrotate" not in asked["present"], "it is switched off here"
     # The firewall finds for itself that nothing is to be changed.
     assert set(site.calls("disks", check_mode=False)) == {*MODULES} - {"firewall"}
 
