@@ -11,6 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
     gateway_answers,
     probe_state,
     releases,
+    swaps,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
 from ansible_collections.baremetal.inference.plugins.module_utils.node import agent
@@ -134,6 +136,10 @@ class Bench:
             while not (await self.ask(name)).startswith(begin):
                 await asyncio.sleep(0.02)
 
+    def metrics(self) -> str:
+        """What was written for node_exporter; nothing until the agent's first round has ended."""
+        return self.paths.probe_metrics.read_text() if self.paths.probe_metrics.exists() else ""
+
     def state(self, name: str) -> dict[str, Any]:
         return dict(files.read_json(self.paths.probe(name)) or {})
 
@@ -224,10 +230,7 @@ def test_state_metrics_and_systemd(bench: Bench) -> None:
         await bench.until(lambda: bench.state("main").get("verdict") == "healthy")
         bench.now = NOW + timedelta(seconds=30)
         await bench.until(lambda: bench.state("main")["checked"] == "2026-05-01T12:00:30Z")
-        await bench.until(lambda: f"_timestamp_seconds {bench.now.timestamp():.0f}" in metrics())
-
-    def metrics() -> str:
-        return bench.paths.probe_metrics.read_text() if bench.paths.probe_metrics.exists() else ""
+        await bench.until(lambda: f"_timestamp_seconds {bench.now.timestamp():.0f}" in bench.metrics())
 
     bench.run(story)
     state = bench.state("main")
@@ -241,8 +244,8 @@ def test_state_metrics_and_systemd(bench: Bench) -> None:
         "detail": "answered a completion",
         "invocation": "first",
     }
-    assert 'inference_probe_verdict{name="main",verdict="healthy"} 1\n' in metrics()
-    assert 'inference_probe_verdict{name="main",verdict="hung"} 0\n' in metrics()
+    assert 'inference_probe_verdict{name="main",verdict="healthy"} 1\n' in bench.metrics()
+    assert 'inference_probe_verdict{name="main",verdict="hung"} 0\n' in bench.metrics()
     assert bench.told.has("READY") and bench.told.has("WATCHDOG") and bench.told.has("STOPPING")
     assert {"WATCHDOG": 1, "STATUS": "1 healthy"} in bench.told.sent
 
@@ -261,6 +264,28 @@ def test_drains(bench: Bench) -> None:
         assert await bench.ask("main") == "drain"
         bench.now += timedelta(minutes=30)
         assert (await bench.ask("main")).startswith("down #hung")
+
+    bench.run(story)
+
+
+def test_behind_a_closed_gate_it_says_drain_whoever_has_ended_the_drain(bench: Bench) -> None:
+    """Requests would be refused. The swap is told in the metrics, and its end ends both."""
+    bench.add("main")
+    swap = swaps.Swap(1, 2, "run", "2026-05-01T11:00:00Z", step=swaps.GATE, closed_port=5005)
+
+    async def story(bench: Bench) -> None:
+        await bench.until_told("main", "up ready")
+        swaps.write(bench.paths, "main", swap)
+        assert await bench.ask("main") == "drain"
+        await bench.until(lambda: 'inference_swap{name="main",step="gate"} 1' in bench.metrics())
+        text = bench.metrics()
+        assert f'inference_swap_since_timestamp_seconds{{name="main"}} {NOW.timestamp() - 3600:.0f}' in text
+        # Nobody has drained it.
+        assert 'inference_drained{name="main"} 0' in text
+        swaps.write(bench.paths, "main", replace(swap, step=swaps.WATCH))
+        assert await bench.ask("main") == "up ready"
+        swaps.end(bench.paths, "main")
+        await bench.until(lambda: "inference_swap{" not in bench.metrics())
 
     bench.run(story)
 
@@ -324,7 +349,7 @@ def test_a_verdict_that_is_too_old_counts_no_longer(bench: Bench, monkeypatch: p
         await bench.until_told("main", "down #dead")
         monkeypatch.setattr(agent, "STALE", -1.0)
         assert await bench.ask("main") == "up ready"
-        await bench.until(lambda: 'inference_probe_stale{name="main"} 1' in bench.paths.probe_metrics.read_text())
+        await bench.until(lambda: 'inference_probe_stale{name="main"} 1' in bench.metrics())
 
     bench.run(story)
 

@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gateway_answers import GatewayAnswers
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
 
@@ -136,3 +136,46 @@ def test_a_bridge_is_told_from_an_instance(paths: Paths, units: Units, output: O
     said = output()[0]
     assert "main_bridge: stands in for main during an update: update_model.yml removes it" in said
     assert "is not in the inventory" not in said
+
+
+SINCE = "2026-11-25T12:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("swap", "words"),
+    [
+        (
+            swaps.Swap(1, 2, "run", SINCE, step=swaps.START),
+            f"main: is swapped to release 2, step start, since {SINCE}: journalctl -fu inference-swap@main.service",
+        ),
+        (
+            swaps.Swap(1, 2, "run", SINCE, step=swaps.PROBE, returning=True, failure="too slow"),
+            f"main: is swapped back to release 1 (too slow), step probe, since {SINCE}",
+        ),
+        (
+            swaps.Swap(1, 2, "run", SINCE, step=swaps.STUCK, failure="neither starts"),
+            "main: the swap to release 2 is stuck, requests stay away: neither starts. Mend that, then: inferctl swap"
+            " main --to 1",
+        ),
+        (
+            swaps.Swap(None, 2, "run", SINCE, step=swaps.STUCK, failure="it does not start"),
+            "it does not start. Mend that, then: inferctl swap main --to 2",
+        ),
+        (
+            swaps.Swap(1, 2, "run", SINCE),
+            "main: the swap to release 2 was cut off: run update_model.yml again",
+        ),
+    ],
+)
+def test_a_swap_is_told(paths: Paths, units: Units, output: Output, swap: swaps.Swap, words: str) -> None:
+    swaps.write(paths, "main", swap)
+    inferctl.main(["status", "main"], paths)
+    assert words in output()[0]
+    inferctl.main(["status", "main", "--json"], paths)
+    found = json.loads(output()[0])["instances"][0]["swap"]
+    assert (found["target"], found["step"], found["failure"]) == (2, swap.step, swap.failure)
+
+
+def test_without_a_swap_none_is_told(paths: Paths, units: Units, output: Output) -> None:
+    inferctl.main(["status", "main", "--json"], paths)
+    assert json.loads(output()[0])["instances"][0]["swap"] is None

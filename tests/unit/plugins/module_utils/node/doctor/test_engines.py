@@ -13,7 +13,9 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import gate, swap_settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
 from ansible_collections.baremetal.inference.plugins.module_utils.node.doctor import engines
@@ -155,3 +157,79 @@ def test_an_open_breaker_is_a_warning(tmp_path: Path) -> None:
     state.write(paths, state.State("main", breaker=state.Breaker("2026-01-01T00:00:00Z", "why")))
     found = engines.drained(host(tmp_path))
     assert found.status == WARN and "inferctl recover main --reset" in found.message
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The ports whose gate is closed."""
+    found: set[int] = set()
+    monkeypatch.setattr(gate, "closed", lambda: set(found))
+    return found
+
+
+def at(paths: Paths, step: str) -> None:
+    swaps.write(paths, "main", swaps.Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, closed_port=5005))
+
+
+@pytest.mark.parametrize(
+    ("step", "state", "status", "words"),
+    [
+        (swaps.START, "active", OK, "none is stuck"),
+        # systemd starts it again after 2 s.
+        (swaps.START, "activating", OK, "none is stuck"),
+        (swaps.START, "failed", FAIL, "inference-swap@main.service does not run, and the swap is at start"),
+        (swaps.STUCK, "inactive", FAIL, "main: the swap to release 2 is stuck: "),
+        (swaps.LED, "inactive", FAIL, "main: the swap to release 2 was cut off"),
+    ],
+)
+def test_a_swap_that_does_not_go_on_fails(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    closed: set[int],
+    step: str,
+    state: str,
+    status: str,
+    words: str,
+) -> None:
+    paths = serve(tmp_path)
+    files.write(paths.swap_settings, swap_settings.text({"node": "node1", "gateways": []}))
+    monkeypatch.setattr(systemd, "active_state", lambda _unit: state)
+    at(paths, step)
+    # The gate of the swap's own port is closed for good reason.
+    closed.add(5005)
+    found = engines.swapping(host(tmp_path))
+    assert found.status == status and words in found.message
+    assert bool(found.action) is (status == FAIL)
+
+
+def test_a_gate_that_is_closed_without_a_swap_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed: set[int]
+) -> None:
+    paths = serve(tmp_path)
+    files.write(paths.swap_settings, swap_settings.text({"node": "node1", "gateways": []}))
+    monkeypatch.setattr(systemd, "active_state", lambda _unit: "active")
+    files.write_json(paths.instance("main"), {"release": 1, "bridge_port": 5105})
+    assert engines.swapping(host(tmp_path)).status == OK
+    closed.update({5006, 5105})
+    found = engines.swapping(host(tmp_path))
+    assert found.status == FAIL and "the gate of port 5006, 5105 is closed, and no swap is under way" in found.message
+    assert found.action == "nft flush set inet inference_gate closed"
+    # A swap closes the gate of its bridge, too.
+    at(paths, swaps.UNBRIDGE)
+    closed.remove(5006)
+    assert engines.swapping(host(tmp_path)).status == OK
+
+
+def test_a_node_without_nftables_has_no_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> set[int]:
+        raise gate.GateError("nft is not installed")
+
+    monkeypatch.setattr(gate, "closed", missing)
+    assert engines.swapping(host(tmp_path)).status == OK
+
+
+def test_a_node_that_could_not_swap_itself_is_a_warning(tmp_path: Path, closed: set[int]) -> None:
+    assert engines.swapping(host(tmp_path)).status == OK, "it has no engine"
+    serve(tmp_path)
+    found = engines.swapping(host(tmp_path))
+    assert found.status == WARN and "swap.json is not there" in found.message and found.action == "site.yml"

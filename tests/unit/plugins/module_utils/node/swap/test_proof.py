@@ -6,14 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import DockerUnavailable
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import environment
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import acceptance, probe, throughput
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import (
+    acceptance,
+    health,
+    probe,
+    throughput,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import (
     LABEL,
     Rendered,
@@ -21,6 +30,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.release
     render,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.drains import format_time
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import proof
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
 
@@ -162,6 +173,39 @@ def test_an_engine_that_is_not_fit_has_the_last_word(tmp_path: Path, monkeypatch
         proof.accept(Paths(tmp_path), "main", 2, [])
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        acceptance.ProbeFailed("a stream", "Authorization: Bearer key-of-the-engine was refused", []),
+        OSError("key-of-the-engine"),
+        DockerUnavailable("dockerd does not answer"),
+    ],
+)
+def test_why_a_release_is_unfit_is_told_without_its_key(
+    node: Node, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    def fail(*_given: object) -> acceptance.Result:
+        raise failure
+
+    monkeypatch.setattr(environment, "read", lambda *_given: {environment.API_KEY: "key-of-the-engine"})
+    monkeypatch.setattr(proof.acceptance, "run", fail)
+    with pytest.raises(proof.Unfit) as refused:
+        proof.accept(node.paths, "main", 3, [])
+    assert "key-of-the-engine" not in str(refused.value)
+
+
+def test_golden_prompts_are_those_of_the_registry(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[object] = []
+
+    def run(_target: object, golden: object, _timeout: float) -> acceptance.Result:
+        tried.append(golden)
+        return acceptance.Result([], SPEED)
+
+    monkeypatch.setattr(proof.acceptance, "run", run)
+    proof.accept(node.paths, "main", 3, [{"prompt": "1+1", "expect": "2"}])
+    assert tried == [[acceptance.Golden("1+1", "2")]]
+
+
 LOOKS = {
     seconds: throughput.Counters(
         "tiny-a", at=seconds, started=1.0, tokens=40 * seconds, seconds=seconds, work=60 * seconds
@@ -207,3 +251,71 @@ def test_an_engine_that_is_slow_for_its_clients_fails_the_watch(
     else:
         speed = watched()
         assert words in speed and (words or not speed)
+
+
+class Watched:
+    """An engine while it is watched: each look advances the time."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, paths: Paths) -> None:
+        self.paths = paths
+        self.now = 0.0
+        self.unit = {"ActiveState": "active", "InvocationID": "a"}
+        self.at: dict[float, dict[str, str]] = {}
+        monkeypatch.setattr(proof.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(systemd, "show", lambda units, _properties: dict.fromkeys(units, self.unit))
+        monkeypatch.setattr(throughput, "read", lambda *_given: None)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.unit = {**self.unit, **self.at.get(self.now, {})}
+
+    def verdict(self, verdict: str, checked: datetime) -> None:
+        time = format_time(checked)
+        files.write_json(self.paths.probe("main"), ProbeState("main", verdict, time, time, 1, "because").to_json())
+
+    def watch(self, seconds: float = 5, **more: Any) -> str:
+        return proof.watch(self.paths, "main", seconds, sleep=self.sleep, **more)
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
+    monkeypatch.setattr(proof.wait, "last_words", lambda _paths, _name, retrying: f"retrying: {retrying}")
+    return Watched(monkeypatch, Paths(tmp_path))
+
+
+def test_an_engine_that_serves_on(watched: Watched) -> None:
+    assert watched.watch() == "" and watched.now == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"ActiveState": "failed"}, "retrying: False"),
+        ({"ActiveState": "activating"}, "retrying: True"),
+        # It has died, and systemd has brought another one up between two looks.
+        ({"InvocationID": "b"}, "retrying: False"),
+    ],
+)
+def test_an_engine_that_stops_serving(watched: Watched, change: dict[str, str], words: str) -> None:
+    watched.at[3.0] = change
+    with pytest.raises(proof.Unfit, match=f"main stopped serving while it was watched.*\n.*{words}"):
+        watched.watch()
+    assert watched.now == 3
+
+
+def test_the_agents_verdict_counts_unless_it_is_from_before(watched: Watched) -> None:
+    now = datetime.now(UTC)
+    watched.verdict(health.HUNG, now - timedelta(hours=1))
+    watched.watch()
+    watched.verdict(health.HEALTHY, now + timedelta(hours=1))
+    watched.watch()
+    watched.verdict(health.HUNG, now + timedelta(hours=1))
+    with pytest.raises(proof.Unfit, match="main was found hung while it was watched: because"):
+        watched.watch()
+
+
+def test_what_an_engine_has_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = [LOOKS[10.0], None]
+    monkeypatch.setattr(throughput, "read", lambda *_given: looks.pop(0))
+    assert throughput.Counters(**proof.counted(Paths(tmp_path), "main")) == LOOKS[10.0]
+    assert proof.counted(Paths(tmp_path), "main") == {}

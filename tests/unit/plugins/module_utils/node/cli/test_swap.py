@@ -1,0 +1,254 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`inferctl swap` and `rollback`, and what their units call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import gate, swap_settings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, lock, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Report, Swap
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import swap as cli
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import perform
+
+from ...conftest import stage
+from .conftest import Run, RunJson
+
+SINCE = "2026-11-25T12:00:00Z"
+UNIT = "inference-swap@main.service"
+
+
+class Node:
+    """A systemd that performs a swap at once: as the test says."""
+
+    def __init__(self, paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.paths = paths
+        self.calls: list[str] = []
+        self.states: dict[str, str] = {}
+        self.perform: Callable[[Swap], None] = lambda swap: self.end(swaps.DONE)
+        monkeypatch.setattr(systemd, "show", self.show)
+        monkeypatch.setattr(systemd, "systemctl", self.systemctl)
+        monkeypatch.setattr(cli.time, "sleep", lambda _seconds: None)
+
+    def show(self, units: Any, _properties: Any) -> dict[str, dict[str, str]]:
+        return {
+            unit: {"ActiveState": self.states.get(unit, "active"), "SubState": "running", "InvocationID": "abc"}
+            for unit in units
+        }
+
+    def systemctl(self, *words: str) -> str:
+        self.calls.append(" ".join(words))
+        swap = swaps.read(self.paths, "main")
+        if words[-1] == UNIT and swap:
+            self.perform(swap)
+        return ""
+
+    def end(self, outcome: str, failure: str = "") -> None:
+        swap = swaps.read(self.paths, "main")
+        assert swap
+        report = Report(swap.origin, swap.target, swap.run_id, swap.since, SINCE, outcome, failure, ("one", "two"))
+        perform.release_lock(self.paths, swap)
+        swaps.end(self.paths, "main", report)
+
+
+@pytest.fixture
+def node(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Node:
+    """Release 1 of main serves, release 2 is kept."""
+    stage(paths, "main", 5005, "float16")
+    settings = {"node": "node1", "gateways": [], "terms": {"watch_seconds": 7, "speed_bound": 0.7}}
+    files.write(paths.swap_settings, swap_settings.text(settings))
+    return Node(paths, monkeypatch)
+
+
+def test_a_swap_that_is_done(node: Node, run: Run, paths: Paths) -> None:
+    seen = []
+
+    def performed(swap: Swap) -> None:
+        seen.append((swap, lock.read(paths)))
+        node.end(swaps.DONE)
+
+    node.perform = performed
+    code, output, errors = run("swap", "main", "--to", "2")
+    assert code == 0 and errors == ""
+    lines = output.splitlines()
+    assert lines[:2] == ["main: one", "main: two"]
+    assert lines[2].startswith("main on node1 serves release 2. Drained for ? s")
+    ((swap, held),) = seen
+    assert (swap.target, swap.back, swap.pin, swap.reason) == (2, False, True, "inferctl swap by alice")
+    assert swap.terms == Terms(watch_seconds=7, speed_bound=0.7)
+    assert held and (held.run_id, held.playbook, held.user, held.host) == (
+        swap.run_id,
+        perform.BY_HAND,
+        "alice",
+        "node1",
+    )
+    assert lock.read(paths) is None
+
+
+def test_terms_by_options(node: Node, run: Run) -> None:
+    seen: list[Terms] = []
+
+    def performed(swap: Swap) -> None:
+        seen.append(swap.terms)
+        node.end(swaps.DONE)
+
+    node.perform = performed
+    options = ["--force", "--allow-downtime", "--drain-seconds", "5", "--watch-seconds", "0"]
+    assert run("swap", "main", "--to", "2", *options)[0] == 0
+    assert seen == [Terms(5, 0, speed_bound=0.7, force=True, allow_downtime=True)]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (swaps.REFUSED, "why. nothing was touched"),
+        (swaps.RETURNED, "why. the release before serves again"),
+    ],
+)
+def test_a_swap_that_is_not_done(node: Node, run: Run, outcome: str, words: str) -> None:
+    node.perform = lambda _swap: node.end(outcome, "why")
+    code, _output, errors = run("swap", "main", "--to", "2")
+    assert code == 1 and errors == f"inferctl: main: {words}\n"
+
+
+def test_a_swap_that_is_stuck(node: Node, run_json: RunJson, paths: Paths) -> None:
+    def stuck(swap: Swap) -> None:
+        swaps.write(paths, "main", Swap(**{**vars(swap), "step": swaps.STUCK, "failure": "why"}))
+
+    node.perform = stuck
+    code, document = run_json("swap", "main", "--to", "2")
+    assert code == 1 and (document["outcome"], document["failure"], document["report"]) == ("stuck", "why", None)
+
+
+def test_json(node: Node, run_json: RunJson) -> None:
+    code, document = run_json("swap", "main", "--to", "2")
+    assert code == 0 and document["instance"] == "main" and document["outcome"] == swaps.DONE
+    assert document["report"]["target"] == 2 and document["words"] == ["one", "two"]
+
+
+def test_no_wait(node: Node, run: Run, paths: Paths) -> None:
+    node.perform = lambda _swap: None
+    assert run("swap", "main", "--to", "2", "--no-wait") == (3, "", "")
+    assert swaps.read(paths, "main")
+
+
+def test_nothing_to_do(node: Node, run: Run, paths: Paths) -> None:
+    assert run("swap", "main", "--to", "1") == (0, "release 1 serves already\n", "")
+    assert lock.read(paths) is None
+
+
+def test_what_is_refused_leaves_no_lock(node: Node, run: Run, paths: Paths) -> None:
+    code, _output, errors = run("swap", "main", "--to", "7")
+    assert code == 1 and "main has no release 7; kept are 1, 2" in errors
+    assert lock.read(paths) is None
+    code, _output, errors = run("swap", "mian", "--to", "2")
+    assert code == 2 and "did you mean 'main'" in errors
+    files.write(paths.swap_settings, None)
+    code, _output, errors = run("swap", "main", "--to", "2")
+    assert code == 1 and "run site.yml, which tells the node its gateways" in errors
+
+
+def test_a_playbook_that_has_the_lock_keeps_it(node: Node, run: Run, paths: Paths) -> None:
+    held = lock.Lock("other", "bob", "admin1", "update_model.yml", SINCE, "2126-01-01T00:00:00Z")
+    lock.take(paths, held, lock.parse_time(SINCE))
+    code, _output, errors = run("swap", "main", "--to", "2")
+    assert code == 1 and "this node is locked by run other of update_model.yml" in errors
+    assert lock.read(paths) == held and swaps.read(paths, "main") is None
+    # Of the run whose swap is stuck, the lock is taken over.
+    swaps.write(paths, "main", Swap(1, 2, "other", SINCE, step=swaps.STUCK))
+    assert run("swap", "main", "--to", "2")[0] == 0
+
+
+def test_a_rollback_goes_to_the_release_before(node: Node, run: Run, paths: Paths) -> None:
+    seen: list[Swap] = []
+
+    def performed(swap: Swap) -> None:
+        seen.append(swap)
+        node.end(swaps.DONE)
+
+    node.perform = performed
+    code, _output, errors = run("rollback", "main")
+    assert code == 2 and "main has no earlier release to go back to" in errors
+    for number in (1, 2):
+        history.add(paths, "main", history.Served(number, SINCE, None, None))
+    files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
+    releases.activate(paths, "main", 2)
+    releases.commit(paths, "main", 2)
+    assert run("rollback", "main")[0] == 0
+    assert (seen[0].target, seen[0].back, seen[0].reason) == (1, True, "inferctl rollback by alice")
+    releases.activate(paths, "main", 1)
+    releases.commit(paths, "main", 1)
+    assert run("rollback", "main", "2")[0] == 0 and seen[1].target == 2
+
+
+def test_only_the_unit_performs_a_swap(node: Node, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    performed = []
+    monkeypatch.setattr(perform, "perform", lambda _paths, name: performed.append(name))
+    monkeypatch.delenv("INVOCATION_ID", raising=False)
+    code, _output, errors = run("perform-swap", "main")
+    assert code == 2 and f"perform-swap is for {UNIT} alone" in errors and performed == []
+    monkeypatch.setenv("INVOCATION_ID", "another")
+    assert run("perform-swap", "main")[0] == 2
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    assert run("perform-swap", "main")[0] == 0 and performed == ["main"]
+
+
+@pytest.fixture
+def closed(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The gates that close at boot. No unit of a swap runs then."""
+    found: list[int] = []
+    monkeypatch.setattr(gate, "close", found.append)
+    node.states[UNIT] = "inactive"
+    node.perform = lambda _swap: None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("step", "gates", "starts"),
+    [
+        (swaps.BEGUN, [], True),
+        (swaps.GATE, [5005], True),
+        (swaps.START, [5005], True),
+        # The engine starts anew, and has to prove itself behind the gate.
+        (swaps.ADMIT, [5005], True),
+        (swaps.WATCH, [5005], True),
+        (swaps.PROVE, [], True),
+        (swaps.UNBRIDGE, [], True),
+        (swaps.STUCK, [5005], False),
+        (swaps.LED, [], False),
+    ],
+)
+def test_after_a_restart_gates_close_and_swaps_go_on(
+    node: Node, run: Run, paths: Paths, closed: list[int], step: str, gates: list[int], starts: bool
+) -> None:
+    swaps.write(paths, "main", Swap(1, 2, "run", SINCE, step=step, closed_port=5005))
+    assert run("resume-swaps")[0] == 0
+    assert closed == gates and node.calls == ([f"start --no-block {UNIT}"] if starts else [])
+
+
+def test_a_gate_that_does_not_close_is_told_and_the_swap_goes_on(
+    node: Node, run: Run, paths: Paths, closed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_port: int) -> None:
+        raise gate.GateError("nft is not installed")
+
+    monkeypatch.setattr(gate, "close", refuse)
+    swaps.write(paths, "main", Swap(1, 2, "run", SINCE, step=swaps.START, closed_port=5005))
+    code, _output, errors = run("resume-swaps")
+    assert code == 1 and "main: nft is not installed" in errors and node.calls == [f"start --no-block {UNIT}"]
+
+
+def test_a_swap_that_runs_leads_itself(node: Node, run: Run, paths: Paths, closed: list[int]) -> None:
+    """Whoever calls the command by hand must not close the gate of an engine that is watched."""
+    node.states[UNIT] = "active"
+    swaps.write(paths, "main", Swap(1, 2, "run", SINCE, step=swaps.WATCH, closed_port=5005))
+    assert run("resume-swaps")[0] == 0
+    found = swaps.read(paths, "main")
+    assert found and found.step == swaps.WATCH and closed == [] and node.calls == []

@@ -1,0 +1,215 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A swap is asked for, refused, begun, and waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import bridges, swap_settings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Report, Swap
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import request
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.request import Request
+
+from ...conftest import stage
+
+SINCE = "2026-11-25T12:00:00Z"
+UNIT = "inference-swap@main.service"
+ASKED = Request("main", 2, "run", "why")
+
+
+class Systemd:
+    """The units of the engine and of its swap."""
+
+    def __init__(self) -> None:
+        self.states = {"vllm@main.service": "active", UNIT: "inactive"}
+        self.calls: list[str] = []
+        self.refusal = ""
+
+    def show(self, units: Iterable[str], _properties: Iterable[str]) -> dict[str, dict[str, str]]:
+        return {unit: {"ActiveState": self.states[unit]} for unit in units}
+
+    def systemctl(self, *words: str) -> str:
+        self.calls.append(" ".join(words))
+        if self.refusal:
+            raise systemd.SystemdError(self.refusal)
+        return ""
+
+
+@pytest.fixture
+def units(monkeypatch: pytest.MonkeyPatch) -> Systemd:
+    found = Systemd()
+    monkeypatch.setattr(systemd, "show", found.show)
+    monkeypatch.setattr(systemd, "systemctl", found.systemctl)
+    monkeypatch.setattr(request.time, "sleep", lambda _seconds: None)
+    return found
+
+
+@pytest.fixture
+def paths(tmp_path: Path, units: Systemd) -> Paths:
+    """A node that serves release 1, which has proved itself."""
+    paths = Paths(tmp_path)
+    for dtype in ("float32", "float16"):
+        stage(paths, "main", 5005, dtype)
+    files.write_json(paths.instance("main"), {"schema": 1, "release": 1})
+    releases.activate(paths, "main", 1)
+    releases.commit(paths, "main", 1)
+    files.write(
+        paths.swap_settings, swap_settings.text({"node": "node1", "gateways": [], "terms": {"watch_seconds": 7}})
+    )
+    return paths
+
+
+def test_a_swap_is_noted_before_it_starts(paths: Paths, units: Systemd) -> None:
+    assert request.begin(paths, ASKED, check=True) is True
+    assert swaps.read(paths, "main") is None and units.calls == []
+    assert request.begin(paths, replace(ASKED, counted={"at": 1.0})) is True
+    found = swaps.read(paths, "main")
+    assert found and (found.origin, found.target, found.step, found.touched) == (1, 2, swaps.BEGUN, False)
+    assert found.terms == Terms(watch_seconds=7) and found.reason == "why" and found.notes == {"counted": [{"at": 1.0}]}
+    # The process of a swap that has just ended would start nothing.
+    assert units.calls == [f"restart --no-block {UNIT}"]
+
+
+def test_terms_of_the_run_come_before_the_node_s(paths: Paths) -> None:
+    request.begin(paths, replace(ASKED, terms=Terms(drain_seconds=5)))
+    found = swaps.read(paths, "main")
+    assert found and found.terms == Terms(drain_seconds=5)
+
+
+def test_nothing_is_to_do_where_a_release_has_proved_itself(paths: Paths, units: Systemd) -> None:
+    assert request.begin(paths, replace(ASKED, release=1)) is False
+    assert swaps.read(paths, "main") is None and units.calls == []
+
+
+@pytest.mark.parametrize("missing", ["proof", "pin", "unit"])
+def test_what_runs_without_proof_is_swapped_for_itself(paths: Paths, units: Systemd, missing: str) -> None:
+    if missing == "proof":
+        files.write(paths.known_good("main"), None)
+    elif missing == "pin":
+        files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
+    else:
+        units.states["vllm@main.service"] = "failed"
+    assert request.begin(paths, replace(ASKED, release=1)) is True
+
+
+def test_a_pin_settles_what_the_inventory_does_not_ask_for(paths: Paths) -> None:
+    files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
+    pins.settle(paths, "main", 1, "why", SINCE, back=True)
+    assert request.begin(paths, replace(ASKED, release=1)) is False
+
+
+def test_a_bridge_that_was_left_is_removed_and_nothing_else_done(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridges, "left", lambda *_given: True)
+    assert request.begin(paths, replace(ASKED, release=1)) is True
+    found = swaps.read(paths, "main")
+    assert found and (found.step, found.bridged, found.touched) == (swaps.UNBRIDGE, True, False)
+
+
+def test_a_release_that_is_not_kept_is_refused(paths: Paths) -> None:
+    with pytest.raises(request.Refused, match=r"main has no release 7; kept are 1, 2 \(inferctl releases main\)"):
+        request.begin(paths, replace(ASKED, release=7))
+
+
+def test_a_node_that_knows_no_gateways_says_so(paths: Paths) -> None:
+    files.write(paths.swap_settings, None)
+    with pytest.raises(swap_settings.NoSettings):
+        request.begin(paths, ASKED)
+
+
+def test_one_swap_at_a_time(paths: Paths, units: Systemd) -> None:
+    request.begin(paths, ASKED)
+    units.states[UNIT] = "active"
+    began = swaps.read(paths, "main")
+    # The same run may ask again.
+    assert request.begin(paths, ASKED) is True and swaps.read(paths, "main") == began
+    assert units.calls[-1] == f"start --no-block {UNIT}"
+    for other in (replace(ASKED, run_id="another"), replace(ASKED, release=1)):
+        with pytest.raises(request.Refused, match=r"main is being swapped for release 2 \(begun\): inferctl"):
+            request.begin(paths, other)
+
+
+@pytest.mark.parametrize("step", [swaps.LED, swaps.STUCK, swaps.START])
+def test_what_was_cut_off_or_is_stuck_is_gone_on_with(paths: Paths, step: str) -> None:
+    """The release before is what really served, and the engine counts as touched: no refusal lets it loose unproven."""
+    old = Swap(1, 2, "old", SINCE, step=step, touched=step != swaps.LED, bridged=True, closed_port=5005, failure="why")
+    swaps.begin(paths, "main", old)
+    releases.activate(paths, "main", 2)
+    assert request.begin(paths, ASKED) is True
+    found = swaps.read(paths, "main")
+    assert found and (found.origin, found.run_id, found.step) == (1, "run", swaps.BEGUN)
+    assert found.touched and found.bridged and found.closed_port == 5005 and not found.failure and found.gated
+
+
+def test_a_unit_that_does_not_start_leaves_no_swap(paths: Paths, units: Systemd) -> None:
+    units.refusal = "Unit inference-swap@main.service not found."
+    with pytest.raises(systemd.SystemdError):
+        request.begin(paths, ASKED)
+    assert swaps.read(paths, "main") is None
+
+
+REPORT = Report(1, 2, "run", SINCE, SINCE, swaps.DONE, words=("one",), load_seconds=12.4, drained_seconds=20.6)
+
+
+def test_how_a_swap_goes(paths: Paths, units: Systemd) -> None:
+    request.begin(paths, ASKED)
+    units.states[UNIT] = "active"
+    found = request.progress(paths, "main", "run")
+    assert (found.outcome, found.step, found.report) == ("", swaps.BEGUN, None)
+    swaps.end(paths, "main", REPORT)
+    assert request.progress(paths, "main", "run") == request.Progress(swaps.DONE, "", ("one",), "", REPORT)
+
+
+def test_a_swap_that_does_not_go_on_is_stuck(paths: Paths, units: Systemd) -> None:
+    swap = Swap(1, 2, "run", SINCE, step=swaps.STUCK, failure="neither starts")
+    swaps.write(paths, "main", swap)
+    assert request.awaited(paths, "main", "run", 0) == request.Progress(swaps.STUCK, swaps.STUCK, (), "neither starts")
+    swaps.write(paths, "main", replace(swap, step=swaps.START))
+    found = request.awaited(paths, "main", "run", 0)
+    assert found.outcome == swaps.STUCK and "the swap does not run: journalctl -u" in found.failure
+    found = request.awaited(paths, "main", "another", 0)
+    assert found.outcome == swaps.STUCK and "nobody knows how the swap went" in found.failure
+
+
+def test_a_process_that_died_gets_the_time_to_start_again(
+    paths: Paths, units: Systemd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request.begin(paths, ASKED)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 4:
+            units.states[UNIT] = "active"
+        if len(slept) == 6:
+            swaps.end(paths, "main", REPORT)
+
+    monkeypatch.setattr(request.time, "sleep", sleep)
+    assert request.awaited(paths, "main", "run", 60).outcome == swaps.DONE
+    assert len(slept) == 6
+
+
+def test_waiting_ends_with_its_time(paths: Paths, units: Systemd) -> None:
+    request.begin(paths, ASKED)
+    units.states[UNIT] = "active"
+    assert request.awaited(paths, "main", "run", 0).outcome == ""
+
+
+def test_what_a_swap_has_brought_in_one_line() -> None:
+    words = request.line(REPORT, "main", "node1")
+    assert words == (
+        "main on node1 serves release 2. Drained for 21 s, of which it loaded for 12 s; one request alone gets ?"
+        " tokens/s; one"
+    )
+    told = replace(REPORT, pinned=True, tokens_per_second=42.5, load_seconds=None, requests_meanwhile=-3, words=())
+    words = request.line(told, "main", "node1")
+    assert "serves release 2 (pinned: the inventory asks for another one)" in words
+    assert "loaded for ? s; one request alone gets 42.5 tokens/s; 0 requests for main came meanwhile" in words
