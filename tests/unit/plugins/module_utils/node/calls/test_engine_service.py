@@ -104,7 +104,7 @@ def test_what_an_update_is_at_is_neither_started_nor_proven(serving_node: Engine
     releases.activate(serving_node.paths, "main", 2)
     changed, warnings = serving_node.site()
     assert changed == []
-    assert "run update_model.yml again" in warnings[0]
+    assert "see inferctl status" in warnings[0]
     assert releases.current_number(serving_node.paths, "main") == 1
     serving_node.systemd.active.clear()
     assert serving_node.site()[0] == []
