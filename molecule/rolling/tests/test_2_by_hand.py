@@ -95,7 +95,7 @@ def test_of_two_nodes_that_begin_at_once_one_yields(fleet: Fleet) -> None:
 
     unharmed(fleet.load().during(both, seconds_after=3))
     first, second = reports
-    # The one whose name sorts first goes on. A node that looks when the other one is drained already is the only server by then.
+    # The one whose name sorts first goes on. A node that looks when the other is drained is the only server by then.
     assert first["outcome"] == "done", reports
     if second["outcome"] != "done":
         assert second["outcome"] == "refused", second
