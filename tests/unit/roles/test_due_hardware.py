@@ -170,3 +170,15 @@ def test_a_reboot_that_waits_is_told_in_each_run_and_enters_no_role(staged: Call
     told = re.findall(r"(\w+): a reboot is due: ([^.]*)\. Nothing reboots by itself", said)
     assert dict(told) == {"ecc": ECC["gpu_settings"]["reboot_reason"], "nouveau": "nouveau has the GPUs"}
     assert {call["module"] for call in stage.calls(check_mode=False)} <= {"gpu_facts", "nvidia_driver_facts"}
+
+
+def test_a_driver_without_a_gpu_is_reported_although_nothing_is_due(staged: Callable[..., Stage]) -> None:
+    bare = {"gpu_facts": bus()}
+    check = {"ansible.builtin.include_role": {"name": "baremetal.inference.nvidia_driver", "tasks_from": "preflight"}}
+    seen = [({"module": module}, answer) for module, answer in {**WELL, **bare}.items()]
+    play = {"name": "See", "hosts": "all", "tasks": [{"name": "Check", **check}]}
+    for mode in ((), ("--check",)):
+        done, said = staged(WELL).run([play], f"always {ALWAYS}\nauto", *mode, seen=seen)
+        assert done, said
+        told = re.findall(r"(\w+): the driver is installed, and the PCI bus has no NVIDIA GPU", " ".join(said.split()))
+        assert told == ["always"], said
