@@ -83,5 +83,6 @@ def test_a_role_that_includes_another_one_is_named() -> None:
         "roles/common/tasks/apt.yml": text.format("common"),
         "roles/maintenance/tasks/work.yml": text.format("vllm"),
     }
-    (problem,) = check_layers.wrong_includes(files, roles)
-    assert problem.startswith("roles/docker/tasks/install.yml:2: role docker includes role common")
+    (docker, maintenance) = check_layers.wrong_includes(files, roles)
+    assert docker.startswith("roles/docker/tasks/install.yml:2: role docker includes role common")
+    assert maintenance.startswith("roles/maintenance/tasks/work.yml:2: role maintenance includes role vllm")
