@@ -304,7 +304,7 @@ def test_what_is_somebody_elses_is_said_to_be_left_alone(site: Site, kind: Kind)
 def test_a_node_that_leaves_gives_the_address_away_before_it_is_deaf_to_the_gateways(site: Site) -> None:
     """Of the playbook, the part alone that does both: the rest would remove what this machine has."""
     plays = [play for play in decommission() if play["name"] == "Remove them"]
-    extra = {"node": "two", "confirm": "two", "vllm_leaving": []}
+    extra = {"node": "two", "confirm": "two", "update_removed": []}
     done, said = site.run(plays, extra=extra, seen=GATEWAY.tells({**GATEWAY.found, **FLOATING}))
     assert done, said
     assert site.calls("gateway", "firewall") == [("gateway", "two", False), ("firewall", "two", True)]
