@@ -6,13 +6,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: gateway_facts
-short_description: Read what a gateway does with an engine, and which replica sets answer through it
+short_description: Read which engines a gateway sends requests to, and which replica sets answer through it
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Runs on a gateway. Reads the servers of HAProxy that are one instance of one node, and can wait until the gateway
-    has drained the instance, or serves it. Counts also the requests of processes that a reload has left to end.
+  - Runs on a gateway. Reads from HAProxy whether it has one instance of one node, and which servers of the instance's
+    replica set it sends requests to.
   - Asks replica sets for a completion of one token by the gateway's local socket, which needs no key, until each
     answers. A set whose engines are all drained or in maintenance is not asked. The module fails with
     the last words of each set that does not answer, and the states of its engines.
@@ -41,40 +41,28 @@ options:
     description: The instance. Required for V(servers).
     type: str
   host:
-    description: The node's name in the inventory. Required with O(wait_for).
+    description: The node's name in the inventory.
     type: str
   gateway:
     description: The gateway's own name in the inventory, which is returned with the facts.
     type: str
     default: ""
-  wait_for:
-    description:
-      - V(drained) waits until the gateway sends the engine nothing, and nothing is in flight.
-      - V(serving) waits until the engine gets its full share.
-      - Without it, the servers are read once.
-    type: str
-    choices: [drained, serving]
   names:
     description: The replica sets. Required for V(answers).
     type: list
     elements: str
   seconds:
-    description: How long to wait, or to ask in all, in seconds.
+    description: How long HAProxy may take to answer, or to ask in all, in seconds.
     type: int
     default: 20
 """
 
 EXAMPLES = r"""
-- name: Wait until the gateway has no requests for the engine
+- name: Read which servers the gateway sends requests to
   baremetal.inference.gateway_facts:
     name: main
     host: "{{ inventory_hostname }}"
-    wait_for: drained
   delegate_to: gateway1
-  register: __drained
-  until: __drained.reached
-  retries: 30
-  delay: 0
 
 - name: Ask for a token through the gateway
   baremetal.inference.gateway_facts:
@@ -88,10 +76,6 @@ name:
   description: The instance.
   returned: if V(servers) is gathered
   type: str
-reached:
-  description: Whether O(wait_for) is reached. True without it, where HAProxy answers.
-  returned: if V(servers) is gathered
-  type: bool
 gateway:
   description: O(gateway).
   returned: if V(servers) is gathered
@@ -120,18 +104,6 @@ up:
   elements: str
 hold_seconds:
   description: How long the gateway holds requests while no engine of a set serves.
-  returned: if V(servers) is gathered
-  type: int
-requests:
-  description: Requests that the engine got, since the gateway's process began.
-  returned: if V(servers) is gathered
-  type: int
-set_requests:
-  description: Requests that the whole replica set got through this gateway, since the gateway's process began.
-  returned: if V(servers) is gathered
-  type: int
-failures:
-  description: Broken connections and answers of 500 and above among RV(requests).
   returned: if V(servers) is gathered
   type: int
 answered:
@@ -167,25 +139,18 @@ SUBSETS = (SERVERS, ANSWERS)
 
 def server_facts(given: dict[str, Any]) -> dict[str, Any]:
     """What the gateway does with an instance. Raises OSError."""
-    reached, seen = observation.wait(given["name"], given["host"] or "", given["wait_for"] or "", given["seconds"])
+    seen = observation.observe(given["name"], given["host"] or "", given["seconds"])
     view = GatewayView(
         gateway=given["gateway"],
         name=given["name"],
-        known=bool(seen.now),
+        known=seen.known,
         silent=seen.silent,
-        bridge_known=seen.bridge,
+        bridge_known=seen.bridge_known,
         keyed=observation.sends_key(given["name"]),
         up=frozenset(seen.up),
         hold_seconds=observation.hold_seconds(),
     )
-    return {
-        **view.to_dict(),
-        "reached": reached,
-        "msg": f"{given['name']} on {given['host']}: {seen.missing}" if seen.missing else "",
-        "requests": sum(server.requests for server in seen.now),
-        "set_requests": seen.set_requests,
-        "failures": sum(server.failures for server in seen.now),
-    }
+    return view.to_dict()
 
 
 def main() -> None:
@@ -200,11 +165,9 @@ def main() -> None:
             "name": {"type": "str"},
             "host": {"type": "str"},
             "gateway": {"type": "str", "default": ""},
-            "wait_for": {"type": "str", "choices": [observation.DRAINED, observation.SERVING]},
             "names": {"type": "list", "elements": "str"},
             "seconds": {"type": "int", "default": 20},
         },
-        required_by={"wait_for": "host"},
         supports_check_mode=True,
     )
     given = module.params

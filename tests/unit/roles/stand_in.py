@@ -19,12 +19,8 @@ from ansible.plugins.action import ActionBase
 ANSWER = {
     "changed": False,
     "adopted": "",
-    "idle": True,
     "reached": True,
     "up": ["a", "b"],
-    "requests": 0,
-    "failures": 0,
-    "set_requests": 40,
     "drained_by": "",
     "loading": [],
     "pinned": False,

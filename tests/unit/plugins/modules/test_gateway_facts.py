@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway import answers, observation
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.servers import Server
 from ansible_collections.baremetal.inference.plugins.modules import gateway_facts
 
 RunModule = Callable[..., dict[str, Any]]
@@ -31,11 +30,11 @@ def test_a_gateway_whose_haproxy_is_dead_says_so(
     gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
 ) -> None:
     said = run_module(gateway_facts, name="main", host="a", seconds=0)
-    assert said["silent"].startswith("HAProxy does not answer: ") and not said["known"] and not said["reached"]
+    assert said["silent"].startswith("HAProxy does not answer: ") and not said["known"]
     assert said["hold_seconds"] == 90
     monkeypatch.setattr(observation, "observe", lambda *_given: observation.Observation())
     said = run_module(gateway_facts, name="main", host="a", seconds=0)
-    assert (said["silent"], said["keyed"], said["reached"], said["msg"]) == ("", False, True, "")
+    assert (said["silent"], said["keyed"]) == ("", False)
     (gateway / "engines.map").write_text("set_main-2 key-of-another\n")
     assert not run_module(gateway_facts, name="main", host="a", seconds=0)["keyed"]
     (gateway / "engines.map").write_text("set_main-2 key-of-another\nset_main key-of-today\n")
@@ -43,16 +42,12 @@ def test_a_gateway_whose_haproxy_is_dead_says_so(
     assert said["keyed"] and "key-of" not in json.dumps(said)
 
 
-def test_what_is_missing_is_said_with_the_counters(
-    gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule
-) -> None:
-    server = Server("set_main", "a", "UP", sessions=1, queued=0, weight=50, requests=7, failures=2)
-    seen = observation.Observation("it grows", [server, server], ["a"], 20, True)
+def test_what_a_gateway_has_is_said(gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:
+    seen = observation.Observation(known=True, bridge_known=True, up=["a"])
     monkeypatch.setattr(observation, "observe", lambda *_given: seen)
-    said = run_module(gateway_facts, name="main", host="a", gateway="gw", wait_for="serving", seconds=0)
-    assert (said["reached"], said["msg"], said["gateway"]) == (False, "main on a: it grows", "gw")
-    assert (said["requests"], said["failures"], said["set_requests"]) == (14, 4, 20)
-    assert said["known"] and said["bridge_known"] and said["up"] == ["a"] and not said["changed"]
+    said = run_module(gateway_facts, name="main", host="a", gateway="gw", seconds=0)
+    assert (said["gateway"], said["name"], said["up"], said["changed"]) == ("gw", "main", ["a"], False)
+    assert said["known"] and said["bridge_known"]
 
 
 def test_a_gateway_without_its_files_is_an_error(gateway: Path, run_module: RunModule) -> None:
@@ -66,7 +61,7 @@ def test_a_set_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(answers, "ask_all", lambda names, deadline: found if names == ["main"] else pytest.fail())
     said = run_module(gateway_facts, gather_subset=["answers"], names=["main"])
     assert (said["changed"], said["answered"], said["unanswered"]) == (False, ["main"], {})
-    assert "reached" not in said
+    assert "known" not in said
     found = answers.Answers([], [], {"main": "503"})
     said = run_module(gateway_facts, gather_subset=["answers"], names=["main"])
     assert said["failed"] and "- main: 503" in said["msg"] and said["unanswered"] == {"main": "503"}
@@ -75,4 +70,3 @@ def test_a_set_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch,
 def test_what_a_subset_needs_is_asked_for(run_module: RunModule) -> None:
     assert "name is missing" in run_module(gateway_facts)["msg"]
     assert "names is missing" in run_module(gateway_facts, gather_subset=["answers"])["msg"]
-    assert "host" in run_module(gateway_facts, name="main", wait_for="drained")["msg"]
