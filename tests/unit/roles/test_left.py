@@ -165,7 +165,7 @@ def test_one_that_goes_on_is_named_with_the_way_out(site: Site, kind: Kind) -> N
     assert done and [call["on"] for call in site.stage.calls()] == ["two"] and "changed=0" in said
     assert site.stage.calls(module="node_facts", gather_subset=["left"])
     assert f"{kind.found['stopped'][0]} go on there" in said and "TWO HOSTS" not in said
-    assert f"playbooks/decommission.yml -e {kind.group}=two -e confirm=two" in said
+    assert f"baremetal.inference.decommission -e {kind.group}=two -e confirm=two" in said
     assert "any more, and" not in site.look(kind, NOTHING)[1]
 
 
