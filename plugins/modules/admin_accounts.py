@@ -65,7 +65,7 @@ options:
         description: The login shell. C(/bin/bash) for a new user, left as it is for another, where this is left out.
         type: path
       state:
-        description: Whether the admin shall be there.
+        description: Whether the admin is set up or removed.
         type: str
         choices: [present, absent]
         default: present
@@ -162,7 +162,7 @@ SHELL = "/bin/bash"
 
 NO_HOME = "/nonexistent"
 NO_SHELL = "/usr/sbin/nologin"
-"""Of a user that nobody logs in as. Source: Debian policy 9.2.3"""
+"""Home and shell of a user without log-ins. Source: Debian policy 9.2.3"""
 
 REMOVED = "1"
 """The day on which an account ends that is being removed, in days since 1970."""
@@ -215,7 +215,7 @@ def must(*command: str) -> None:
 
 @contextmanager
 def acting_as(account: pwd.struct_passwd) -> Iterator[None]:
-    """With the rights of a user, to whom every file in its home belongs: no link there leads further than its own."""
+    """Act with the rights of the user who owns a home: a link in the home leads no further than these rights."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(account.pw_gid)
@@ -234,7 +234,7 @@ def rule_file(name: str) -> Path:
 
 
 def in_place(path: Path, text: str) -> bool:
-    """Whether a rule's file is as it shall be, and sudo takes it."""
+    """Whether a rule's file has the wanted text, and the owner and mode that sudo accepts."""
     if not path.exists():
         return not text
     status = path.stat()
@@ -283,7 +283,7 @@ class Manager:
             )
 
     def service_problems(self) -> list[Problem]:
-        """Whether the service's user can be made into what it shall be."""
+        """What keeps the service's user from being set up as declared."""
         name = self.module.params["service_user"]
         if not self.module.params["make_service_user"]:
             return []
@@ -528,7 +528,7 @@ class Manager:
         must("userdel", admin.name)
 
     def end_sessions(self, account: pwd.struct_passwd) -> None:
-        """End everything that a user runs: its number must mean nobody. Raises AccountError."""
+        """End everything that a user runs: no process may keep the user's number. Raises AccountError."""
         # With its shells that sudo has started. Where there is no logind, there is no such session either.
         with suppress(FileNotFoundError):
             run("loginctl", "terminate-user", account.pw_name)
@@ -554,7 +554,7 @@ class Manager:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a process is the node's own. A number in a container means somebody else."""
+    """Whether a process is the node's own. In a container, the same number means another user."""
     try:
         return os.readlink(path / "ns/pid") == os.readlink(PROC / "1/ns/pid")
     except FileNotFoundError:
@@ -570,7 +570,7 @@ def expiry(name: str) -> str:
 
 
 def owner(path: Path) -> int:
-    """To whom a process belongs, -1 where it has ended."""
+    """The number of a process's user; -1 where the process has ended."""
     try:
         return path.stat().st_uid
     except FileNotFoundError:

@@ -31,17 +31,17 @@ attributes:
       - Of the files of O(pins) and O(unattended).
 options:
   present:
-    description: What shall be installed, as NAME or NAME=VERSION, with C(*) as a wildcard in a version.
+    description: Packages to install, as NAME or NAME=VERSION, with C(*) as a wildcard in a version.
     type: list
     elements: str
     default: []
   absent:
-    description: What shall not be installed. Configuration stays.
+    description: Packages to remove. Their configuration stays.
     type: list
     elements: str
     default: []
   optional:
-    description: What shall be installed where one of the node's sources has it.
+    description: Packages to install where one of the node's sources has them.
     type: list
     elements: str
     default: []
@@ -272,7 +272,7 @@ class PackageError(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """What apt-get shall do, in its own words, and what comes of that."""
+    """What apt-get will do, in the words of apt-get, and what the node will have afterwards."""
 
     changes: list[str] = field(default_factory=list)
     installed: list[str] = field(default_factory=list)

@@ -191,7 +191,7 @@ TRIAL_SECONDS = 300
 LOCK_SECONDS = 120
 """How long another apt may hold the lists, as one of a timer does."""
 
-# Read after all other files. The trial needs no descriptions, compressed lists suffice, and nobody's hooks are called.
+# Read after all other files. The trial needs no descriptions, compressed lists suffice, and no hook is called.
 TRIAL = """\
 Dir::Etc::SourceList "{root}/sources.list";
 Dir::Etc::SourceParts "{root}/sources.list.d";
@@ -237,7 +237,7 @@ class Manager:
         return declared_files(self.sources, self.transport, etc, self.codename)
 
     def others(self) -> list[Path]:
-        """The files of sources that nobody declared and that have something to say."""
+        """The files with sources in use that the site does not declare."""
         parts = ETC_APT / "sources.list.d"
         found = [ETC_APT / "sources.list", *sorted(parts.glob("*.list")), *sorted(parts.glob("*.sources"))]
         declared = {ETC_APT / source.file for source in self.sources}

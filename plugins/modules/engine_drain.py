@@ -11,9 +11,9 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Records the intent on the node, as C(inferctl drain) does; the node's agent tells the gateways. Nobody waits for the
-    gateways, see M(baremetal.inference.engine_outage).
-  - An intent of somebody else is left as it is, and is no failure, since requests are kept away already.
+  - Records the intent on the node, as C(inferctl drain) does; the node's agent tells the gateways. The module does
+    not wait for the gateways, see M(baremetal.inference.engine_outage).
+  - Another owner's drain stays as it is. This is no failure, since requests are kept away already.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes

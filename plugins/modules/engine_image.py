@@ -98,7 +98,8 @@ def unit(name: str) -> str:
 def begin(module: AnsibleModule, docker: str, environment: dict[str, str]) -> dict[str, Any]:
     """Begin the pull, unless an earlier run has. Returns the result of the module.
 
-    Neither a failure to begin nor one of the pull fails here: whoever needs the image pulls it again, and hears why.
+    A pull that cannot begin, or that fails later, is no failure here: the task that needs the image pulls the image
+    again and reports the reason.
     """
     name = module.params["name"]
     if module.run_command(["systemctl", "is-active", "--quiet", unit(name)])[0] == 0:

@@ -30,7 +30,7 @@ options:
     elements: str
     required: true
   owner:
-    description: Whose drains they are. A drain of somebody else stays as it is.
+    description: Owner of the drains. Another owner's drain stays as it is.
     type: str
     required: true
   state:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: engine_release
-short_description: Stage what the engines of a node shall run
+short_description: Stage the releases of a node's engines
 version_added: 0.1.0
 description:
   - Renders a release (unit, container command and environment) of every declared instance and keeps it on the node
@@ -97,7 +97,7 @@ releases:
       description: Whether another release serves than the desired one, or the one that is pinned in its place.
       type: bool
     wanted:
-      description: The release that shall run, the desired one or the one that is pinned in its place.
+      description: The release to run, which is the desired one or the one that is pinned in its place.
       type: int
     pin:
       description: Which release is pinned in the place of the desired one, since when and why; empty for none.

@@ -17,7 +17,7 @@ description:
     client asked for.
   - Each part of a site has a file of its own in C(/etc/nftables.d); files of others there are loaded too.
   - The rules are first loaded into an empty network namespace. What the kernel lists there is compared with what runs,
-    so a table that somebody has flushed is found, and rules that could not be loaded at boot are refused. Then
+    so a table that was flushed is found, and rules that could not be loaded at boot are refused. Then
     C(nft --check) judges them in their place.
   - With O(phase=trial) the rules are loaded, not written, and a timer of systemd brings the old ones back after
     O(seconds), whatever becomes of Ansible. SSH sessions that are open then go on. O(phase=confirm) writes them and
@@ -66,7 +66,7 @@ options:
     type: bool
     default: true
   replace:
-    description: Replace a C(/etc/nftables.conf) that somebody else wrote. A copy of it is kept.
+    description: Replace a C(/etc/nftables.conf) that this collection did not write. A copy of it is kept.
     type: bool
     default: false
   seconds:
@@ -120,7 +120,7 @@ rolled_back:
   returned: with O(phase=rollback)
   type: bool
 backup_file:
-  description: The copy of a replaced file of somebody else.
+  description: The copy of a replaced file that this collection did not write.
   returned: when there is one
   type: str
 """
@@ -180,7 +180,7 @@ flock 9
 if {{nft}} -f old.nft; then
     echo 'The new rules were not confirmed: the old firewall is back.'
 else
-    # Nobody shall be locked out by a roll-back that does not work.
+    # A roll-back that does not work must not lock the operator out.
     {{nft}} 'table inet {nftables.TABLE}; delete table inet {nftables.TABLE}'
     echo 'The new rules were not confirmed, and the old ones cannot be loaded: THERE IS NO FIREWALL NOW.' >&2
 fi
@@ -275,7 +275,7 @@ class Node:
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Nobody else, the roll-back included, touches the trial meanwhile."""
+    """Hold the lock of the trial: no other process, the roll-back included, touches the trial meanwhile."""
     RUN.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (RUN / "lock").open("a", encoding="utf-8") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -356,7 +356,7 @@ class Manager:
             )
 
     def refuse_foreign_main(self) -> bool:
-        """Whether somebody else wrote the main file. Raises FirewallError unless it may be replaced."""
+        """Whether the main file has rules of another author. Raises FirewallError unless the file may be replaced."""
         text = self.before[MAIN]
         if text is None or nftables.is_ours(text) or not nftables.has_rules(text) or self.node.default_main():
             return False

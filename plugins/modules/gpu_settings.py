@@ -131,7 +131,7 @@ changes:
       type: str
       sample: power_limit_w
     before:
-      description: The value before; V(null) where nobody knows.
+      description: The value before; V(null) where it is unknown.
       type: raw
     after:
       description: The value wanted.

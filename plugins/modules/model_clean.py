@@ -7,16 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: model_clean
-short_description: Remove from a node's store what nobody needs any more
+short_description: Remove what a node's store no longer needs
 version_added: 0.1.0
 description:
-  - Removes revisions of models of which there are newer ones, as far as nothing needs them. Kept releases need theirs,
+  - Removes revisions of models of which there are newer ones, unless they are still needed. Kept releases need theirs,
     for an instance may be rolled back to them; so do installed units, containers, the registry of the node, O(models),
     and variants the revision of their base.
-  - Removes their fast copies as well, transfers that nobody has gone on with for a day, and damaged revisions that were
+  - Removes their fast copies as well, transfers that have not gone on for a day, and damaged revisions that were
     replaced.
-  - Where it cannot tell what is needed, it fails, and removes nothing. So it does where the store lies on a file system
-    that other nodes may have, too, such as NFS. What the store has not published itself stays.
+  - Where the module cannot tell what is needed, it fails and removes nothing. It also fails where the store lies on a
+    file system that other nodes may have, too, such as NFS. What the store has not published itself stays.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)

@@ -62,7 +62,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Of a model that is not in the store yet, nobody knows whether its copy will fit.
+      - While a model is not in the store yet, check mode cannot tell whether its copy will fit.
   diff_mode:
     support: full
 seealso:
@@ -158,7 +158,7 @@ class Copier:
         return due, {key: [str(self._fast.place(each)) for each in found[key]] for key in found}, notes
 
     def _needed(self, wanted: list[Revision], notes: list[str]) -> dict[Revision, str] | None:
-        """What must not be dropped; None where nobody can tell."""
+        """What must not be dropped; None where it is unknown."""
         if not set(self._fast.held()) - set(wanted):
             return {}
         try:

@@ -64,7 +64,7 @@ EXAMPLES = r"""
   register: share
   no_log: true
 
-- name: Give nobody anything any longer
+- name: Stop sharing models
   baremetal.inference.model_share:
     state: stopped
 """

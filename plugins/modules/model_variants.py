@@ -15,7 +15,7 @@ description:
     prompt in front. Weights exist once.
   - Before anything changes, O(state=checked) reads the files of those models and refuses every model that cannot carry
     a prompt.
-  - A template is a program of whoever made the model. So it is rendered and tried in a container of the engine's image,
+  - A template is a program by the model's authors. So it is rendered and tried in a container of the engine's image,
     without network or rights, by the Jinja that the engine itself has.
   - A published revision is never modified. One that was altered is replaced as a whole.
   - Internal to this collection; its options may change without notice.

@@ -281,7 +281,7 @@ ansible_facts:
               description: Whether it has an installed module of the driver, of whatever version.
               type: bool
             signature:
-              description: Who signed that module, V(null) for nobody.
+              description: The signature of that module; V(null) where the module is not signed.
               type: dict
               contains:
                 signer:

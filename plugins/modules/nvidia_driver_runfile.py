@@ -169,7 +169,10 @@ def verify(params: dict[str, Any], machine: str = "") -> installer.Checked:
 def apply(
     params: dict[str, Any], host: installer.Installer, check_mode: bool, running: str, machine: str
 ) -> dict[str, Any]:
-    """The module's result for a driver that shall be there, or not. Raises InstallerError and OSError."""
+    """Install or remove the driver, but not in check mode. Returns the module's result.
+
+    Raises InstallerError and OSError.
+    """
     before = host.installed(running)
     present = params["state"] == "present"
     same = before is not None and before.is_driver(params["version"], params["flavor"]) if present else before is None

@@ -77,7 +77,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 closes:
-  description: Whether passwords let somebody in, and will not do so any more.
+  description: Whether log-ins by password work before this change, and no longer after it.
   returned: with O(phase=apply) and O(phase=trial)
   type: bool
 differs:
@@ -190,7 +190,7 @@ class Server:
 
     def ask(self, path: str, *arguments: str) -> tuple[bool, str]:
         """Let sshd judge a configuration (-t), or tell what it makes of it (-T)."""
-        # Not removed afterwards: a server that has started meanwhile would let nobody in without it.
+        # Not removed afterwards: without the directory, a server that has started meanwhile would refuse all log-ins.
         RUN_SSHD.mkdir(mode=0o755, exist_ok=True)
         code, output = self.run(str(SSHD), *self.options, "-f", path, *arguments)
         return code == 0, output

@@ -72,8 +72,8 @@ options:
     elements: str
   reboot_flag:
     description:
-      - The name in C(/run/reboot-required.pkgs) by which an earlier run told of the reboot that O(cmdline) waits for. A
-        reboot that was told of is no difference any more. Empty where nobody tells.
+      - The name in C(/run/reboot-required.pkgs) by which an earlier run reported the reboot that O(cmdline) waits
+        for. A reported reboot is no difference any more. Empty where runs report no reboot.
     type: str
     default: ""
   clock:
@@ -298,7 +298,7 @@ JOURNAL_SLACK = 2**20
 """Bytes by which journald may round a limit."""
 
 ROUTED = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
-"""Addresses that nobody has (RFC 5737, RFC 3849): the route to them is the default one. Nothing is sent there."""
+"""Addresses that no host has (RFC 5737, RFC 3849): the route to them is the default one. Nothing is sent there."""
 
 ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 
@@ -329,7 +329,7 @@ class Clock(Part):
         if main is not None:
             self.want(self.MAIN, chrony.main_text(main, bool(lines)))
         self.want(self.SOURCES, "\n".join([f"# {HEADER}", *lines]) + "\n" if lines else None)
-        # Debian has these two, but a chrony.conf that somebody made smaller may not.
+        # Debian's chrony.conf has these two lines, but one that was shortened by hand may not.
         self.more = "\n".join([f"# {HEADER}", "rtcsync", "makestep 1 3", *config]) + "\n"
         self.want(self.MORE, self.more)
         if main is not None and self.changes:
@@ -493,7 +493,7 @@ class Names(Part):
             self.look_at_cloud_init()
 
     def own_address(self, address: str) -> str:
-        """Where the node's name shall lead, in its canonical spelling; what is wrong with it is noted."""
+        """The address that the node's name must resolve to, in canonical spelling; a problem with it is noted."""
         if not address:
             for family, target in ROUTED.items():
                 with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -637,7 +637,7 @@ class Services(Part):
             )
 
     def keeps_pstore_off(self) -> bool:
-        """Whether a kernel's last words shall be kept, and nothing saves them at boot. Raises SettingsError."""
+        """Whether the site keeps a kernel's last words, and no unit saves them at boot yet. Raises SettingsError."""
         if not self.options["keep_pstore"]:
             return False
         return self.node.show(self.PSTORE, "UnitFileState")["UnitFileState"] != "enabled"
