@@ -79,7 +79,7 @@ def run(
 def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline: float) -> Outcome:
     pipes = [pipe for pipe in (process.stdout, process.stderr) if pipe]
     output = {pipe.fileno(): bytearray() for pipe in pipes}
-    # Readable as soon as the process has ended, whoever else still holds its pipes. Source: pidfd_open(2).
+    # Readable as soon as the process has ended, even while other processes still hold its pipes. Source: pidfd_open(2).
     end = os.pidfd_open(process.pid)
     failure, message = None, ""
     try:

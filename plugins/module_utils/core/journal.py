@@ -34,7 +34,7 @@ class Journal:
         lines = "".join(f"{name}={' '.join(str(value).split())}\n" for name, value in entry.items())
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-                # A journal that hangs must hold nobody up.
+                # A journal that hangs must not block the caller.
                 channel.setblocking(False)
                 channel.sendto(lines.encode(), str(self._path))
         except OSError:

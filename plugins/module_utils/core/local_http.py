@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class LocalConnection(http.client.HTTPConnection):
-    """A connection to whoever listens at a path; the timeout is in seconds."""
+    """A connection to the server that listens at a path; the timeout is in seconds."""
 
     def __init__(self, path: Path, timeout: float) -> None:
         super().__init__("localhost", timeout=timeout)

@@ -83,11 +83,11 @@ def source(name: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done for a command to be there, or to be gone."""
+    """What must be done to install or to remove a command."""
 
     library: Path
     wanted: dict[Path, tuple[str, int]]
-    """Text and mode of every file; none where the command shall be gone."""
+    """Text and mode of every file; no files where the command must be gone."""
     before: dict[Path, str]
     """A checksum of every file that is there."""
 

@@ -91,12 +91,12 @@ class Paths:
 
     @property
     def lock(self) -> Path:
-        """Who changes what serves on this node; there is no file where nobody does."""
+        """The owner of the node's lock; there is no file while the node is not locked."""
         return self.state / "lock"
 
     @property
     def lock_guard(self) -> Path:
-        """Held for a moment by whoever looks at the lock."""
+        """Held for a moment by every process that reads or changes the lock."""
         return self.state / ".lock.guard"
 
     def pin(self, name: str) -> Path:
@@ -148,7 +148,7 @@ class Paths:
         return self.state / "drain"
 
     def drain(self, name: str) -> Path:
-        """The intent to keep requests away from an instance; there is no file where nobody has one."""
+        """The intent to keep requests away from an instance; there is no file while the instance is not drained."""
         return self.drains / name
 
     @property
