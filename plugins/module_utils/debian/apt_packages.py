@@ -22,7 +22,7 @@ ACTION = re.compile(r"^(Inst|Remv|Conf) (\S+)", re.M)
 """What apt-get --simulate would install, upgrade, remove or configure."""
 
 FORM = "${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\n"
-"""What dpkg-query shall say of each package, for read_installed."""
+"""What dpkg-query prints of each package, for read_installed."""
 
 OPTIONS = (
     "--yes",
@@ -32,7 +32,7 @@ OPTIONS = (
     "--allow-change-held-packages",
     # A timer's own apt may be at work.
     "--option=DPkg::Lock::Timeout=300",
-    # Nobody is there to ask: files that were edited stay.
+    # apt-get has no terminal to ask at: files that were edited stay.
     "--option=Dpkg::Options::=--force-confdef",
     "--option=Dpkg::Options::=--force-confold",
 )
@@ -72,7 +72,7 @@ class Lists:
     """Patterns of packages whose hold is the caller's own, and no reason to leave them."""
 
     def missing(self, installed: Mapping[str, Installed]) -> list[str]:
-        """What apt-get shall install, as it wants to read it."""
+        """The packages to install, as arguments of apt-get."""
         return [
             f"{name}={version}" if version else name
             for name, version in self.present.items()
@@ -82,7 +82,7 @@ class Lists:
         ]
 
     def surplus(self, installed: Mapping[str, Installed]) -> list[str]:
-        """What apt-get shall remove."""
+        """The packages to remove."""
         return sorted(self.absent & set(installed))
 
 
@@ -165,7 +165,7 @@ class Gap:
     """What lies between the lists and what is installed."""
 
     missing: list[str]
-    """What apt-get shall install, as it wants to read it."""
+    """The packages to install, as arguments of apt-get."""
     surplus: list[str]
     unavailable: list[str]
     """The optional packages that no source offers."""

@@ -44,7 +44,7 @@ HOST = re.compile(r"[A-Za-z0-9.-]+|[0-9A-Fa-f:]+")
 
 @dataclass(frozen=True)
 class File:
-    """What a file shall be."""
+    """The wanted text and mode of a file."""
 
     text: str
     mode: int = 0o644

@@ -82,8 +82,8 @@ class Engine:
 
     @property
     def wanted(self) -> str:
-        """The version that is wanted, with * as a wildcard. Docker's own packages have the epoch 5, which nobody
-        writes down."""
+        """The version that is wanted, with * as a wildcard. Docker's own packages have the epoch 5, which the operator
+        leaves out."""
         version = self.wish or self.packages.version
         return f"5:{version}" if self.source == DOCKER and ":" not in version else version
 

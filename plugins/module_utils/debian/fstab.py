@@ -17,7 +17,7 @@ mount(8) and systemd leave options alone that begin with ``x-`` and that they do
 
 
 class FstabError(Exception):
-    """A line of somebody else is in the way; the text is for the operator."""
+    """A line that is not ours is in the way; the text is for the operator."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Line:
 
     @property
     def owner(self) -> str:
-        """Which of our disks or shares it belongs to, empty for a line of somebody else."""
+        """Which of our disks or shares it belongs to, empty for a line that is not ours."""
         return next((option.removeprefix(MARK) for option in self.options if option.startswith(MARK)), "")
 
     def __str__(self) -> str:

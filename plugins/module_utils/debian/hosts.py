@@ -80,7 +80,7 @@ def loopback(address: str) -> bool:
 
 
 def _family(address: str) -> int:
-    """4 or 6; 0 where it is no address (the line is somebody else's riddle, and stays)."""
+    """4 or 6; 0 where the text is no address (the line is not ours to correct, and stays)."""
     try:
         return ipaddress.ip_address(address.partition("%")[0]).version
     except ValueError:
@@ -103,7 +103,7 @@ def _foreign(lines: list[str]) -> list[str]:
             ours = line == BEGIN
         else:
             (inside if ours else outside).append(line)
-    # A block that nobody ended is no block: rather a line twice than somebody's line lost.
+    # A block without an end is no block: a line of ours may then stand twice, but no foreign line is lost.
     return outside + inside if ours else outside
 
 
@@ -130,8 +130,8 @@ def own_entry(lines: Iterable[str], hostname: str, entry: Entry) -> Entry:
 def render(text: str, hostname: str, address: str, entries: list[Entry]) -> str:
     """The new text. A file that already says the same stays as it is.
 
-    `address` is where the host name shall lead, unless one of the entries has it. Names are taken off foreign lines
-    only where these contradict.
+    The host name must resolve to `address`, unless one of the entries has the host name. A foreign line loses a name
+    only where the line contradicts.
     """
     lines = text.splitlines()
     outside = _foreign(lines)

@@ -42,7 +42,7 @@ CPU = re.compile(r"cpu[0-9]+")
 
 @dataclass(frozen=True)
 class Setting:
-    """A value of the kernel: its name for people, its file below the root, and what it shall be."""
+    """A value of the kernel: its name for people, its file below the root, and its wanted value."""
 
     name: str
     path: str
@@ -107,7 +107,7 @@ def overriding(root: Path, own: str, wanted: Mapping[str, str]) -> list[str]:
     by_name: dict[str, Path] = {}
     for directory in SYSCTL_DIRECTORIES:
         for path in sorted((root / directory).glob("*.conf")):
-            # A link to nowhere, as 99-sysctl.conf becomes where somebody deletes sysctl.conf, says nothing.
+            # A broken link sets nothing; 99-sysctl.conf becomes one when sysctl.conf is deleted.
             if path.exists():
                 by_name.setdefault(path.name, path)
     found = []

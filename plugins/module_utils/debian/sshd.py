@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The SSH server's configuration: our part of it, who else sets what, and whom it shuts out. Private to the collection.
+"""The SSH server's configuration: our part, what other files set, and which users are shut out. Private to the
+collection.
 
 Pure: files are read by functions that are passed in. The module ``ssh_server`` asks sshd itself for the values that are
 in effect.
@@ -46,7 +47,7 @@ KEYWORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 LINE = re.compile(r"\s*([A-Za-z][A-Za-z0-9]*)(?:\s*=\s*|\s+)(.*?)\s*$")
 
 NOT_COMPARED = frozenset({"port", "listenaddress", "hostkey"})
-"""Keywords that add up over all files, and to which sshd adds what nobody wrote."""
+"""Keywords that add up over all files, and to which sshd adds values that no file has."""
 
 NOT_INCLUDED = (
     f"nothing includes this file: begin {DIRECTORY}/sshd_config with the line Include {DIRECTORY}/sshd_config.d/*.conf"
@@ -254,5 +255,5 @@ def _in_groups(pattern: str, groups: Iterable[str]) -> bool:
 
 
 def passwords_work(values: Mapping[str, set[str]]) -> bool:
-    """Whether somebody can log in by a password."""
+    """Whether log-ins by password work."""
     return values.get("passwordauthentication") == {"yes"} or values.get("kbdinteractiveauthentication") == {"yes"}
