@@ -171,7 +171,7 @@ class Clock:
 
 
 def wait_for(bmc: Bmc, state: str, seconds: float, clock: Clock) -> None:
-    """Wait until the power is as it shall be. A BMC that is busy may leave a question out. Raises BmcError."""
+    """Wait until the power has the wanted state. A busy BMC may leave a question unanswered. Raises BmcError."""
     deadline = clock.now() + seconds
     while True:
         try:

@@ -56,7 +56,7 @@ class Container:
 
 @dataclass
 class Found:
-    """All such containers, or why nobody could tell."""
+    """All such containers, or why they are unknown."""
 
     containers: list[Container] = field(default_factory=list)
     error: str = ""

@@ -43,7 +43,7 @@ class Wish:
     peermem: bool = False
     """Load nvidia-peermem, which GPUDirect RDMA needs where the NICs' driver is DOCA's."""
     cuda: str = ""
-    """The CUDA version of what shall run, as 12.9; empty where unknown."""
+    """The CUDA version that the engines are built with, as 12.9; empty where unknown."""
     sign: bool = False
     """Sign the modules although Secure Boot is off."""
     runfile: str = ""

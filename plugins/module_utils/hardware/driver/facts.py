@@ -102,7 +102,7 @@ class Reader:
             return None
 
     def signature(self, kernel: str, module: dkms.Module | None) -> signing.Signature | None:
-        """Who signed the module that a kernel would load; None for nobody."""
+        """The signature of the module that a kernel would load; None for a module without one."""
         return signing.signature(self.ask("modinfo", "-k", kernel, module.name)) if module else None
 
     def runfile_driver(self, modules: Sequence[dkms.Module], on_disk: loaded.Build | None) -> runfile.Installed | None:

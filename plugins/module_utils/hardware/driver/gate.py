@@ -24,7 +24,7 @@ READY = ("installed", "installed-weak")
 
 @dataclass(frozen=True)
 class Wanted:
-    """The driver that the kernels shall have; empty fields take any."""
+    """The driver that the kernels must have; an empty field accepts any value."""
 
     version: str = ""
     """Without the revision of a package: 580.105.08."""

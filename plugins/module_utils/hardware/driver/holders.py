@@ -77,7 +77,7 @@ def modules(root: Path) -> list[LoadedModule]:
 def unexplained(holding: list[Process], present: list[LoadedModule]) -> list[str]:
     """What holds a module without a process that would show, one sentence each: a console, or another kernel module.
 
-    Such a driver cannot be unloaded, whoever is stopped.
+    Such a driver cannot be unloaded, whichever processes are stopped.
     """
     known = {module.name for module in present}
     found = [

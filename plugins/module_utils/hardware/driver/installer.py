@@ -100,7 +100,7 @@ class Installer:
     def install(self, path: Path, arguments: Sequence[str], options: Sequence[str]) -> None:
         """Run the installer, with those of the options that it knows. Raises InstallerError.
 
-        It unpacks itself beside its file, where there is room and nobody else may write.
+        The installer unpacks itself beside its file, where there is room and no other user may write.
         """
         told = self.reader.run(["sh", str(path), "--advanced-options"], HELP_SECONDS)
         known = runfile.known_options(options, told.stdout)

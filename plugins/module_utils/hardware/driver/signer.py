@@ -143,7 +143,7 @@ class Signer:
         return text if self.wish.key else text.replace(signing.CONFIGURATION_TEXT, "")
 
     def serial(self) -> str | None:
-        """The number of the key that modules shall be signed with; None where it is only made in this run."""
+        """The number of the key that signs modules; None where the key is only made in this run."""
         return certificates.serial(self.wish.der) if self.wish.der else self.reader.serial(self.certificate)
 
     def foreign(self, serial: str | None) -> list[dkms.Module]:

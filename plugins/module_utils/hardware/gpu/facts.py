@@ -139,7 +139,7 @@ def _id(vendor: int | None, device: int | None) -> str | None:
 
 
 def _complete(gpu: Gpu) -> None:
-    """Add what the tables know of a product, and nobody told."""
+    """Add what the tables know of a product, and no tool has reported."""
     device = int(gpu.pci_device_id.partition(":")[2], 16) if gpu.pci_device_id else None
     product = products.by_name(gpu.name) or products.by_device(device)
     generation = products.generation(device, gpu.name, gpu.architecture)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The form of a GPU's facts: every key is always there, None where nobody tells. Private to the collection."""
+"""The form of a GPU's facts: every key is always there, None for an unknown value. Private to the collection."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def parse(text: str) -> Report:
                 report.cuda_version = report.cuda_version or version(element.text)
             elif element.tag == "attached_gpus":
                 attached = whole(element.text)
-    # The tool lists GPUs by index. With one missing, nobody can tell which.
+    # The tool lists GPUs by index. With one missing, the indexes are unknown.
     if attached is None or attached <= len(report.gpus):
         for index, gpu in enumerate(report.gpus):
             gpu.index = index

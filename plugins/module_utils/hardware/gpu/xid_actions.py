@@ -126,7 +126,7 @@ class Meaning:
 
 
 def meaning(number: int, text: str = "") -> Meaning:
-    """What to do about an XID; one that nobody listed is watched."""
+    """What to do about an XID; an XID that is not listed is watched."""
     if number == RECOVERY_CHANGED:
         # "changed from 0x0 (None) to 0x1 (GPU Reset Required)": what counts is what it has become.
         return Meaning(wanted(text.rpartition(" to ")[2]), "the recovery action of the GPU has changed")
@@ -135,7 +135,7 @@ def meaning(number: int, text: str = "") -> Meaning:
 
 
 def wanted(words: str) -> str:
-    """The action that a GPU's own words ask for; words that nobody knows are watched."""
+    """The action that a GPU's own words ask for; a GPU with unknown words is watched."""
     return next((action for action, pattern in WORDS if pattern.search(words)), WATCH)
 
 

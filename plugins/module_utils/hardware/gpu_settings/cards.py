@@ -19,7 +19,7 @@ WATT = 1.0
 
 @dataclass(frozen=True)
 class Card:
-    """A GPU, what is known of it beyond its report, and how it shall be set."""
+    """A GPU, what is known of it beyond its report, and its wanted settings."""
 
     gpu: Gpu
     wanted: Settings
@@ -130,7 +130,7 @@ def _on(mode: str | None) -> bool | None:
 
 
 def _in_use(gpu: Gpu) -> str:
-    """Who keeps a GPU from being laid out anew; empty where nobody does."""
+    """What keeps a GPU from being laid out anew; empty where nothing does."""
     if gpu.processes is None:
         return "nvidia-smi does not tell who uses the card, so it is left alone"
     users = [f"{one.name or 'a process'} (pid {one.pid})" for one in gpu.processes]

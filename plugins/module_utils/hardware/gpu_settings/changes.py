@@ -27,7 +27,7 @@ class Change:
     card: Card
     setting: str
     before: Any
-    """None where nobody knows."""
+    """None where unknown."""
     after: Any
     calls: tuple[tuple[str, ...], ...]
     """Arguments of nvidia-smi, to be called one after the other."""

@@ -48,7 +48,7 @@ class Clocks:
         files.write_json(self._path, {"schema": SCHEMA, "driver": self._driver, "gpus": self._known})
 
     def of(self, gpu: Gpu) -> Settings:
-        """What was set on a GPU, None for what nobody knows."""
+        """What was set on a GPU; None for a setting that is unknown."""
         return Settings.of(self._known.get(_name(gpu), {}))
 
     def remember(self, gpu: Gpu, lock: str, clocks: tuple[int, ...]) -> None:
