@@ -41,7 +41,7 @@ vLLM 0.32.0, vllm/transformers_utils/model_arch_config_convertor.py)."""
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """All that is known of a model without running it. None where nobody tells."""
+    """All that is known of a model without running it. None where unknown."""
 
     path: str | None = None
     config: Config = field(default_factory=Config)

@@ -22,7 +22,7 @@ LARGEST_COUNT = 1024
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU, or all processors of a node; memory in MiB as CUDA can give it out. None where nobody tells."""
+    """One GPU, or all processors of a node; memory in MiB as CUDA can give it out. None where unknown."""
 
     name: str
     memory_mib: int | None

@@ -28,7 +28,7 @@ NATIVE_ARCHITECTURES: Mapping[str, str] = {
     "InklingForCausalLM": "inkling",
     "InklingForConditionalGeneration": "inkling",
 }
-"""Architectures for which the engine takes another tokenizer mode than hf, where nobody sets one, and renders in code
+"""Architectures for which the engine takes another tokenizer mode than hf, where none is set, and renders in code
 (vLLM 0.32.0, vllm/config/model.py). Kimi-Audio's mode is not among them: it renders the template."""
 
 TEMPLATE_MODES = ("auto", "hf", "slow", "kimi_audio")

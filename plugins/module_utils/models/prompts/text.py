@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 
 _PLAIN = re.compile(r"[A-Za-z0-9 .,:;!?()/*+=@_-]")
-"""Characters that mean the same in a literal, in Jinja, and to whoever searches a template's source."""
+"""Characters that mean the same in a literal, in Jinja, and to a search of a template's source."""
 
 
 def clean(prompt: str) -> str:
-    """The prompt without white space around it: many templates strip it, and all shall give the same bytes.
+    """The prompt without white space around it: many templates strip it, and all must give the same bytes.
 
     Raises ValueError where nothing is left, or where it is no Unicode text.
     """
