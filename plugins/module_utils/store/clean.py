@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a store nobody needs any more. Private to the collection.
+"""What a store no longer needs. Private to the collection.
 
 A revision goes only where newer ones of the same model are there, and nothing names it. What the store has not
 published itself, without a manifest or behind a link, is not looked at.
@@ -23,7 +23,7 @@ from .references import Revision, with_bases
 from .store import BROKEN, INCOMING, make_directory
 
 RUBBISH_AGE = 86400.0
-"""Seconds after which a transfer that nobody has gone on with is given up, and a damaged copy that was replaced."""
+"""Seconds after which an interrupted transfer is given up, and so is a damaged copy that was replaced."""
 
 REMOVED = ".removed"
 

@@ -50,7 +50,7 @@ class ShareError(Exception):
 
 @dataclass(frozen=True)
 class Share:
-    """Where revisions are to be had, and for whom."""
+    """Where peers fetch revisions, and the token that lets peers in."""
 
     url: str
     token: str
@@ -109,7 +109,7 @@ class Sharing:
                 ]
             )
         finally:
-            # Its reader has it open; nobody else needs it.
+            # The server has the file open; no other process needs it.
             self._given.unlink(missing_ok=True)
         if code:
             raise ShareError(f"the server does not start at {address}, port {port}: {self._last_words()}")

@@ -82,7 +82,7 @@ class Store:
         self.verify = verify
 
     def plan(self, name: str, manifest: Manifest) -> Plan:
-        """Compare what is published with what shall be. Reads file contents only where they changed since."""
+        """Compare what is published with the manifest. Reads file contents only where they changed since."""
         path = self.root / name / manifest.revision
         incoming = self.root / INCOMING / f"{name}-{manifest.revision}"
         damage, donors = self._compare(path, manifest)

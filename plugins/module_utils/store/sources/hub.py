@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A model in a repository of a hub: fetched by the engine image's own client, in a container that outlives whoever
-waits for it. Private to the collection."""
+"""A model in a repository of a hub: fetched by the engine image's own client, in a container that outlives the
+process that waits for it. Private to the collection."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
 
 @dataclass(frozen=True)
 class Hub:
-    """Where a hub is, and who asks; without a token, nobody in particular."""
+    """Where a hub is, and the token of the account that asks; without a token, requests are anonymous."""
 
     endpoint: str
     token: str = ""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A long transfer, in slices of some seconds, so that somebody can be told how far it is. Private to the collection."""
+"""A long transfer, in slices of some seconds, so that its progress can be reported. Private to the collection."""
 
 from __future__ import annotations
 
