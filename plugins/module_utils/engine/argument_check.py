@@ -19,7 +19,7 @@ SECONDS = 300
 """For the answer; 10 on a machine that has nothing else to do, 50 where two engines load beside it (measured)."""
 
 UNKNOWN_PLACE = 64
-"""Exit code where this version of vLLM has its parser elsewhere: then nobody knows."""
+"""Exit code where this version of vLLM has its parser elsewhere: then the check has no result."""
 
 QUESTION = f"""
 import importlib, signal, sys
@@ -60,7 +60,7 @@ _REASON = re.compile(r"^(?:Value error, |[\w.]*(?:Error|Exception): |vllm: error
 def argv(docker: str, release: Release, env_file: str) -> list[str]:
     """The command that asks. `env_file` is the release's own."""
     settings = release.settings
-    # What the engine's container sees, and as whom. The rest is for one that serves.
+    # What the engine's container sees, and its user. Only a container that serves needs the other options.
     options = [
         user_argv(settings),
         f"--shm-size={settings.shm_size}",

@@ -77,7 +77,7 @@ def running_instances(paths: Paths) -> dict[str, Endpoint | None]:
 def endpoint_problems(
     instances: Sequence[Instance], address: str, key: str, running: Mapping[str, Endpoint | None], *, gateways: bool
 ) -> list[Problem]:
-    """Ports of instances that would be started, which somebody has already; and what would move under those that serve.
+    """Ports of instances to be started that another process has already, and what would move under serving instances.
 
     `gateways` says whether there are any in front of the engines.
     """
@@ -112,9 +112,9 @@ def _taken(
 
 
 def differing(engine: Endpoint, asked: Endpoint, *, gateways: bool) -> list[str]:
-    """What of an engine differs so that who asks by the other endpoint does not reach it."""
+    """What of an engine differs so that a client of the other endpoint does not reach the engine."""
     found = [PORT] if engine.port != asked.port else []
-    # Nobody but gateways goes by these two: without any, an update may change them.
+    # Only gateways use these two. Without gateways, an update may change them.
     if gateways and not _accepts(engine.address, asked.address):
         found.append(ADDRESS)
     if gateways and engine.key not in ("", asked.key):
@@ -129,7 +129,7 @@ def _accepts(listens: str, asked: str) -> bool:
 
 
 def moved(name: str, serves: Endpoint | None, asked: Endpoint, *, gateways: bool) -> list[Problem]:
-    """What the inventory says of an engine that serves, and would have nobody reach it. Shows no key."""
+    """What the inventory says of a serving engine that would make it unreachable. Shows no key."""
     if serves is None:
         return []
     stop, later = f"inferctl drain {name}, systemctl stop {unit_name(name)}", "the engine only with its next release"

@@ -64,7 +64,7 @@ class Node:
     devices: tuple[Device, ...] = ()
     """None before the driver works."""
     count: int | None = None
-    """GPUs on the PCI bus; None where nobody has looked."""
+    """GPUs on the PCI bus; None while they were not counted."""
 
     def find(self, name: str) -> tuple[Device | None, str]:
         """The device of an index or UUID, and what CDI calls it; without the driver, what the name alone tells."""

@@ -57,7 +57,7 @@ class Instance:
     accelerator: str = "nvidia"
     state: str = "present"
     bridge_port: int | None = None
-    """Where a second engine may listen that serves while an update swaps this one; None: there shall be none."""
+    """The port of a bridge, which serves while an update swaps this instance; None where no bridge may run."""
 
 
 def served_entries(instances: Sequence[Any], entries: Mapping[str, Entry]) -> list[Entry]:

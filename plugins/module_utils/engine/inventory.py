@@ -28,12 +28,12 @@ def bridged_instance(name: str) -> str:
 
 
 def present_instances(instances: Sequence[Any]) -> list[Any]:
-    """The instances that shall be there; one that is no dictionary is passed on, for load_instances to report."""
+    """The instances that are not declared absent; an item that is no dictionary stays, for load_instances to report."""
     return [item for item in instances if not isinstance(item, Mapping) or item.get("state") != "absent"]
 
 
 def want_gpus(instances: Sequence[Any]) -> bool:
-    """Whether any instance that shall be there runs on GPUs."""
+    """Whether any instance that is not declared absent runs on GPUs."""
     present = [item for item in present_instances(instances) if isinstance(item, Mapping)]
     return any(item.get("accelerator") != "cpu" for item in present)
 

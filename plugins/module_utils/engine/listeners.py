@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who listens on a port, this container's engine or somebody else, and who is connected. Private to the collection.
+"""The processes that listen on a port or are connected to it: this container's engine or others. Private to the
+collection.
 
 Everything comes from /proc; tests hand in a directory that looks like it.
 """
@@ -184,5 +185,5 @@ def describe(pid: int, proc: Path = PROC) -> Process:
     with contextlib.suppress(OSError):
         ids = re.findall(r"[0-9a-f]{64}", (proc / str(pid) / "cgroup").read_text(encoding="utf-8"))
         container = ids[-1] if ids else ""
-    # Somebody else's command line may carry a key.
+    # The command line of a foreign process may carry a key.
     return Process(pid, mask(command, [])[:_COMMAND_LENGTH] or "unknown command", container)

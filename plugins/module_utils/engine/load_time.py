@@ -34,7 +34,7 @@ def seconds(name: str) -> float | None:
 
 
 def of_another(taken: float, before: Path, after: Path) -> float | None:
-    """How long the model at `after` may load where the one at `before` has taken so long; None where nobody knows.
+    """How long the model at `after` may load where the one at `before` has taken so long; None where unknown.
 
     More bytes take longer. Fewer are not counted on: an engine does more at its start than read them.
     """
@@ -58,7 +58,7 @@ def swap_seconds(load: float | None) -> int | None:
 
 
 def expected(paths: Paths, name: str, active: int | None, target: int) -> float | None:
-    """How long a release that is kept may load, in seconds; None where nobody knows. Raises SystemdError."""
+    """How long a release that is kept may load, in seconds; None where unknown. Raises SystemdError."""
     known = history.last(paths, name, target)
     if known and known.load_seconds:
         return known.load_seconds

@@ -62,7 +62,7 @@ class Hardware:
 
     @property
     def gpus(self) -> list[dict[str, Any]]:
-        """The fact `gpus` of the module gpu_facts. nvidia-smi is asked once, and only where somebody wants to know."""
+        """The fact `gpus` of the module gpu_facts. nvidia-smi is asked once, at the first read."""
         if self._gpus is None:
             self._gpus = gpu_facts.gather(
                 self._root,

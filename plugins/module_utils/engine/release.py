@@ -147,7 +147,7 @@ class Release:
     flags: dict[str, Any] = field(default_factory=dict)
     """The engine's flags, as the model's registry entry has them."""
     arguments: list[str] = field(default_factory=list)
-    """The same flags as the engine takes them, so that nobody needs the catalogue of its version to render them."""
+    """The same flags as the engine takes them: rendering them again would need the catalogue of its version."""
     settings: Settings = Settings()
     """The container's, without the environment."""
 

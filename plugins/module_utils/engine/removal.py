@@ -80,7 +80,7 @@ def _await_forgotten(probe: Path) -> None:
     deadline = time.monotonic() + FORGET_SECONDS
     while probe.exists() and time.monotonic() < deadline:
         time.sleep(0.5)
-    # Without an agent, nobody else does it.
+    # Without an agent, nothing else removes the file.
     files.write(probe, None)
 
 

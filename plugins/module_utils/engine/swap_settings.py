@@ -21,7 +21,7 @@ from .swap_terms import Terms
 SCHEMA = 1
 
 MODE = 0o600
-"""Golden prompts may be nobody's business."""
+"""For root alone: golden prompts may be confidential."""
 
 
 @dataclass(frozen=True)

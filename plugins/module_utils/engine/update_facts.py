@@ -130,7 +130,7 @@ class Facts:
             return None
 
     def unreached(self, name: str, target: int, comes: endpoints.Endpoint, asked: endpoints.Endpoint) -> list[str]:
-        """Why nobody would reach the target. Raises ValueError where the inventory's address is none."""
+        """Why gateways would not reach the target. Raises ValueError where the inventory's address is none."""
         words = {
             endpoints.PORT: f"port {comes.port}, and not {asked.port}",
             endpoints.ADDRESS: f"address {comes.address}, and not {asked.address}",
@@ -146,7 +146,7 @@ class Facts:
         ]
 
     def moved(self, name: str, asked: endpoints.Endpoint) -> list[str]:
-        """Why nobody would reach what runs. Raises ValueError where the inventory's address is none."""
+        """Why gateways would not reach what runs. Raises ValueError where the inventory's address is none."""
         serves = self.running.get(name)
         return [str(found) for found in endpoints.moved(name, serves, asked, gateways=self.given["gateways"])]
 
@@ -155,7 +155,7 @@ class Facts:
         return {item["name"]: item for item in self.given["unstaged"]}.get(name, {})
 
     def load_seconds(self, name: str, active: int | None, target: int | None) -> float | None:
-        """How long a target that has not served yet may load; None where nobody knows. Raises SystemdError."""
+        """How long a target that has not served yet may load; None where unknown. Raises SystemdError."""
         seconds = load_time.seconds(name)
         if seconds is None or active is None or target is None:
             return seconds

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From what probes saw to a verdict. Private to the collection; pure.
 
-A verdict that takes an engine out of service needs evidence. What cannot be told is `unknown`, and condemns nobody.
+A verdict that takes an engine out of service needs evidence. Without evidence, the verdict is `unknown`, and the engine
+stays in service.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ HUNG = "hung"
 """It takes requests and does nothing."""
 
 DEAD = "dead"
-"""Nobody listens although it should, or its starts fail."""
+"""The engine does not listen although it should, or its starts fail."""
 
 WRONG = "wrong"
 """It answers what does not count: another model, errors over and over, or another process on its port."""
@@ -141,7 +142,8 @@ def of_unit(properties: dict[str, str] | None, attempt: int, *, declared: bool =
     """What systemd says of an instance that needs no probe; None where it should serve, or systemd does not say.
 
     `properties` as systemd.show() gives them (wait.PROPERTIES), `attempt` the number of starts without success,
-    `declared` whether the inventory has it and it was started: then somebody else has deleted a unit that is gone.
+    `declared` whether the inventory has it and it was started: a missing unit was then deleted by a person or
+    another program.
     """
     if properties is None or properties["ActiveState"] in ("active", "reloading", "refreshing"):
         return None

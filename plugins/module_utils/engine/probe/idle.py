@@ -19,7 +19,7 @@ def in_flight(paths: Paths, release: Release) -> int | None:
     try:
         return metrics.in_flight(scrape(paths, release.instance, release))
     except ConnectionRefusedError:
-        # It loads, or has died: nobody is served.
+        # It loads, or has died: no request is served.
         return 0
 
 

@@ -43,7 +43,7 @@ class Seen(Enum):
     ERROR = "error"
     """An HTTP status that is none of an engine that works."""
     REFUSED = "refused"
-    """Nobody listens on the port."""
+    """No process listens on the port."""
     NOTHING = "nothing"
     """No answer within the limit."""
     UNCLEAR = "unclear"

@@ -24,7 +24,7 @@ class PortOwner:
         self._known: set[int] = set()
 
     def stranger(self, target: Target, container: str) -> str:
-        """Who else listens there; empty where nobody does, or where it cannot be told. Raises OSError."""
+        """The foreign process that listens there; empty where there is none, or this is unknown. Raises OSError."""
         sockets = listening(target.port, target.connect_address, self._proc)
         if sockets == self._known:
             return ""

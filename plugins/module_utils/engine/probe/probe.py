@@ -33,7 +33,7 @@ _BODY_SHOWN = 200
 
 @dataclass(frozen=True)
 class Target:
-    """Whom to ask, and for what."""
+    """The engine to probe, and the names that it must serve."""
 
     address: str
     port: int
@@ -58,7 +58,7 @@ class Verdict:
 
 
 class WrongAnswer(Exception):
-    """The engine, or somebody else, gave an answer that does not count; `status` is its HTTP status."""
+    """The engine, or another process, gave an answer that does not count; `status` is its HTTP status."""
 
     def __init__(self, message: str, status: int = 200) -> None:
         self.status = status

@@ -22,7 +22,7 @@ SECONDS = 10.0
 def scrape(paths: Paths, name: str, release: Release) -> str:
     """What the engine that runs the release answers; empty where it does not.
 
-    Raises ConnectionRefusedError where nobody listens.
+    Raises ConnectionRefusedError where no process listens.
     """
     key = environment.read(paths, name).get(environment.API_KEY, "")
     target = Target(release.address, release.port, release.served_names, key)

@@ -113,7 +113,7 @@ def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:
     active, sub = properties["ActiveState"], properties["SubState"]
     text = properties.get("StatusText", "")
     if properties.get("NRestarts", "0") == "0":
-        # The first start since somebody asked for one: an older count means nothing any more.
+        # The first start since an operator or a playbook asked for one: an older count means nothing any more.
         attempt = min(attempt, 1)
     if active in ("active", "reloading", "refreshing"):
         return "ready", text

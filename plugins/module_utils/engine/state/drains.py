@@ -52,7 +52,7 @@ class Outcome:
 
 
 class Held(Exception):
-    """Instances are drained by somebody else, whose intent must not be lost."""
+    """Instances are drained by another owner, whose intent must not be lost."""
 
     def __init__(self, foreign: Mapping[str, Drain]) -> None:
         told = "; ".join(f"{name} is already {drain}" for name, drain in foreign.items())
@@ -62,8 +62,8 @@ class Held(Exception):
 def read(paths: Paths, name: str, now: datetime) -> Drain | None:
     """The intent in force; None where there is none, or it has expired.
 
-    A file that cannot be understood is an intent without end: somebody wanted no requests here, and that an instance is
-    drained is seen in `inferctl status`, in the metrics and at the gateway.
+    A file that cannot be understood is an intent without end: its owner wanted no requests here. `inferctl status`, the
+    metrics and the gateway show that the instance is drained.
     """
     path = paths.drain(name)
     try:
@@ -91,7 +91,7 @@ def _from_json(value: Any) -> Drain:
 def drain(paths: Paths, names: Iterable[str], wanted: Drain, *, force: bool = False) -> list[Outcome]:
     """Record an intent for every instance, or for none; `since` stays that of the owner's first.
 
-    Raises Held where somebody else has drained one of them, unless forced; OSError.
+    Raises Held where another owner has drained one of them, unless forced; OSError.
     """
     now = parse_time(wanted.since)
     present = {name: read(paths, name, now) for name in names}

@@ -83,7 +83,7 @@ def back_target(paths: Paths, name: str, active: int | None, desired: int | None
 
 
 def superseded(paths: Paths, keep: int) -> list[tuple[str, int]]:
-    """The releases of all instances that nobody goes back to any more, by instance and number; none where `keep` is 0.
+    """The releases of all instances that no rollback needs any more, by instance and number; none where `keep` is 0.
 
     Of each instance stay: the active, the current and the desired one, those of a pin and of a swap, the last `keep`
     that served, and the newest `keep`. Raises OSError, and ValueError where a desired state is damaged.

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which release an instance shall run: the inventory's, unless another one is pinned. Private to the collection.
+"""Which release an instance must run: the inventory's, unless another one is pinned. Private to the collection.
 
 A rollback, or a model that was set for once, pins a release in the place of the inventory's. The pin holds for as long
 as the inventory asks for that very release: when it changes, it has the last word again.
@@ -56,7 +56,7 @@ def in_force(paths: Paths, name: str, desired: int | None) -> Pin | None:
 
 
 def wanted_number(paths: Paths, name: str) -> int | None:
-    """The release that shall run; None for an instance that the inventory does not know.
+    """The release that must run; None for an instance that the inventory does not know.
 
     Raises OSError, and ValueError where the desired state is damaged.
     """

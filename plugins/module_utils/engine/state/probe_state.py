@@ -60,6 +60,6 @@ def read(paths: Paths, name: str) -> ProbeState | None:
 
 
 def stale(state: ProbeState, now: datetime) -> bool:
-    """Whether a state is too old to count, or from a time that has not come: nobody probes, or the clock was set."""
+    """Whether a state is too old to count, or from the future: the agent does not probe, or the clock was set."""
     age = (now - parse_time(state.checked)).total_seconds()
     return not -STALE <= age <= STALE

@@ -26,7 +26,7 @@ def render() -> dict[str, str]:
 {_HEADER}
 [Unit]
 Description=Metrics of the inference node (%i)
-# Without a node_exporter nobody reads them.
+# Only a node_exporter reads the metrics.
 ConditionPathIsDirectory={Paths().textfiles}
 
 [Service]
