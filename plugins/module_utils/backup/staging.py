@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A copy of the configuration as it was at one moment. Private to the collection.
 
-A snapshot of the file system would be one, but ext4 and xfs have none. Instead, everything is looked at, copied, and
-looked at again: what nobody has touched between the two looks (size, mtime, ctime and inode of every file, and the list
-of them) is as it was at every moment between them, all of it together. Where something was touched, all is copied anew.
+A snapshot of the file system would be one, but ext4 and xfs have none. Instead, everything is inspected, copied, and
+inspected again: size, mtime, ctime and inode of every file, and the list of files. Where both inspections are equal, no
+file has changed between them, and the copy shows one moment. Where they differ, everything is copied anew.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def _limits() -> list[str]:
 
 
 def _peers() -> list[str]:
-    """Whom a process tells its counts: the one that a reload puts in its place."""
+    """The process that gets the counts of this one: the process that replaces it at a reload."""
     return _section("peers gateways", [f"peer gateway abns@{PEERS_SOCKET}"])
 
 

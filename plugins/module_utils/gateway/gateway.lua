@@ -28,7 +28,7 @@ core.register_service("too_large", "http", function(applet)
 end)
 
 -- The states of servers are wrong in two kinds of processes. A reload has left an old one, which runs no check any more. A young one
--- has the states of a file, and has asked nobody yet. Both ask the nodes' agents themselves before they choose an engine.
+-- has the states of a file, and has checked no server yet. Both ask the nodes' agents themselves before they choose an engine.
 local YOUNG_SECONDS = 4
 local ASK_SECONDS = 1
 local started = core.now()
@@ -124,7 +124,7 @@ local function is_served(backend)
 end
 
 -- Holds a request while no engine of its backend takes any, until the backend has been like that for so many seconds.
--- What comes later is refused at once: an outage makes nobody wait longer than a swap would. All that were held go on
+-- Later requests are refused at once: an outage makes no client wait longer than a swap would. All that were held go on
 -- within one turn, more than the queue is meant for: txn.held lets them in. In a process with wrong states, HAProxy's clock of the
 -- backend is wrong, too: each request has its own there.
 core.register_action("hold", { "http-req" }, function(txn, seconds, agent_port)

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of Docker's disk nobody needs any more. Private to the collection.
+"""What on Docker's disk is no longer needed. Private to the collection.
 
-Whatever names an image needs it: every kept release, for a rollback may lead there, and every container, also one that
-does not run. Images of repositories that no release of ours has are somebody else's, and stay.
+An image is needed by every kept release that names it, for a rollback may lead there, and by every container, also a
+stopped one. Images of repositories that no release of ours has are not ours, and stay.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def repository(reference: str) -> str:
 def kept_images(paths: Paths, without: Collection[tuple[str, int]] = ()) -> set[str]:
     """The images of all kept releases but for some, by instance and number.
 
-    Raises ReleaseError: where one cannot be read, nobody knows what it needs.
+    Raises ReleaseError: what an unreadable release needs is unknown.
     """
     return {
         releases.load(paths, name, number).image
@@ -71,9 +71,9 @@ def images(
     kept: Collection[str],
     repositories: Collection[str],
 ) -> list[tuple[Item, list[str]]]:
-    """The images that nobody needs, each with the references by which Docker knows it.
+    """The images that are not needed, each with the references by which Docker knows it.
 
-    `found` is Docker's list, `used` the ids that containers have, `kept` the references that somebody needs. An image
+    `found` is Docker's list, `used` the ids that containers have, `kept` the references that are needed. An image
     without any name is what a build or a pull has left behind.
     """
     going = []
@@ -105,12 +105,12 @@ class Disk:
     repositories: frozenset[str] = frozenset()
     """Those of ours besides the releases' own: of what the inventory asks for now."""
     keep: frozenset[str] = frozenset()
-    """Images that somebody needs besides the releases."""
+    """Images that are needed besides those of the releases."""
     without: frozenset[tuple[str, int]] = frozenset()
     """Releases that need nothing any more, by instance and number."""
 
     def clean(self, *, caches: bool, check: bool) -> list[Item]:
-        """Remove what nobody needs. Returns it. Raises ReleaseError, SystemdError, DockerUnavailable, DockerError."""
+        """Remove what is not needed. Returns it. Raises ReleaseError, SystemdError, DockerUnavailable, DockerError."""
         kept = kept_images(self.paths, self.without) | self.keep
         disk = self.docker.disk_usage()
         stale = containers(disk.get("Containers") or (), self.paths)

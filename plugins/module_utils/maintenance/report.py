@@ -23,7 +23,7 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate that the site declares. `days` are left, negative where it is over; None where nobody can tell."""
+    """A certificate that the site declares. `days` are left, negative where it is over; None where unknown."""
 
     path: str
     days: int | None
@@ -45,7 +45,7 @@ def certificate(path: str, enddate: str, now: datetime, warn_days: int, fail_day
 
 
 def unreadable(path: str, reason: str) -> Certificate:
-    """One that is declared, and that nobody can read."""
+    """The result for a declared certificate that cannot be read."""
     return Certificate(path, None, FAIL, f"{reason}: correct maintenance_certificates, or put it there")
 
 

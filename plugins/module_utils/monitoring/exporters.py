@@ -77,7 +77,7 @@ def node_drop_in(address: str, port: int) -> str:
         [
             HEADER,
             "[Unit]",
-            # Its address may come late; and whoever is silent for good cannot tell of it.
+            # Its address may come late, and an exporter that systemd has given up cannot report that.
             "Wants=network-online.target",
             "After=network-online.target",
             "StartLimitIntervalSec=0",

@@ -210,7 +210,7 @@ def units() -> dict[str, str]:
 Description=Ships the log of this machine's services
 Wants=network-online.target
 After=network-online.target
-# However often it has failed: nobody else starts it again.
+# However often it has failed: only systemd starts it again.
 StartLimitIntervalSec=0
 
 [Service]
@@ -221,7 +221,7 @@ RestartSec=5
 # Asked to end, it would drop the line that it holds, and remember it as shipped. Cut off, it ships that line again.
 KillSignal=SIGKILL
 SuccessExitStatus=SIGKILL
-# Nobody's files but the journal are open to it.
+# It may read no files but the journal.
 DynamicUser=yes
 SupplementaryGroups=systemd-journal
 StateDirectory={STATE}

@@ -74,7 +74,7 @@ def _drop_in(program: str, options: Iterable[str], memory_max: str) -> str:
         [
             HEADER,
             "[Unit]",
-            # However often it has failed: nobody else starts it again.
+            # However often it has failed: only systemd starts it again.
             "StartLimitIntervalSec=0",
             "[Service]",
             "ExecStart=",
