@@ -4,8 +4,8 @@
 """The node's prober: probes every instance, remembers and publishes what it found, and tells the gateways. Private to
 the collection.
 
-One thread waits for all engines, so that one that hangs holds up no other. Intervals are measured by a clock that
-nobody sets; times that people read are the wall clock's.
+One thread waits for all engines, so that one that hangs holds up no other. Intervals are measured by the
+monotonic clock; times that people read are the wall clock's.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Agent:
         return text
 
     def _behind_gate(self, name: str) -> Drain | None:
-        """Whoever has taken the drain back: while the gate is closed, requests would be refused."""
+        """A drain in the update's name while the gate is closed, even after an undrain: requests would be refused."""
         swap = swaps.read(self._paths, name)
         return Drain(drains.UPDATE, f"the gate is closed ({swap.step})", swap.since) if swap and swap.gated else None
 
@@ -277,7 +277,7 @@ class Agent:
 
 
 def _lock(paths: Paths, now: datetime) -> textfile.LockMetrics:
-    """Who has the node's lock. A damaged one is nobody's: it is not in force either."""
+    """Who has the node's lock. A damaged lock has no owner: it is not in force either."""
     try:
         found = lock.read(paths)
     except (OSError, ValueError):

@@ -85,7 +85,7 @@ class Events:
 
     def wake(self) -> None:
         """Make wait() return. From any thread."""
-        # A full buffer wakes as well; a closed one has nobody left to wake.
+        # A full buffer wakes as well; behind a closed one, no thread is left to wake.
         with contextlib.suppress(OSError):
             self._writer.send(b"\0")
 

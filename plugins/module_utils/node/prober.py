@@ -131,7 +131,7 @@ class Prober:
             async with asyncio.timeout(self._limit):
                 return await asyncio.to_thread(self._owner.stranger, target, release.container)
         except OSError:
-            # /proc could not be read in time: then nobody is accused.
+            # /proc could not be read in time: then no process is accused.
             return ""
 
     def _masked(self, observation: Observation) -> Observation:

@@ -17,7 +17,7 @@ from ..engine import environment
 LEFT_OUT = "(left out)"
 
 PROMPT_KEY = r"(?:system[-_])?prompts?(?:_token_ids)?|messages|content"
-"""How an engine that logs requests, and the model registry, call what somebody has written. Source:
+"""How an engine that logs requests, and the model registry, call a text that a client or operator wrote. Source:
 vllm/entrypoints/logger.py, RequestLogger; OpenAI's API."""
 
 PROMPT = re.compile(rf"(?i)((?:{PROMPT_KEY})['\"]?\s*[:=]).*")

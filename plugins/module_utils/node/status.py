@@ -232,7 +232,7 @@ def _row(status: Status) -> tuple[str, ...]:
 
 
 def _verdict(status: Status) -> str:
-    """The agent's verdict in a word, and whether the gateway sends nothing by somebody's wish."""
+    """The agent's verdict in a word, and whether the instance is drained."""
     verdict = "-" if status.probe is None else "stale" if status.probe.stale else status.probe.verdict
     return f"{verdict}, drained" if status.drain else verdict
 

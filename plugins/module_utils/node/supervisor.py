@@ -40,7 +40,7 @@ EXTENSION = 60
 """Seconds by which each report extends systemd's start time-out: twelve reports may get lost or late."""
 
 IDLE_GRACE = 0.5
-"""Seconds between SIGTERM and SIGKILL for an engine that is drained and has nothing at work; more while somebody is
+"""Seconds between SIGTERM and SIGKILL for an engine that is drained and has nothing at work; more while a client is
 connected: its counts tell of a request only after its first step, and a drain only asks gateways to keep away.
 
 It has nothing to finish, but with `--shutdown-timeout` its Python takes itself down for 6 to 10 s. Without, vLLM kills

@@ -13,7 +13,7 @@ from ..core import files
 
 
 class Writer:
-    """Writes the newest text of each file. A disk that hangs or is full holds up nobody who has something to write.
+    """Writes the newest text of each file. A disk that hangs or is full does not block the callers that write.
 
     What cannot be written is said once, until it can be again.
     """

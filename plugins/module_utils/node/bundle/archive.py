@@ -68,7 +68,7 @@ def write(
 ) -> Bundle:
     """Collect items one after the other into a file for root alone. `more` goes into the manifest,
     `report_progress` hears how far it is. Raises OSError; then nothing is left behind, nor where it is broken off."""
-    # Its name can be guessed: it overwrites nothing, and follows no link that somebody has laid there meanwhile.
+    # Its name can be guessed: it overwrites nothing, and follows no link that was laid there meanwhile.
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -107,7 +107,7 @@ among them: it is as it was found, with its secrets."""
 
 def items(paths: Paths, host: Host, read: Reader, since: datetime | None, now: datetime) -> list[Item]:
     """All parts of a bundle; journals since a time, the last lines of all where there is none. What takes longest comes
-    last: whoever cannot wait has the rest."""
+    last: an operator who cannot wait has the rest."""
     names = releases.names(paths)
     return [
         *_own(paths, host, read, names, now),

@@ -68,7 +68,7 @@ class Service:
         return idle
 
     def left_alone(self, names: list[str]) -> list[str]:
-        """The names without those that an update is at: nobody else starts or proves what it has not tried."""
+        """The names without those in a swap: only the swap starts and proves a release that it has not tried."""
         swapped = [name for name in names if swaps.read(self.paths, name)]
         for name in swapped:
             self.warn(f"{name} is being swapped, or was when a swap was cut off: see inferctl status")

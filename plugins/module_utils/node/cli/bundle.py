@@ -70,7 +70,7 @@ def _bundle(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _thresholds(paths: Paths) -> Thresholds:
-    """Those of the doctor. Damaged ones are told by its own part of the bundle, and keep nobody from the others."""
+    """The doctor's thresholds. The doctor's part of the bundle reports damaged ones; the other parts go on."""
     try:
         return catalogue.read(paths).thresholds
     except (OSError, ValueError):

@@ -167,7 +167,7 @@ def _gpu_settings(options: argparse.Namespace, paths: Paths) -> int:
 def _unit_of_caller(options: argparse.Namespace) -> dict[str, str]:
     """The properties of the unit that calls us.
 
-    Raises UsageError where somebody else does: each of these commands would take the container from a serving engine.
+    Raises UsageError for any other caller: each of these commands would take the container from a serving engine.
     """
     unit = unit_name(options.name)
     properties = systemd.show([unit], ["InvocationID", "NRestarts"])[unit]

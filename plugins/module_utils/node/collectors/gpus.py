@@ -127,7 +127,7 @@ def _memory(gpu: Mapping[str, Any], add: Any) -> None:
 
 
 def _any(flags: Sequence[bool | None]) -> bool | None:
-    """Whether one is set; None where nobody tells."""
+    """Whether one is set; None where all are unknown."""
     known = [flag for flag in flags if flag is not None]
     return any(known) if known else None
 

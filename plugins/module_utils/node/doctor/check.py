@@ -54,7 +54,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Check(Generic[T]):
-    """A question about a host. `find` may raise CannotTell, or anything else: then nobody knows."""
+    """A question about a host. `find` may raise CannotTell, or anything else: then the answer is unknown."""
 
     name: str
     find: Callable[[T], Finding]
@@ -67,7 +67,7 @@ class Check(Generic[T]):
 
 
 class Once(Generic[T]):
-    """Something that several checks want to know and that is looked up once, by whoever comes first."""
+    """A value that several checks need, and that the first of them looks up for all."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make

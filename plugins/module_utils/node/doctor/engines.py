@@ -95,7 +95,7 @@ def weights(host: Host) -> Finding:
 
 
 def drained(host: Host) -> Finding:
-    """Drains and open breakers: somebody must close them."""
+    """Drains and open breakers, which an operator must end."""
     now = datetime.now(UTC)
     warns = []
     for name in releases.names(host.paths):

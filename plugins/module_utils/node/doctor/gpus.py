@@ -50,7 +50,7 @@ def _verdict(fails: list[str], warns: list[str], fine: str, action: str) -> Find
 
 def count(host: Host) -> Finding:
     """As many as are on the bus are in use, and as many as the instances want."""
-    # What is left to virtual machines, or to nobody, is not the driver's.
+    # GPUs that are left to virtual machines, or unused, are not the driver's.
     gpus = [gpu for gpu in host.gpus()["gpus"] if not gpu["excluded"]]
     if not gpus and host.wants_gpus():
         return Finding(FAIL, "no NVIDIA GPU is on the PCI bus, and instances want some", "reseat, or look at the BMC")

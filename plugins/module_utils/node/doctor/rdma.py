@@ -27,7 +27,7 @@ def _is_active(port: Mapping[str, Any]) -> bool:
 
 
 def ports(host: Host) -> Finding:
-    """No port is down. A warning only: a card has ports that nobody cabled."""
+    """No port is down. A warning only: a card may have ports without a cable."""
     found = list(_ports(host))
     if not found:
         return NONE

@@ -33,7 +33,7 @@ LARGEST_MAIL = 3500
 
 ALERT_LIFETIME = timedelta(days=30)
 """For which an alert stands in Alertmanager, unless the breaker is closed before. Without an end it would resolve
-itself after resolve_timeout (5 minutes), as nobody sends it again. Source: postAlertsHandler in api/v2/api.go of
+itself after resolve_timeout (5 minutes), as recovery sends it only once. Source: postAlertsHandler in api/v2/api.go of
 prometheus/alertmanager."""
 
 NO_ADDRESS = "only http:// and https:// with a host are known, without user, password or blanks"
@@ -69,7 +69,7 @@ class Alert:
 
 
 def unsent_channels(settings: Settings, done: Mapping[str, str]) -> list[str]:
-    """The channels that are set and have not got an alert yet: nobody may have got to it, or one was set later."""
+    """The channels that are set and have not got an alert yet: it failed or was cut off, or one was set later."""
     set_now = {"webhook": settings.webhook, "mail": settings.mail_to, "alertmanager": settings.alertmanager}
     return [name for name, address in set_now.items() if address and done.get(name) != SENT]
 
@@ -98,7 +98,7 @@ def resolve(settings: Settings, host: str, instance: str, since: str, now: datet
 
 
 def _outcome(send: Callable[[], None]) -> str:
-    """What came of telling somebody: no page of HTML."""
+    """The outcome of an alert, in words: no page of HTML."""
     try:
         send()
     except (OSError, ValueError, http.client.HTTPException) as error:

@@ -47,7 +47,7 @@ def last_reset(known: State, now: datetime) -> float:
         ago = (now - parse_time(known.gpus_reset)).total_seconds()
     except ValueError:
         return 0.0
-    # Of the future: the clock was set back, and nobody knows when it was.
+    # Of the future: the clock was set back, and the time of the reset is unknown.
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - ago) if ago >= 0 else 0.0
 
 

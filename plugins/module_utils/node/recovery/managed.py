@@ -95,7 +95,7 @@ def _pairs(paths: Paths, name: str, directory: Path) -> list[_Pair]:
 
 
 def _checksums(paths: Paths, name: str, number: int) -> Mapping[str, str]:
-    """What the files were when this release proved itself; empty where it has not, or nobody remembers."""
+    """The files' checksums from when this release proved itself; empty where it has not, or they are lost."""
     try:
         known: Any = files.read_json(paths.known_good(name))
     except (OSError, ValueError):
@@ -125,7 +125,7 @@ def _compare(pair: _Pair, known: Mapping[str, str]) -> list[WrongFile]:
         if not files.same(pair.installed, data, pair.mode):
             return [WrongFile(pair.installed, "has another mode", pair.copy)]
         return []
-    # Without a checksum nobody can tell whether the one that is left is the right one.
+    # Without a checksum, it is unknown whether the file that is left is the right one.
     if installed and str(pair.installed) in known:
         return [WrongFile(pair.copy, "is damaged", pair.installed)]
     return [WrongFile(pair.copy, "is damaged", None), WrongFile(pair.installed, "cannot be verified", None)]

@@ -29,7 +29,7 @@ FAILED_STARTS = 1
 
 @dataclass(frozen=True)
 class Situation:
-    """How an instance stands. None where nobody knows."""
+    """How an instance stands. None where unknown."""
 
     name: str
     verdict: str

@@ -27,7 +27,7 @@ class Requests:
         self._asked: dict[str, float] = {}
 
     def ask(self, name: str) -> None:
-        """Ask for an instance, unless it was asked for a moment ago or nobody recovers here."""
+        """Ask for an instance, unless it was asked for a moment ago or this node has no recovery."""
         now = time.monotonic()
         if now - self._asked.get(name, -INTERVAL) < INTERVAL or not self._paths.recovery_settings.exists():
             return

@@ -32,7 +32,7 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
     question = way.Question(
         name=node.name,
         own=node.own,
-        # Somebody keeps requests away already: nobody loses by the swap.
+        # Another owner's drain keeps requests away already: no client loses by the swap.
         serves=serves and (drain is None or drain.owner == drains.UPDATE),
         allow_downtime=swap.terms.allow_downtime,
         vouched=swap.terms.vouched,

@@ -122,12 +122,12 @@ class Views:
     silent: Mapping[str, str]
 
     def alone_at(self, own: Iterable[str]) -> list[str]:
-        """The gateways that would have nobody left without the servers `own`."""
+        """The gateways that would have no server left without the servers `own`."""
         going = set(own)
         return [view.gateway for view in self.told if view.up() and not view.up() - going]
 
     def nobody_at(self, own: Iterable[str]) -> list[str]:
-        """The gateways that have nobody up beside the servers `own`, whether those are up or not."""
+        """The gateways that have no server up beside the servers `own`, whether those are up or not."""
         going = set(own)
         return [view.gateway for view in self.told if view.known and not view.up() - going]
 

@@ -49,7 +49,7 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
 
 
 def keep_away(node: Node, owner: str, reason: str) -> None:
-    """Record the intent; somebody else's stays. Raises OSError."""
+    """Record the intent to keep requests away; another owner's stays. Raises OSError."""
     present = drains.read(node.paths, node.name, node.now())
     if present is None or present.owner == owner:
         drains.drain(node.paths, [node.name], drains.Drain(owner, reason, format_time(node.now())))
@@ -65,7 +65,7 @@ def _refuse_untold(node: Node, swap: Swap, untold: Sequence[str]) -> None:
 
 
 def _refuse_last(node: Node, swap: Swap) -> None:
-    """Raises StepFailed where nobody else serves any more: of nodes that begin at once, all but one yield."""
+    """Raises StepFailed where no other server is left: of nodes that begin at once, all but one yield."""
     if swap.notes.get("way") not in (way.OTHERS, way.BRIDGE):
         return
     # A bridge stands in: the instance alone goes.
@@ -113,7 +113,7 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
 def stop(node: Node, swap: Swap) -> dict[str, Any]:
     """Stop the engine, which has no client any more."""
     if swap.closed_port is not None and not node.traffic.still_closed(swap.closed_port):
-        # Whoever came while somebody had opened the gate is waited for.
+        # The gate was opened meanwhile: wait for the connections that came through.
         gate(node, swap)
     number = swap.release
     if number is not None:

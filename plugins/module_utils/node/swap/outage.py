@@ -75,7 +75,7 @@ class Outage:
     def share(self, seconds: float) -> list[str]:
         """Wait until every gateway gives the engines their full share, at most so long. Returns what is missing.
 
-        Nobody waits for an engine that does not run, or that somebody else has drained. Raises SystemdError.
+        An engine that does not run, or that another owner has drained, is not waited for. Raises SystemdError.
         """
         return self._wait(seconds, lambda node: [] if self._drain(node) or not _runs(node) else _share(node), looks=1)
 
@@ -129,7 +129,7 @@ def _requests(node: Node, *, contested: bool) -> list[str]:
 
 
 def _contested(node: Node, views: Views) -> list[str]:
-    """The gateways that have nobody left because another node drains the set at the same time.
+    """The gateways that have no server left because another node drains the set at the same time.
 
     Raises Refused where the other node goes first.
     """

@@ -91,7 +91,7 @@ class Performance:
 
     def _end(self, ended: machine.Ended) -> Report:
         report = _report(ended, format_time(datetime.now(UTC)))
-        # First the lock: without a swap, nobody would give the lock back.
+        # First the lock: once the swap's record is gone, nothing gives the lock back.
         self._with_lock(release_lock)
         swaps.end(self._paths, self._name, report)
         self._log(f"swap ended, {report.outcome}{': ' if report.failure else ''}{report.failure}", journal.NOTICE)

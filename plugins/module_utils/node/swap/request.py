@@ -78,7 +78,7 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
             systemd.systemctl("restart", "--no-block", swap_unit(name))
         except systemd.SystemdError:
             if found is None:
-                # Nothing was done: nobody has to clear up behind it.
+                # Nothing was done, so nothing has to be cleared up.
                 swaps.end(paths, name)
             raise
     return True

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keeps requests away from an engine of this node, and lets requests back. Private to the collection.
 
-The agent tells gateways, the gate refuses whoever has not heard, and the kernel's table of connections tells when the
-last request has ended (docs/updates.md, "Why nothing is lost").
+The agent tells gateways, the gate refuses gateways that have not heard, and the kernel's table of connections tells
+when the last request has ended (docs/updates.md, "Why nothing is lost").
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Traffic:
         self._gate_seen[port] = self.clock()
 
     def hold(self, port: int) -> None:
-        """Close a gate again that somebody else has opened. Raises GateError."""
+        """Close a gate again that another program has opened. Raises GateError."""
         if port not in self._gate_seen or self.clock() - self._gate_seen[port] >= GATE_INTERVAL:
             self.still_closed(port)
 

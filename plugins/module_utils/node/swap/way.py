@@ -16,7 +16,7 @@ from ...engine.inventory import bridge_name
 from .gateways import Views
 
 OTHERS, BRIDGE, HELD, DOWNTIME, IDLE = "others", "bridge", "held", "downtime", "idle"
-"""Other servers serve; a bridge does; gateways hold requests; nobody serves; nobody served before either."""
+"""Other servers serve; a bridge does; gateways hold requests; no server serves; none served before either."""
 
 FIRST_SECONDS = 20.0
 """How long the first of several nodes that began at once waits until another one serves again."""
@@ -45,7 +45,7 @@ class Question:
     deaf: Collection[str]
     """Gateways that do not ask this node's agent."""
     needed: int | None
-    """Seconds that the swap takes beside the drain; None where nobody knows."""
+    """Seconds that the swap takes beside the drain; None where unknown."""
     unbridged: Callable[[], str]
     """Why no second engine can serve meanwhile; empty where one can. Asked only where the answer matters."""
 
@@ -118,5 +118,5 @@ def yields_to(node: str, views: Views, own: Collection[str]) -> list[str]:
 
 
 def nobody_words(name: str, gateways: Collection[str]) -> str:
-    """That nobody else serves, in words."""
+    """That the gateways have no other server, in words."""
     return f"{', '.join(gateways)} would have nobody left for {name} without this node"
