@@ -69,9 +69,9 @@ class _Table:
 def deal(nodes: Sequence[Node], limits: Limits) -> dict[str, Turn]:
     """The next turn of each node that has one. There is at least one as long as an active node wants something.
 
-    One node alone fetches from the network what nobody has yet, the first that wants it, and goes on with it until it
-    is there. All may, where that has failed for one of them: whether it was the node or the network is then no longer
-    known.
+    A model that no node has yet is fetched from the network by one node alone, the first that wants the model, until
+    the model is there. Where this has failed for one node, all nodes may fetch: it is then unknown whether the node or
+    the network was at fault.
     """
     table = _Table()
     turns: dict[str, Turn] = {}

@@ -58,7 +58,7 @@ class NodeOutcome:
 
     @property
     def failed(self) -> bool:
-        """Whether the update must not go on. A node that was lost while the update was not at it stops nobody."""
+        """Whether the update must not go on. A node that was lost outside its turn does not stop the update."""
         return bool(self.problem or (self.lost and self.under_way) or any(swap.failure for swap in self.swaps))
 
 
