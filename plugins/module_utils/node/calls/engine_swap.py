@@ -73,8 +73,8 @@ def _left_open(found: Progress, name: str, node: str) -> str:
     if report and report.unheard:
         # It has proved itself, and to drain it again would want that gateway's word, too.
         words.append(
-            f"{', '.join(report.unheard)} cannot be reached, or its HAProxy does not answer: nobody knows whether it"
-            f" sends requests to {name} on {node} again. It stays with its new release"
+            f"{', '.join(report.unheard)} cannot be reached, or its HAProxy does not answer: whether it sends requests"
+            f" to {name} on {node} again is unknown. {name} stays with its new release"
         )
     if report and report.kept_bridge:
         words.append(f"what stood in for it could not be removed, which the next run does: {report.kept_bridge}")

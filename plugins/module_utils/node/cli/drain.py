@@ -31,7 +31,7 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "drain",
         help="let gateways send an instance no more requests",
-        description="Record that gateways shall send no more requests. Those under way end as they should.",
+        description="Record that gateways must send no more requests. Requests at work end normally.",
     )
     command.add_argument("names", nargs="+", metavar="NAME", help="instances")
     command.add_argument("--reason", required=True, help="what for; everybody sees it")
@@ -39,7 +39,7 @@ def add(commands: Commands) -> None:
     end.add_argument("--until", metavar="TIME", help="when it ends by itself, ISO 8601 with time zone")
     end.add_argument("--for", dest="duration", metavar="TIME", help="after how long it ends by itself, such as 30m")
     command.add_argument("--owner", help="whose intent it is (default: you, on this node)")
-    command.add_argument("--force", action="store_true", help="take over what somebody else has drained")
+    command.add_argument("--force", action="store_true", help="take over another owner's drain")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_drain)
 
@@ -59,7 +59,7 @@ def _drain(options: argparse.Namespace, paths: Paths) -> int:
     names = known(paths, options.names)
     reason, owner = (_one_line(text) for text in (options.reason, options.owner or _caller()))
     if not reason:
-        raise UsageError("--reason is empty: say what for, whoever is woken at night reads it")
+        raise UsageError("--reason is empty: say what the drain is for; the person on call reads the reason")
     wanted = Drain(owner, reason, drains.format_time(now), _end(options, now))
     return _tell("drain", drains.drain(paths, names, wanted, force=options.force), options.json)
 

@@ -68,7 +68,7 @@ def add(commands: Commands) -> None:
 
 def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--force", action="store_true", help="cut requests that do not end in time")
-    command.add_argument("--allow-downtime", action="store_true", help="even if clients see that nobody else serves")
+    command.add_argument("--allow-downtime", action="store_true", help="even if clients find no other engine serving")
     command.add_argument("--drain-seconds", type=int, metavar="S", help="how long requests at work may take to end")
     command.add_argument("--watch-seconds", type=int, metavar="S", help="how long the release is watched")
     command.add_argument("--no-wait", action="store_true", help="only begin; inferctl status shows how it goes")

@@ -20,7 +20,7 @@ from ..recovery import policy, settings, state
 
 HELP: Help = {
     "inference_recovery_armed": "1 where recovery acts by itself.",
-    "inference_recovery_breaker_open": "1 where recovery has given up until somebody resets it.",
+    "inference_recovery_breaker_open": "1 where recovery has given up until an operator resets it.",
     "inference_recovery_budget_left": "Faults within this hour that are still answered.",
     "inference_recovery_steps_total": "Steps ever taken.",
     "inference_recovery_last_step_timestamp_seconds": "When the last step was taken.",

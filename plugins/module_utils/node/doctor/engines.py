@@ -24,7 +24,7 @@ def verdicts(host: Host) -> Finding:
     for name in names:
         known = probe_state.read(host.paths, name)
         if known is None or probe_state.stale(known, now):
-            warns.append(f"{name}: nobody knows, the agent is silent")
+            warns.append(f"{name}: state unknown, the agent is silent")
         elif known.verdict in health.CONDEMNED:
             fails.append(f"{name}: {known.verdict} since {known.since}: {known.detail}")
         elif known.verdict not in health.SERVING:

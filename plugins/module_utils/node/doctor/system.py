@@ -100,7 +100,7 @@ def _timedated(host: Host) -> Finding:
     text = host.ask("timedatectl", "show", "--property=NTPSynchronized", "--value").strip()
     if text == "yes":
         return Finding(OK, "synchronised")
-    return Finding(WARN, "nobody sets the clock", "install chrony: common_clock of site.yml does")
+    return Finding(WARN, "the clock is not synchronised", "install chrony: common_clock of site.yml does")
 
 
 def reboot(host: Host) -> Finding:
@@ -111,7 +111,7 @@ def reboot(host: Host) -> Finding:
         text = (host.root / "run/reboot-required.pkgs").read_text(encoding="utf-8", errors="replace")
     except OSError:
         text = ""
-    packages = ", ".join(dict.fromkeys(text.split())) or "nobody says for what"
+    packages = ", ".join(dict.fromkeys(text.split())) or "no reason is recorded"
     return Finding(WARN, f"a reboot is due: {packages}", "drain the node and reboot when it suits")
 
 

@@ -211,7 +211,7 @@ class Ladder:
                 notes.append(f"not stopped: {error}")
         sent = self._alert(inspection, Breaker(now, decision.reason), evidence_path)
         notes += [f"{channel}: {outcome}" for channel, outcome in sent.items()] or [
-            "nobody is alerted: no channel is set"
+            "no alert is sent: no channel is set"
         ]
         return "; ".join(notes)
 

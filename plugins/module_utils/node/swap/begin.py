@@ -46,7 +46,7 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
     words = {
         way.BRIDGE: "side by side: a second engine serves meanwhile",
         way.HELD: f"the only server of its set: gateways hold requests, and those at work get {chosen.patience} s",
-        way.DOWNTIME: "clients may see that nobody serves meanwhile",
+        way.DOWNTIME: "clients may find no engine serving meanwhile",
     }.get(chosen.kind, "")
     if words:
         node.say(words)

@@ -144,7 +144,7 @@ def progress(paths: Paths, name: str, run_id: str) -> Progress:
         report = swaps.last(paths, name)
         if report and report.run_id == run_id:
             return Progress(report.outcome, "", report.words, report.failure, report)
-        return Progress(STUCK, "", (), f"nobody knows how the swap went: journalctl -u {swap_unit(name)}")
+        return Progress(STUCK, "", (), f"how the swap went is unknown: journalctl -u {swap_unit(name)}")
     if found.step == swaps.STUCK:
         return Progress(STUCK, found.step, found.words, found.failure)
     if not leads:

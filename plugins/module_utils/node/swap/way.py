@@ -99,7 +99,7 @@ def _held(question: Question, views: Views, unbridged: str) -> Way:
     where = f"{question.name} is the only server of its set"
     way = f"set allow_downtime, or add a replica. No second engine can serve meanwhile: {unbridged}"
     if question.needed is None:
-        return Way(HELD, problem=f"{where}, and nobody knows how long its release loads: {way}")
+        return Way(HELD, problem=f"{where}, and how long its release loads is unknown: {way}")
     if holds < question.needed:
         need = f"its swap takes about {question.needed} s, and gateways hold requests for {holds} s"
         return Way(HELD, problem=f"{where}; {need} (gateway_hold_seconds): raise that, {way}")
@@ -119,4 +119,4 @@ def yields_to(node: str, views: Views, own: Collection[str]) -> list[str]:
 
 def nobody_words(name: str, gateways: Collection[str]) -> str:
     """That the gateways have no other server, in words."""
-    return f"{', '.join(gateways)} would have nobody left for {name} without this node"
+    return f"{', '.join(gateways)} would have no server left for {name} without this node"

@@ -57,7 +57,9 @@ def test_the_end_waits_for_full_shares(outage: Run, monkeypatch: pytest.MonkeyPa
     assert outage(state="ended", check=True)["reached"] is True
 
 
-@pytest.mark.parametrize("error", [Refused("gw1 would have nobody left"), Unfit("it is not fit"), OSError("disk full")])
+@pytest.mark.parametrize(
+    "error", [Refused("gw1 would have no server left"), Unfit("it is not fit"), OSError("disk full")]
+)
 def test_what_stands_against_it_fails_the_call(outage: Run, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     def refuse(*_given: object, **_more: object) -> bool:
         raise error

@@ -104,7 +104,7 @@ def test_a_swap_that_is_done_is_told_in_a_line(swap: Swap, two_instances: Paths)
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"unheard": ("gw2",)}, "gw2 cannot be reached, or its HAProxy does not answer: nobody knows whether it sends"),
+        ({"unheard": ("gw2",)}, "gw2 cannot be reached, or its HAProxy does not answer: whether it sends requests"),
         (
             {"kept_bridge": "it is busy"},
             "what stood in for it could not be removed, which the next run does: it",

@@ -76,7 +76,7 @@ def test_without_chrony_timedatectl_is_asked(tmp_path: Path, synchronised: str, 
 def test_a_reboot_that_a_package_wants(tmp_path: Path) -> None:
     assert system.reboot(host(tmp_path)).status == OK
     write(tmp_path / "run/reboot-required", "")
-    assert "nobody says for what" in system.reboot(host(tmp_path)).message
+    assert "no reason is recorded" in system.reboot(host(tmp_path)).message
     write(tmp_path / "run/reboot-required.pkgs", "linux-image-amd64\nlinux-image-amd64\ndbus\n")
     found = system.reboot(host(tmp_path))
     assert (found.status, found.message) == (WARN, "a reboot is due: linux-image-amd64, dbus")

@@ -48,11 +48,11 @@ def test_or_gateways_hold_requests(fake: FakeNode) -> None:
 def test_or_clients_see_that_nobody_serves(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     fake.others = False
     monkeypatch.setattr(load_time, "expected", lambda *_given: None)
-    with pytest.raises(StepFailed, match="nobody knows how long its release loads"):
+    with pytest.raises(StepFailed, match="how long its release loads is unknown"):
         begin.begun(fake.node(), SWAP)
     allowed = replace(SWAP, terms=Terms(allow_downtime=True))
     assert begin.begun(fake.node(), allowed)["notes"]["way"] == way.DOWNTIME
-    assert fake.said == ["clients may see that nobody serves meanwhile"]
+    assert fake.said == ["clients may find no engine serving meanwhile"]
 
 
 def test_a_bridge_that_was_left_is_removed_by_this_swap(fake: FakeNode) -> None:

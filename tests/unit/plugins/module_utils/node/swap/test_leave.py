@@ -62,7 +62,7 @@ def test_a_lone_engine_whose_gateway_was_not_told_stays(fake: FakeNode) -> None:
 def test_the_last_engine_of_a_set_stays(fake: FakeNode) -> None:
     fake.others = False
     began = fake.clock
-    with pytest.raises(StepFailed, match=r"^gw1 would have nobody left for main without this node$"):
+    with pytest.raises(StepFailed, match=r"^gw1 would have no server left for main without this node$"):
         leave.drain(fake.node(), at(fake, swaps.DRAIN))
     assert fake.clock - began >= way.FIRST_SECONDS, "another one that drains may come back"
 

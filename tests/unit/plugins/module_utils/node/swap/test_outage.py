@@ -140,7 +140,7 @@ def test_a_request_that_ends_meanwhile_is_waited_for(stage: Stage) -> None:
 def test_the_last_server_of_any_gateway_stays_unless_it_is_meant(stage: Stage, alone_at: str) -> None:
     stage.answered("up")
     stage.servers[alone_at]["n2"] = server("DOWN")
-    with pytest.raises(Refused, match=f"^{alone_at} would have nobody left for main without this node. Nothing was"):
+    with pytest.raises(Refused, match=f"^{alone_at} would have no server left for main without this node. Nothing was"):
         stage.outage().begin("a new disk", [])
     assert stage.drained_by() == ""
     assert stage.outage().begin("a new disk", ["main"]) and stage.drained_by() == "maintenance"
@@ -197,7 +197,7 @@ def test_of_two_nodes_that_begin_at_once_one_yields(stage: Stage) -> None:
     # The first waits until the other one serves again.
     for servers in stage.servers.values():
         servers["n3"] = servers.pop("n0")
-    words = "gw1, gw2 would have nobody left for main without this node"
+    words = "gw1, gw2 would have no server left for main without this node"
     assert outage.requests(0, []) == [words]
     assert outage.requests(0, ["main"]) == ["the last look is missing"]
 

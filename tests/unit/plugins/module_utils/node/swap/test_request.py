@@ -176,7 +176,7 @@ def test_a_swap_that_does_not_go_on_is_stuck(paths: Paths, units: Systemd) -> No
     found = request.awaited(paths, "main", "run", 0)
     assert found.outcome == swaps.STUCK and "the swap does not run: journalctl -u" in found.failure
     found = request.awaited(paths, "main", "another", 0)
-    assert found.outcome == swaps.STUCK and "nobody knows how the swap went" in found.failure
+    assert found.outcome == swaps.STUCK and "how the swap went is unknown" in found.failure
 
 
 def test_a_process_that_died_gets_the_time_to_start_again(
