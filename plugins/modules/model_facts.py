@@ -391,7 +391,7 @@ def of_models(values: dict[str, Any]) -> dict[str, Any]:
     problems = [
         Problem(
             f"models.{name}",
-            f"nobody can tell whether it fits before it is fetched: {reason}. Make sure of it yourself, and set "
+            f"whether it fits is unknown before it is fetched: {reason}. Check that it fits, and set "
             "model_store_allow_unplanned: true",
         )
         for name, reason in unknown.items()

@@ -165,7 +165,7 @@ class Copier:
             text = references.containers(self._module.run_command, self._module.get_bin_path("docker"))
             return references.with_bases(references.of_node(Paths(), text), self._store)
         except (InputError, OSError) as error:
-            notes.append(f"no fast copy is dropped, for nobody can tell which are needed: {error}")
+            notes.append(f"no fast copy is dropped, for it is unknown which are needed: {error}")
             return None
 
 

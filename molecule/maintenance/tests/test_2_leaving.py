@@ -52,7 +52,7 @@ def before(node: Node) -> set[str]:
 def test_what_is_not_clear_or_would_be_missed_is_refused(fleet: Fleet) -> None:
     first, second = fleet.nodes
     for wrong, words in (
-        ({"instance": "main"}, "has nobody else for it"),
+        ({"instance": "main"}, "has no other server for it"),
         ({"instance": "main", "model": "tiny-a"}, "found instance, model"),
         ({"node": second.name}, 'confirm "'),
         ({"node": first.name, "confirm": first.name}, "leaves the group gateway first"),

@@ -139,7 +139,7 @@ class Restic:
             ABSENT: f"there is no repository at {where}",
             WRONG_PASSWORD: (
                 f"the repository at {where} does not open with this password. backup_password must be the one that it"
-                " was made with; a new one is set with `restic key passwd` by somebody who has the old one"
+                " was made with. `restic key passwd` sets a new one, and asks for the old one"
             ),
             LOCKED: f"the repository at {where} is locked by a job that runs",
             UNREACHABLE: f"the repository at {where} cannot be reached, or does not let this node in",

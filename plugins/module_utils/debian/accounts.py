@@ -97,7 +97,7 @@ def _name_problems(
         message = "root is there anyhow: see common_ssh_permit_root_login; its keys stay as they are"
         return [Problem(where, message, "name")]
     if name == service_user:
-        return [Problem(where, "is common_user, which engines run as and which nobody logs in as", "name")]
+        return [Problem(where, "is common_user, which engines run as and which has no log-in", "name")]
     if not FIRST_UID <= users.get(name, FIRST_UID) <= LAST_UID:
         return [Problem(where, f"is a user of the system (number {users[name]}): choose another name", "name")]
     if present and name not in users and groups.get(name, FIRST_UID) < FIRST_UID:
@@ -116,7 +116,7 @@ def _key_problems(where: str, keys: Iterable[str]) -> list[Problem]:
         except KeyProblem as error:
             found.append(Problem(where, str(error), f"keys[{number}]"))
     if not keys:
-        message = "must hold at least one public key: nobody could log in; state: absent removes an admin"
+        message = "must hold at least one public key, to log in with; state: absent removes an admin"
         found.append(Problem(where, message, "keys"))
     return found
 

@@ -231,7 +231,7 @@ class Kernel:
         """What a kernel that may be written to says of one setting before it is tried."""
         path = self.root / setting.path
         if not os.access(path, os.W_OK):
-            return [f"{setting.name}: this kernel lets nobody write /{setting.path}"]
+            return [f"{setting.name}: this kernel allows no writes to /{setting.path}"]
         try:
             path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:

@@ -84,7 +84,7 @@ def _plan(paths: Paths, release: Release, gpus: Sequence[str], hardware: plans.H
 def _in_memory(origin: int | None, target: int | None, available: int | None) -> str:
     """Why a second CPU engine does not fit; sizes in MiB."""
     if origin is None or target is None or available is None:
-        return "nobody knows how much memory both would take"
+        return "how much memory both would take is unknown"
     # First with the engine that serves, and when that engine has ended, with another engine of the target.
     short = max(target - available, 2 * target - origin - available)
     if short > 0:
@@ -117,7 +117,7 @@ def _on_the_same(wanted: Release, needed: int | None, gpus: Sequence[Mapping[str
     if found.kv_cache_memory_bytes is None:
         return f"{where}, and to share one, its model needs kv-cache-memory-bytes"
     if needed is None:
-        return f"{where}, and nobody knows how much memory both would take on one"
+        return f"{where}, and how much memory both would take on one is unknown"
     for name in wanted.gpus:
         gpu = next((gpu for gpu in gpus if name in (str(gpu.get("index")), gpu.get("uuid"))), None)
         total = devices.from_facts([gpu])[0].memory_mib if gpu else None

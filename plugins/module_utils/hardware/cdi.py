@@ -219,7 +219,7 @@ def _judge(root: Path, spec: Spec, reality: Reality, clashes: bool) -> Finding:
     if clashes:
         why = f"offers a device of the same name as another file in {spec.directory}, so that neither can be had"
     elif not why and BY_HAND.fullmatch(PurePosixPath(spec.path).name):
-        why = f"is kept by nobody and would outlive its driver: nvidia-cdi-refresh keeps {OWN}"
+        why = f"is kept up to date by no service and would outlive its driver: nvidia-cdi-refresh keeps {OWN}"
     return Finding(spec, finding.missing, finding.renumbered, why)
 
 

@@ -83,5 +83,5 @@ def _natural(release: str) -> tuple[list[int], str]:
 def reboot_reasons(flagged: bool, packages: Iterable[str], kernel: str) -> list[str]:
     """Why a reboot is due, empty where none is."""
     names = list(dict.fromkeys(name for name in packages if name))
-    reasons = [", ".join(names) or "nobody says for what"] if flagged else []
+    reasons = [", ".join(names) or "no reason is recorded"] if flagged else []
     return reasons + ([f"kernel {kernel} is installed and does not run"] if kernel else [])

@@ -148,7 +148,7 @@ class Cleaning:
             for path in sorted(incoming.iterdir()) if incoming.is_dir() else ():
                 if path.is_dir() and not path.is_symlink() and self._now - _touched(path) > RUBBISH_AGE:
                     days = (self._now - _touched(path)) / 86400
-                    yield path, f"a transfer that nobody has gone on with for {days:.0f} days"
+                    yield path, f"a transfer that has not gone on for {days:.0f} days"
             for path in sorted(root.glob(f"[!.]*/*{BROKEN}*")):
                 revision, _mark, when = path.name.partition(BROKEN)
                 old = when.isdecimal() and self._now - int(when) > RUBBISH_AGE

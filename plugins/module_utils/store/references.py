@@ -84,7 +84,7 @@ def _releases(
             if file.suffix in (".json", ".service")
         ]
         if not any(map(named, texts)):
-            message = "does not tell which model it needs: remove the directory if nobody will go back to that release"
+            message = "does not tell which model it needs: remove the directory if no rollback needs that release"
             raise InputError([Problem(str(directory), message)])
         yield why, texts
 

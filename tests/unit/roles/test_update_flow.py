@@ -363,7 +363,7 @@ DUE = {
 SERVES = InstanceFacts(
     "main", "tiny-b", 1, serving=True, running=True, swapping=False, drained_by="", drain_reason="", load_seconds=1.0
 )
-WAY = "gone: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no client can use it"
+WAY = "gone: it cannot be reached, and where it sends requests is unknown: bring it back. If no client can use it"
 
 
 @pytest.mark.full

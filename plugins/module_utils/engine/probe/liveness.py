@@ -122,7 +122,7 @@ async def _complete(target: Target, limit: float) -> Observation:
     except TimeoutError:
         return Observation(Seen.NOTHING, f"no token within {limit:g} s")
     except ConnectionRefusedError:
-        return Observation(Seen.REFUSED, f"nobody listens on {target}")
+        return Observation(Seen.REFUSED, f"no process listens on {target}")
     except http.client.IncompleteRead:
         return Observation(Seen.UNCLEAR, f"{target} broke off its answer")
     except http.client.HTTPException as error:

@@ -16,7 +16,7 @@ def unanswered(views: Iterable[GatewayView], unreachable: Iterable[str]) -> list
     """A problem for each gateway that may send requests to any instance: HAProxy there is silent, or its host is
     unreachable."""
     views = list(views)
-    gone = "it cannot be reached, and nobody knows whom it sends requests to: bring it back"
+    gone = "it cannot be reached, and where it sends requests is unknown: bring it back"
     found = dict.fromkeys(unreachable, gone)
     found |= {view.gateway: f"{view.silent}: start it" for view in views if view.silent}
     answering = sorted({view.gateway for view in views} - set(found))

@@ -166,7 +166,7 @@ def state(engines: Mapping[str, Mapping[str, Any]]) -> list[str]:
     found = []
     for host, told in engines.items():
         if "instances" not in told:
-            found.append(f"{host}: nobody knows: {told.get('msg', '')}")
+            found.append(f"{host}: what runs is unknown: {told.get('msg', '')}")
         for one in told.get("instances", ()):
             serves = "serves" if one["serving"] else "does not serve"
             drained = f", drained by {one['drained_by']}" if one["drained_by"] else ""

@@ -277,5 +277,5 @@ def _too_long(key: Due, needed: int | None, seconds: Sequence[int], unbridged: s
         return f"{where}, and there is no gateway that would hold requests meanwhile: {way}"
     way += f"; no second engine can serve meanwhile: {unbridged}"
     if needed is None:
-        return f"{where}, and nobody knows how long its release loads: {way}"
+        return f"{where}, and how long its release loads is unknown: {way}"
     return f"{where}; its swap takes about {needed} s, gateway_hold_seconds is {min(seconds)}: raise that, {way}"

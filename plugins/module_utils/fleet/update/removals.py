@@ -124,7 +124,7 @@ def _last(hosts: Mapping[str, Host], names: Mapping[str, Collection[str]]) -> li
         going = {host for host, chosen in names.items() if name in chosen}
         going |= {f"{bridge_name(name)}.{host}" for host in going}
         for view in _serving(hosts).lost(name, going):
-            who = "no other node serves it" if view.gateway == NODES else f"{view.gateway} has nobody else for it"
+            who = "no other node serves it" if view.gateway == NODES else f"{view.gateway} has no other server for it"
             found.append(
                 f"{name} on {', '.join(sorted(view.up))}: {who}, and clients would get errors: add a replica, or set"
                 " allow_downtime=true"

@@ -55,7 +55,7 @@ def check_pair(key: str, certificate: str) -> None:
     """See that a key without a passphrase and a certificate, both in PEM, belong together. Raises CertificateError."""
 
     def refuse() -> str:
-        raise CertificateError("the key has a passphrase, which nobody types when DKMS signs: take it off")
+        raise CertificateError("the key has a passphrase, which DKMS cannot enter when it signs: remove the passphrase")
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     # Whether a key is long enough is for the firmware to say.

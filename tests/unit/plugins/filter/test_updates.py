@@ -119,7 +119,7 @@ def test_a_run_of_swaps() -> None:
     lost = {**run, "playing": ["a"], "kept": {"b": {"under_way": "main"}}, "untold": {}, "left_out": ["c"]}
     assert FILTERS["update_failed"](lost) == ["b"]
     report = FILTERS["update_report"](lost, "a", {"b": {"msg": "gone"}})
-    assert report["state"] == ["b: nobody knows: gone"] and "c could not be reached" in report["failure"]
+    assert report["state"] == ["b: what runs is unknown: gone"] and "c could not be reached" in report["failure"]
 
 
 def test_variables_that_have_other_names_now() -> None:

@@ -34,8 +34,8 @@ def paths(tmp_path: Path) -> Paths:
         (3 * GIB, 3 * GIB, 2 * GIB, "has 2.0 GiB of memory left, 1.0 GiB too little"),
         # It fits beside the small one, but not beside another one of its own size.
         (1 * GIB, 8 * GIB, 9 * GIB, "has 9.0 GiB of memory left, 6.0 GiB too little"),
-        (None, 3 * GIB, 4 * GIB, "nobody knows"),
-        (3 * GIB, 3 * GIB, None, "nobody knows"),
+        (None, 3 * GIB, 4 * GIB, "how much memory both would take is unknown"),
+        (3 * GIB, 3 * GIB, None, "how much memory both would take is unknown"),
     ],
 )
 def test_memory_of_the_host(origin: int | None, target: int, available: int | None, problem: str) -> None:
@@ -60,7 +60,7 @@ def test_gpus_that_nobody_has() -> None:
         ({"gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, "its model needs kv-cache-memory-bytes"),
         # What the engine asks for before it starts, whatever it takes.
         ({"kv-cache-memory-bytes": "8G"}, 20 * GIB, 60 * GIB, "GPU 0 has 67.2 GiB of memory too little"),
-        ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, None, 48 * GIB, "nobody knows"),
+        ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, None, 48 * GIB, "take on one is unknown"),
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, None, "is not known"),
     ],
 )
@@ -131,4 +131,4 @@ def test_a_bridge_without_gpus_needs_memory(paths: Paths, on_node: Any, monkeypa
     monkeypatch.setattr(host_memory, "available", lambda _root: 9 * GIB - 1)
     assert "too little for a second engine" in bridge_place.place(paths, "main", 1, 1).problem
     on_node([], None, None)
-    assert "nobody knows how much memory" in bridge_place.place(paths, "main", 1, 1).problem
+    assert "how much memory both would take is unknown" in bridge_place.place(paths, "main", 1, 1).problem

@@ -184,8 +184,8 @@ def test_in_mig_mode_the_slices_are_offered(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("path", "content", "reason"),
     [
-        ("/etc/cdi/nvidia.yaml", spec(), "is kept by nobody"),
-        ("/etc/cdi/nvidia-gpus.json", spec(names=("pair",)), "is kept by nobody"),
+        ("/etc/cdi/nvidia.yaml", spec(), "is kept up to date by no service"),
+        ("/etc/cdi/nvidia-gpus.json", spec(names=("pair",)), "is kept up to date by no service"),
         ("/etc/cdi/nvidia.yaml", spec(OLD), f"is for the driver {OLD}"),
         ("/etc/cdi/ours.yaml", spec(OLD, names=("pair",)), f"is for the driver {OLD}"),
         ("/etc/cdi/ours.json", spec(names=("pair",), containerEdits={"hooks": [{"path": "/gone"}]}), "exist: /gone"),

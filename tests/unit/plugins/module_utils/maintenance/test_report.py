@@ -52,7 +52,7 @@ def test_why_a_reboot_is_due() -> None:
     assert report.reboot_reasons(False, ["stale"], "") == []
     assert report.reboot_reasons(True, ["libc6", "dbus", "libc6", ""], "") == ["libc6, dbus"]
     assert report.reboot_reasons(True, [], "6.1.0-10-amd64") == [
-        "nobody says for what",
+        "no reason is recorded",
         "kernel 6.1.0-10-amd64 is installed and does not run",
     ]
 

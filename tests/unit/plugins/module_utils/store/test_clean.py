@@ -130,7 +130,7 @@ def test_transfers_that_nobody_goes_on_with_are_rubbish_after_a_day(bed: Bed) ->
     (incoming / "fresh.ab12cd34ef56" / "model" / "half").write_text("more")
     bed.containers = f'[{{"Source": "{incoming}/held.ab12cd34ef56/model"}}]'
     result = bed.run(keep=4)
-    assert [item["why"] for item in result["freed"]] == ["a transfer that nobody has gone on with for 2 days"]
+    assert [item["why"] for item in result["freed"]] == ["a transfer that has not gone on for 2 days"]
     assert sorted(path.name for path in incoming.iterdir()) == ["fresh.ab12cd34ef56", "held.ab12cd34ef56"]
 
 

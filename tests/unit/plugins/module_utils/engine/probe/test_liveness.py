@@ -148,7 +148,7 @@ def test_more_than_anybody_answers(engine: Engine, monkeypatch: pytest.MonkeyPat
 def test_nobody_listens(engine: Engine) -> None:
     engine.close()
     found = look(engine)
-    assert (found.seen, found.detail) == (Seen.REFUSED, f"nobody listens on 127.0.0.1:{engine.port}")
+    assert (found.seen, found.detail) == (Seen.REFUSED, f"no process listens on 127.0.0.1:{engine.port}")
 
 
 def test_a_server_that_drips_is_cut_off(engine: Engine) -> None:

@@ -86,7 +86,7 @@ def test_who_has_nothing_to_do_is_left_alone() -> None:
     ("silent", "gone", "problem"),
     [
         ("HAProxy does not answer: refused", [], "gw: HAProxy does not answer: refused: start it. If no client"),
-        ("", ["gw2"], "gw2: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no"),
+        ("", ["gw2"], "gw2: it cannot be reached, and where it sends requests is unknown: bring it back. If no"),
     ],
 )
 def test_a_gateway_that_says_nothing_has_a_way_round(silent: str, gone: list[str], problem: str) -> None:

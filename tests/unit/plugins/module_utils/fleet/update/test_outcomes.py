@@ -116,5 +116,5 @@ def test_what_runs_where() -> None:
     assert outcomes.state({**engines, "b": {"msg": "no route to host"}}) == [
         "a: main: release 2 (tiny-b) serves",
         "a: main: release none (tiny-b) does not serve, drained by mira",
-        "b: nobody knows: no route to host",
+        "b: what runs is unknown: no route to host",
     ]

@@ -106,7 +106,7 @@ def test_every_reason_against_it_at_once() -> None:
 def test_the_only_replica() -> None:
     for hosts, why in (
         ({"a": host(instance())}, "there is no gateway that would hold requests"),
-        ({"a": host(instance(load_seconds=None), up=["a"])}, "nobody knows how long its release loads"),
+        ({"a": host(instance(load_seconds=None), up=["a"])}, "how long its release loads is unknown"),
     ):
         (problem,) = made(hosts).problems
         assert why in problem
@@ -233,7 +233,7 @@ def test_a_gateway_that_cannot_be_reached_is_the_only_problem_that_it_makes() ->
     hosts = {"a": {**host(instance(), up=["a"], hold=0), "unreachable": ["gw2"]}, "b": host(instance(), up=["a"])}
     found = made(hosts)
     assert found.problems == [
-        "gw2: it cannot be reached, and nobody knows whom it sends requests to: bring it back. If no client can use it"
+        "gw2: it cannot be reached, and where it sends requests is unknown: bring it back. If no client can use it"
         """ meanwhile, leave it out: -e '{"update_gateways": ["gw"]}'"""
     ]
     assert found.batches == []

@@ -91,7 +91,7 @@ def test_the_last_one_that_serves_stays() -> None:
     one = leaving({"n1": TWO["n1"]}, Selection(instance="main"), allow_downtime=False)
     assert one.problems == []
     (both,) = leaving(TWO, Selection(instance="main"), allow_downtime=False).problems
-    assert both.startswith("main on n1, n2: gw has nobody else for it")
+    assert both.startswith("main on n1, n2: gw has no other server for it")
     assert leaving(TWO, Selection(instance="main"), allow_downtime=True).problems == []
 
 
@@ -100,7 +100,7 @@ def test_each_gateway_keeps_a_server() -> None:
     second = [{**GATEWAY, "name": "main", "gateway": "gw2", "up": ["n1"]}]
     hosts = {**TWO, "n1": {**TWO["n1"], "gateways": TWO["n1"]["gateways"] + second}}
     (problem,) = leaving({"n1": hosts["n1"]}, Selection(instance="main"), allow_downtime=False).problems
-    assert problem.startswith("main on n1: gw2 has nobody else for it")
+    assert problem.startswith("main on n1: gw2 has no other server for it")
 
 
 def test_a_gateway_that_does_not_answer_may_send_requests_to_what_is_removed() -> None:
