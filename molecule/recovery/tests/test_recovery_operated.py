@@ -45,7 +45,7 @@ def test_a_drain_has_a_reason_and_an_end(deb12: Node) -> None:
 
 
 def test_one_without_a_reason_is_refused(deb12: Node) -> None:
-    assert "Say what for" in playbook(deb12.name, check=False, name="baremetal.inference.drain")
+    assert "Give the reason of the drain" in playbook(deb12.name, check=False, name="baremetal.inference.drain")
     assert recorded(deb12, "drain/main") == {}
 
 
