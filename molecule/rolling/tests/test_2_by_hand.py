@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from functools import partial
 from typing import Any
@@ -91,16 +90,15 @@ def test_of_two_nodes_that_begin_at_once_one_yields(fleet: Fleet) -> None:
 
     def both() -> None:
         processes = [started(node, target) for node, target in zip(fleet.nodes, targets, strict=True)]
-        reports.extend(json.loads(process.communicate(timeout=300)[0]) for process in processes)
+        reports.extend(json.loads(process.communicate(timeout=600)[0]) for process in processes)
 
     unharmed(fleet.load().during(both, seconds_after=3))
     first, second = reports
-    # The one whose name sorts first goes on. A node that looks when the other is drained is the only server by then.
+    # A node that looks when the other is drained waits for it. Of two that drain at once, the first by name goes on.
     assert first["outcome"] == "done", reports
     if second["outcome"] != "done":
-        assert second["outcome"] == "refused", second
-        assert re.search(
-            r"deb12 drains the same set, and goes first|main is the only server of its set", second["failure"]
+        assert second["outcome"] == "refused" and "deb12 drains the same set, and goes first" in second["failure"], (
+            second
         )
     assert [model == target for model, target in zip(fleet.models(), targets, strict=True)] == [
         True,

@@ -198,7 +198,7 @@ def test_what_serves_already_is_not_waited_for(update: Update) -> None:
 def test_a_way_back_is_not_judged(update: Update) -> None:
     succeeded, output = update.run(update_back=True, update_playbook="rollback_model.yml")
     assert succeeded, output
-    (begun, *_) = update.calls("engine_swap", "a")
+    begun = update.calls("engine_swap", "a")[0]
     assert begun["back"] and begun["pin"] and begun["reason"].startswith("rollback_model.yml by")
     terms = begun["terms"]
     assert (terms["speed_bound"], terms["watch_speed_bound"], terms["watch_seconds"]) == (0, 0, 60)

@@ -15,7 +15,8 @@ from ...engine.state import drains, install_state, releases
 from ...engine.state.swaps import Swap
 from . import proof, way
 from .bridge import place
-from .node import Node, StepFailed
+from .gateways import Views
+from .node import POLL_SECONDS, Node, StepFailed
 
 
 def begun(node: Node, swap: Swap) -> dict[str, Any]:
@@ -41,6 +42,10 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
         unbridged=lambda: place(node, swap).problem,
     )
     chosen = way.choose(question, views)
+    if chosen.kind == way.HELD and (others := way.drained(views, node.own)):
+        node.say(f"{', '.join(others)} is drained: this swap waits until that node serves again")
+        views = _await_server(node, question.needed or way.TURN_SECONDS)
+        chosen = way.choose(question, views)
     if chosen.problem:
         raise StepFailed(chosen.problem)
     words = {
@@ -60,6 +65,14 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
         "counted": [*swap.notes.get("counted", []), proof.counted(node.paths, node.name)],
     }
     return {"bridged": bridged, "notes": notes}
+
+
+def _await_server(node: Node, seconds: float) -> Views:
+    """Wait until every gateway has another server, at most so long. Returns what gateways tell by then."""
+    deadline = node.traffic.clock() + seconds
+    while (views := node.ask_settled()).nobody_at(node.own) and node.traffic.clock() < deadline:
+        node.traffic.sleep(POLL_SECONDS)
+    return views
 
 
 def _refuse_unfit(node: Node, number: int) -> None:

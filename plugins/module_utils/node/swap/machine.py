@@ -46,7 +46,7 @@ class Ended:
 def passed(swap: Swap) -> Swap | Ended:
     """What follows a step that went well."""
     if swap.step == swaps.UNBRIDGE:
-        return Ended(swap, swaps.RETURNED if swap.returning else swaps.DONE if not swap.failure else swaps.REFUSED)
+        return _ended(swap)
     if swap.step == swaps.RELEASE:
         return replace(swap, step=swaps.UNBRIDGE)
     steps = [step for step in _FORWARD if not (swap.returning and step in _NOT_RETURNING)]
@@ -55,13 +55,15 @@ def passed(swap: Swap) -> Swap | Ended:
     return replace(swap, step=following, touched=swap.touched or following == swaps.STOP)
 
 
+def _ended(swap: Swap) -> Ended:
+    return Ended(swap, swaps.RETURNED if swap.returning else swaps.DONE if not swap.failure else swaps.REFUSED)
+
+
 def failed(swap: Swap, reason: str) -> Swap | Ended:
     """What follows a step that failed."""
     if swap.step == swaps.UNBRIDGE:
         # What the swap was for is done: the bridge stays, serves, and is removed by the next swap.
-        ended = passed(swap)
-        assert isinstance(ended, Ended)
-        return replace(ended, swap=replace(swap, notes={**swap.notes, "kept_bridge": reason}))
+        return _ended(replace(swap, notes={**swap.notes, "kept_bridge": reason}))
     if swap.returning or swap.step == swaps.RELEASE:
         why = f"{swap.failure}; and then: {reason}" if swap.failure else reason
         return replace(swap, step=swaps.STUCK, failure=why)

@@ -39,12 +39,12 @@ class Performance:
         paths: Paths,
         name: str,
         make_node: Callable[[Callable[[str], None]], Node],
-        steps: Mapping[str, Callable[[Node, Swap], dict[str, Any]]] = STEPS,
+        steps: Mapping[str, Callable[[Node, Swap], dict[str, Any]]] | None = None,
         entries: journal.Journal | None = None,
     ) -> None:
         self._paths = paths
         self._name = name
-        self._steps = steps
+        self._steps = STEPS if steps is None else steps
         self._entries = entries or journal.Journal()
         self._swap: Swap | None = None
         self._node = make_node(self._say)
@@ -74,10 +74,9 @@ class Performance:
             # Also a mistake of ours: an engine that is away must come back.
             reason = str(error) or repr(error)
             self._log(f"swap: {swap.step} failed: {reason}", journal.WARNING)
-            assert self._swap is not None
-            return machine.failed(self._swap, reason)
-        assert self._swap is not None
-        return machine.passed(replace(self._swap, **changes))
+            return machine.failed(self._swap or swap, reason)
+        # With the words that the step has kept.
+        return machine.passed(replace(self._swap or swap, **changes))
 
     def _say(self, words: str) -> None:
         """What the operator should read: kept with the swap, and logged."""
@@ -99,9 +98,9 @@ class Performance:
 
     def _with_lock(self, act: Callable[[Paths, Swap], None]) -> None:
         """A lock that is damaged, or on a full disk, must not keep a drained engine from serving again."""
-        assert self._swap is not None
         try:
-            act(self._paths, self._swap)
+            if self._swap:
+                act(self._paths, self._swap)
         except (OSError, ValueError) as error:
             self._log(f"swap: the node's lock: {error}", journal.WARNING)
 

@@ -18,6 +18,9 @@ from .gateways import Views
 OTHERS, BRIDGE, HELD, DOWNTIME, IDLE = "others", "bridge", "held", "downtime", "idle"
 """Other servers serve; a bridge does; gateways hold requests; no server serves; none served before either."""
 
+TURN_SECONDS = 60.0
+"""How long a swap waits for another node that is drained, where the time of its own swap is unknown."""
+
 FIRST_SECONDS = 20.0
 """How long the first of several nodes that began at once waits until another one serves again."""
 
@@ -106,15 +109,20 @@ def _held(question: Question, views: Views, unbridged: str) -> Way:
     return Way(HELD, patience=holds - question.needed)
 
 
-def yields_to(node: str, views: Views, own: Collection[str]) -> list[str]:
-    """The nodes that drain the same set now, and go first: those whose names sort before this one's."""
-    draining = {
+def drained(views: Views, own: Collection[str]) -> list[str]:
+    """The other nodes of the set that are drained now: they swap, or an owner keeps requests away."""
+    found = {
         server
         for view in views.told
         for server, found in view.servers.items()
         if server not in own and "_bridge." not in server and found.status.startswith("DRAIN")
     }
-    return sorted(server for server in draining if server < node)
+    return sorted(found)
+
+
+def yields_to(node: str, views: Views, own: Collection[str]) -> list[str]:
+    """The nodes that drain the same set now, and go first: those whose names sort before this one's."""
+    return [server for server in drained(views, own) if server < node]
 
 
 def nobody_words(name: str, gateways: Collection[str]) -> str:

@@ -27,7 +27,10 @@ def swap(two_instances: Paths, monkeypatch: pytest.MonkeyPatch, run_module: Call
     """Calls the module for `main`, which runs release 1 and has a second one."""
     monkeypatch.setattr(engine_swap, "Paths", lambda: two_instances)
     first = releases.text_of(two_instances, "main", 1)
-    renumbered = lambda number: replace(first, release=replace(first.release, number=number, id="another"))  # noqa: E731
+
+    def renumbered(number: int) -> Any:
+        return replace(first, release=replace(first.release, number=number, id="another"))
+
     releases.stage(two_instances, "main", "another", renumbered, pytest.fail)
     two_instances.swap_settings.parent.mkdir(parents=True, exist_ok=True)
     terms = {"drain_seconds": 900, "watch_seconds": 5}

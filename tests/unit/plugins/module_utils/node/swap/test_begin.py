@@ -45,6 +45,23 @@ def test_or_gateways_hold_requests(fake: FakeNode) -> None:
     assert fake.said == ["the only server of its set: gateways hold requests, and those at work get 76 s"]
 
 
+def test_a_lone_engine_waits_for_a_node_that_swaps_now(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.others, fake.others_status = False, "DRAIN"
+    node = fake.node()
+    looks = [node.ask() for _number in range(3)]
+    fake.others_status = "UP"
+    looks.append(node.ask())
+    monkeypatch.setattr(node, "ask_settled", lambda: looks.pop(0) if len(looks) > 1 else looks[0])
+    assert begin.begun(node, SWAP)["notes"]["way"] == way.OTHERS
+    assert fake.said == ["node2 is drained: this swap waits until that node serves again"]
+
+
+def test_and_goes_on_where_that_node_stays_away(fake: FakeNode) -> None:
+    fake.others, fake.others_status = False, "DRAIN"
+    notes = begin.begun(fake.node(), SWAP)["notes"]
+    assert (notes["way"], notes["patience"]) == (way.HELD, 76)
+
+
 def test_or_clients_see_that_nobody_serves(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     fake.others = False
     monkeypatch.setattr(load_time, "expected", lambda *_given: None)
