@@ -44,8 +44,13 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
     chosen = way.choose(question, views)
     if chosen.kind == way.HELD and (others := way.drained(views, node.own)):
         node.say(f"{', '.join(others)} is drained: this swap waits until that node serves again")
-        views = _await_server(node, question.needed or way.TURN_SECONDS)
+        # The other node may have begun a moment ago, and take longer.
+        views = _await_server(node, 2 * (question.needed or way.TURN_SECONDS))
         chosen = way.choose(question, views)
+        swapped = sorted(set(others) - set(way.drained(views, node.own)))
+        if chosen.kind == way.HELD and swapped:
+            # With both away, requests would be held for two swaps.
+            raise StepFailed(f"{', '.join(swapped)} is away for its own swap: swap here when that node serves")
     if chosen.problem:
         raise StepFailed(chosen.problem)
     words = {
