@@ -62,6 +62,17 @@ def test_and_goes_on_where_that_node_stays_away(fake: FakeNode) -> None:
     assert (notes["way"], notes["patience"]) == (way.HELD, 76)
 
 
+def test_or_leaves_the_set_to_that_node(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake.others, fake.others_status = False, "DRAIN"
+    node = fake.node()
+    looks = [node.ask()]
+    fake.others_status = "DOWN"
+    looks.append(node.ask())
+    monkeypatch.setattr(node, "ask_settled", lambda: looks.pop(0) if len(looks) > 1 else looks[0])
+    with pytest.raises(StepFailed, match="node2 is away for its own swap: swap here when that node serves"):
+        begin.begun(node, SWAP)
+
+
 def test_or_clients_see_that_nobody_serves(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     fake.others = False
     monkeypatch.setattr(load_time, "expected", lambda *_given: None)
