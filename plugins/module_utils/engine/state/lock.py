@@ -21,6 +21,9 @@ from .drains import format_time, parse_time
 
 SCHEMA = 1
 
+BY_HAND = "inferctl swap"
+"""Who holds the lock while a swap runs that no playbook has begun."""
+
 
 @dataclass(frozen=True)
 class Lock:
@@ -117,15 +120,22 @@ def _take(paths: Paths, wanted: Lock, now: datetime, take_over: str, check: bool
 def _refusal(found: Lock, wanted: Lock, now: datetime) -> str:
     if not found.stale(now):
         advice = _patience(found)
-    else:
+    elif found.playbook == BY_HAND:
         advice = (
-            f"It gave no sign of life since. Run {found.playbook} again, which goes on from where it stopped; or, if"
-            f" you know better, {wanted.playbook} with -e take_lock={found.run_id}"
+            "The swap has ended without giving the lock back, or does not run: inferctl status shows which. Then:"
+            f" {wanted.playbook} with -e take_lock={found.run_id}"
         )
+    else:
+        advice = f"It gave no sign of life since. Run {found.playbook} again, which goes on from where it stopped"
+        # The command has no such option.
+        if wanted.playbook != BY_HAND:
+            advice += f"; or, if you know better, {wanted.playbook} with -e take_lock={found.run_id}"
     return f"this node is locked by {found}. {advice}."
 
 
 def _patience(found: Lock) -> str:
+    if found.playbook == BY_HAND:
+        return "Wait for it: a swap ends by itself, and inferctl status shows its step"
     return (
         f"Wait for it. If it was killed: run {found.playbook} again, which goes on from where it stopped, with"
         f" -e take_lock={found.run_id}"

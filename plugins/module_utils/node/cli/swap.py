@@ -101,7 +101,7 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
     user = os.environ.get("SUDO_USER") or os.environ.get("USER") or "root"
     run_id = f"{now.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
     until = lock.until(now, perform.LOCK_SECONDS)
-    wanted = lock.Lock(run_id, user, socket.gethostname(), perform.BY_HAND, format_time(now), until)
+    wanted = lock.Lock(run_id, user, socket.gethostname(), lock.BY_HAND, format_time(now), until)
     found = swaps.read(paths, options.name)
     # A swap of this command that was cut off, or is stuck, has left its lock: this one goes on with it.
     lock.take(paths, wanted, now, found.run_id if found else "")

@@ -105,7 +105,7 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
     if (left or busy) and not (swap.terms.force or swap.returning):
         raise StepFailed(
             f"{left or busy} requests are still at work after {drain_limit(swap)} s (update_drain_seconds):"
-            " wait, or cut them with force"
+            " wait, or cut them: --force, or -e update_force=true"
         )
     return {}
 

@@ -27,9 +27,6 @@ from .traffic import Traffic
 LOCK_SECONDS = 7200
 """Longer than a step takes. The lock is renewed before each."""
 
-BY_HAND = "inferctl swap"
-"""Who holds the lock where no playbook does."""
-
 
 class Performance:
     """The swap of one instance."""
@@ -146,7 +143,7 @@ def keep_lock(paths: Paths, swap: Swap) -> None:
 def release_lock(paths: Paths, swap: Swap) -> None:
     """Give the lock back that the command has taken; a playbook gives its own back. Raises ValueError, OSError."""
     found = lock.read(paths)
-    if found and found.run_id == swap.run_id and found.playbook == BY_HAND:
+    if found and found.run_id == swap.run_id and found.playbook == lock.BY_HAND:
         lock.release(paths, swap.run_id)
 
 

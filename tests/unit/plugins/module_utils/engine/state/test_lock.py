@@ -84,3 +84,18 @@ def test_a_damaged_lock_names_its_file(paths: Paths) -> None:
         assert lock.held(paths, NOW) is None
         with pytest.raises(ValueError, match=str(paths.lock)):
             lock.take(paths, holder("b"), NOW)
+
+
+def test_no_refusal_names_an_option_that_its_reader_does_not_have(paths: Paths) -> None:
+    """The command has no take_lock, and no playbook goes on with a swap by hand."""
+    by_hand = holder("b", lock.BY_HAND)
+    later = NOW + timedelta(seconds=301)
+    lock.take(paths, by_hand, NOW)
+    with pytest.raises(lock.Locked, match=r"inferctl status shows its step\.$"):
+        lock.take(paths, holder("a"), NOW)
+    with pytest.raises(lock.Locked, match=r"Then: update_model\.yml with -e take_lock=b\.$"):
+        lock.take(paths, holder("a"), later)
+    lock.release(paths, "b")
+    lock.take(paths, holder("a"), NOW)
+    with pytest.raises(lock.Locked, match=r"Run update_model\.yml again, which goes on from where it stopped\.$"):
+        lock.take(paths, by_hand, later)

@@ -85,7 +85,7 @@ def test_a_swap_that_is_done(node: Node, run: Run, paths: Paths) -> None:
     assert swap.terms == Terms(watch_seconds=7, speed_bound=0.7)
     assert held and (held.run_id, held.playbook, held.user, held.host) == (
         swap.run_id,
-        perform.BY_HAND,
+        lock.BY_HAND,
         "alice",
         "node1",
     )

@@ -441,7 +441,7 @@ class FakeNode:
         with self.resting():
             swap = Swap(origin, target, RUN, SINCE, terms=terms, step=swaps.BEGUN, **more)
             swaps.begin(self.paths, NAME, swap)
-            held = lock.Lock(RUN, "mira", "node1", perform.BY_HAND, SINCE, "2126-01-01T00:00:00Z")
+            held = lock.Lock(RUN, "mira", "node1", lock.BY_HAND, SINCE, "2126-01-01T00:00:00Z")
             files.write_json(self.paths.lock, {"schema": lock.SCHEMA, **vars(held)})
 
     def check_end(self, report: Report | None) -> str:
