@@ -15,7 +15,7 @@ from ...core import systemd
 from ...core.paths import unit_name
 from ...engine.state import drains, install_state, releases
 from . import proof, way
-from .gateways import SetView, Views
+from .gateways import Views
 from .leave import keep_away
 from .node import Node
 from .serving import share_of
@@ -133,7 +133,11 @@ def _contested(node: Node, views: Views) -> list[str]:
 
     Raises Refused where the other node goes first.
     """
-    nobody = [view.gateway for view in views.told if not view.up() - set(node.own) and _drained_elsewhere(node, view)]
+    nobody = [
+        view.gateway
+        for view in views.told
+        if not view.up() - set(node.own) and way.drained(Views((view,), {}), node.own)
+    ]
     if not nobody:
         return []
     first = way.yields_to(node.settings.node, views, node.own)
@@ -141,11 +145,6 @@ def _contested(node: Node, views: Views) -> list[str]:
     if first:
         raise Refused(f"{words}: {', '.join(first)} drains the same set, and goes first")
     return [words]
-
-
-def _drained_elsewhere(node: Node, view: SetView) -> bool:
-    own = set(node.own)
-    return any(found.status.startswith("DRAIN") for name, found in view.servers.items() if name not in own)
 
 
 def _knowing(node: Node, views: Views) -> set[str]:
