@@ -18,7 +18,7 @@ export INFERENCE_SAMPLES ?= $(abspath $(wildcard ../shared/fixtures))
 VENV := .cache/venv
 IN_VENV := source $(VENV)/bin/activate; export PYTHONPATH=.cache;
 
-.PHONY: help setup demo demo-down lint sanity unit units molecule test test-full soak bench catalogue
+.PHONY: help setup demo demo-down docs lint sanity unit units molecule test test-full soak bench catalogue
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */  make \1\t/' | expand -t 20
@@ -32,6 +32,10 @@ demo: ## A bare Debian node becomes an inference node and answers (NODES=2 for t
 
 demo-down: ## Remove what make demo started
 	@tests/tools/demo down
+
+docs: $(VENV)/.ready ## The pages of reference, from argument specifications and modules
+	@$(IN_VENV) tests/tools/reference.py --write
+	tests/tools/hardware_tables.py --write
 
 lint: $(VENV)/.ready ## ansible-lint, yamllint, ruff, mypy, documentation and changelog
 	@$(IN_VENV) tests/tools/lint
