@@ -18,6 +18,7 @@ from ..engine.probe import health
 from ..engine.release import Release
 from ..engine.state import drains, gateway_answers, pins, probe_state, releases, swaps
 from ..engine.state.drains import Drain
+from .swap import left_over
 
 SCHEMA = 1
 
@@ -70,6 +71,8 @@ class Swap:
     run_id: str
     returning: bool
     failure: str
+    tries: int
+    """How often the step has failed, on the way back."""
 
 
 @dataclass
@@ -102,6 +105,8 @@ class Status:
     drain: Drain | None = None
     gateways: list[Gateway] = field(default_factory=list)
     swap: Swap | None = None
+    left_over: list[str] = field(default_factory=list)
+    """What the last swap could not do although its release serves."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -144,6 +149,7 @@ def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime) -> Status
         drain=drains.read(paths, name, now),
         gateways=_gateways(paths, name),
         swap=_swap(paths, name),
+        left_over=left_over.still(paths, name),
         problems=problems,
     )
     number = numbers["active"] or numbers["desired"]
@@ -246,7 +252,8 @@ def _swap_words(name: str, swap: Swap) -> str:
     if swap.step == swaps.LED:
         return f"the swap to release {swap.target} was cut off: run update_model.yml again"
     way = f"back to release {swap.origin} ({swap.failure})" if swap.returning else f"to release {swap.target}"
-    return f"is swapped {way}, step {swap.step}, since {swap.since}: journalctl -fu {swap_unit(name)}"
+    step = f"{swap.step}, which has failed {swap.tries} times," if swap.tries else f"{swap.step},"
+    return f"is swapped {way}, step {step} since {swap.since}: journalctl -fu {swap_unit(name)}"
 
 
 def _notes(status: Status) -> list[str]:
@@ -255,6 +262,7 @@ def _notes(status: Status) -> list[str]:
         notes.append(status.status)
     if status.swap:
         notes.append(_swap_words(status.name, status.swap))
+    notes += status.left_over
     if status.drain:
         # Of a breaker that is open, the drain is only a part.
         given_up = status.drain.owner == drains.RECOVERY

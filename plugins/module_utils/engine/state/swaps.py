@@ -60,6 +60,8 @@ class Swap:
     """Why the swap does not go forward any more."""
     closed_port: int | None = None
     """The port whose gate this swap has closed."""
+    tries: int = 0
+    """How often the step has failed. Counted on the way back alone."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """What steps have measured, for later steps and for the report."""
     words: tuple[str, ...] = ()
@@ -95,6 +97,8 @@ class Report:
     """Gateways that did not tell whether they send requests again."""
     kept_bridge: str = ""
     """Why the bridge could not be removed; empty where there is none."""
+    unproven: str = ""
+    """Why the release that serves again could not be marked as proven; empty where it is."""
     load_seconds: float | None = None
     drained_seconds: float | None = None
     tokens_per_second: float | None = None

@@ -14,7 +14,7 @@ from ...core.call import Call
 from ...core.paths import Paths
 from ...engine import swap_settings
 from ...engine.state import drains, releases, swaps
-from ..swap import request
+from ..swap import left_over, request
 from ..swap.request import Progress, Request
 
 
@@ -61,7 +61,7 @@ def wait(paths: Paths, given: dict[str, Any]) -> dict[str, Any]:
         "step": found.step,
         "words": list(found.words),
         "line": request.line(found.report, name, node) if done and found.report else "",
-        "failure": _left_open(found, name, node) if done else found.failure,
+        "failure": _left_open(found, name, node) if done else _failure(found, name),
         "msg": "" if found.outcome else f"{name}: {found.step}",
     }
 
@@ -76,9 +76,12 @@ def _left_open(found: Progress, name: str, node: str) -> str:
             f"{', '.join(report.unheard)} cannot be reached, or its HAProxy does not answer: whether it sends requests"
             f" to {name} on {node} again is unknown. {name} stays with its new release"
         )
-    if report and report.kept_bridge:
-        words.append(f"what stood in for it could not be removed, which the next run does: {report.kept_bridge}")
-    return ". ".join(words)
+    return ". ".join([*words, *(left_over.words(report, name) if report else [])])
+
+
+def _failure(found: Progress, name: str) -> str:
+    """Why a swap has not gone forward, and what it has left to do besides."""
+    return ". ".join([found.failure, *(left_over.words(found.report, name) if found.report else [])])
 
 
 def run(module: Call) -> None:

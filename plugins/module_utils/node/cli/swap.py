@@ -22,7 +22,7 @@ from ...core.paths import Paths, swap_unit
 from ...engine import gate, swap_settings
 from ...engine.state import history, lock, releases, swaps
 from ...engine.state.drains import format_time
-from ..swap import machine, perform, request
+from ..swap import left_over, machine, perform, request
 from ..swap.request import Progress, Request
 from .command import FAILED, LOADING, OK, UsageError, known
 
@@ -148,6 +148,8 @@ def _tell(options: argparse.Namespace, found: Progress) -> int:
             request.STUCK: "requests stay away: mend the cause, and swap again",
         }
         print(f"inferctl: {options.name}: {found.failure}. {words[found.outcome]}", file=sys.stderr, flush=True)
+    for line in left_over.words(found.report, options.name) if found.report and not options.json else []:
+        print(f"inferctl: {options.name}: {line}", file=sys.stderr, flush=True)
     return OK if found.outcome == swaps.DONE else FAILED
 
 

@@ -13,6 +13,7 @@ from ...engine import bridges, gate, swap_settings
 from ...engine.probe import health
 from ...engine.state import drains, probe_state, releases, swaps
 from ..recovery import managed, models, settings, state
+from ..swap import left_over
 from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import Host
 
@@ -135,11 +136,12 @@ def leftover_bridges(host: Host) -> Finding:
 
 
 def swapping(host: Host) -> Finding:
-    """No swap is stuck or was cut off, and no gate is closed without one."""
-    fails, closed = [], set[int]()
+    """No swap is stuck or was cut off or has left anything to do, and no gate is closed without one."""
+    fails, left, closed = [], list[str](), set[int]()
     for name in releases.names(host.paths):
         found = swaps.read(host.paths, name)
         if found is None:
+            left += [f"{name}: {words}" for words in left_over.still(host.paths, name)]
             continue
         closed |= {found.closed_port} if found.closed_port is not None else set()
         if found.step == swaps.STUCK:
@@ -165,6 +167,8 @@ def swapping(host: Host) -> Finding:
             swap_settings.read(host.paths)
         except swap_settings.NoSettings as error:
             return Finding(WARN, str(error), "site.yml")
+    if left:
+        return Finding(WARN, "; ".join(left), "inferctl swap NAME --to RELEASE")
     return Finding(OK, "none is stuck")
 
 

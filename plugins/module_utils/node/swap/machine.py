@@ -5,7 +5,8 @@
 
 begun - bridge - drain - gate - stop - start - probe - admit - watch - prove - unbridge: done. Until `stop`, a failure
 lets requests back, and nothing was touched: refused. From `stop` on, a failure takes the release before the same way:
-returned. Where that fails, or there is no release before, requests stay away: stuck.
+returned. A step of either way back that fails is tried again. Where all tries fail, or there is no release before,
+requests stay away: stuck. What serves again is never stuck: what is left to do is reported.
 """
 
 from __future__ import annotations
@@ -33,6 +34,13 @@ _FORWARD = (
 _NOT_RETURNING = frozenset({swaps.BEGUN, swaps.BRIDGE, swaps.WATCH})
 """Steps that the way back leaves out: what served before is known to work."""
 
+WAITS = (2.0, 4.0, 8.0, 16.0, 30.0)
+"""Seconds before each further try of a step on the way back. What nft, systemd or Docker refuse now, they may do in a
+minute. An engine that does not start is started anew by systemd meanwhile; a further try looks at it again."""
+
+SLOW_SECONDS = 60.0
+"""A step that fails after that has waited for an engine long enough, and is not tried again."""
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -48,23 +56,29 @@ def passed(swap: Swap) -> Swap | Ended:
     if swap.step == swaps.UNBRIDGE:
         return _ended(swap)
     if swap.step == swaps.RELEASE:
-        return replace(swap, step=swaps.UNBRIDGE)
+        return replace(swap, step=swaps.UNBRIDGE, tries=0)
     steps = [step for step in _FORWARD if not (swap.returning and step in _NOT_RETURNING)]
     following = steps[steps.index(swap.step) + 1]
     # From here on, the engine that served is not there any more.
-    return replace(swap, step=following, touched=swap.touched or following == swaps.STOP)
+    return replace(swap, step=following, touched=swap.touched or following == swaps.STOP, tries=0)
 
 
 def _ended(swap: Swap) -> Ended:
     return Ended(swap, swaps.RETURNED if swap.returning else swaps.DONE if not swap.failure else swaps.REFUSED)
 
 
-def failed(swap: Swap, reason: str) -> Swap | Ended:
-    """What follows a step that failed."""
+def failed(swap: Swap, reason: str, seconds: float = 0.0) -> Swap | Ended:
+    """What follows a step that failed after so many seconds."""
     if swap.step == swaps.UNBRIDGE:
         # What the swap was for is done: the bridge stays, serves, and is removed by the next swap.
         return _ended(replace(swap, notes={**swap.notes, "kept_bridge": reason}))
-    if swap.returning or swap.step == swaps.RELEASE:
+    backward = swap.returning or swap.step == swaps.RELEASE
+    if backward and swap.tries < len(WAITS) and seconds < SLOW_SECONDS:
+        return replace(swap, tries=swap.tries + 1)
+    if swap.returning and swap.step == swaps.PROVE:
+        # The release before serves. To keep requests away from it now would help nobody.
+        return passed(replace(swap, notes={**swap.notes, "unproven": reason}))
+    if backward:
         why = f"{swap.failure}; and then: {reason}" if swap.failure else reason
         return replace(swap, step=swaps.STUCK, failure=why)
     if not swap.touched:
@@ -77,4 +91,4 @@ def failed(swap: Swap, reason: str) -> Swap | Ended:
 
 def restarted(swap: Swap) -> Swap:
     """What a restart of the node makes of a swap: the engine has started anew, and has to pass the probe again."""
-    return replace(swap, step=swaps.START) if swap.step in (swaps.ADMIT, swaps.WATCH) else swap
+    return replace(swap, step=swaps.START, tries=0) if swap.step in (swaps.ADMIT, swaps.WATCH) else swap

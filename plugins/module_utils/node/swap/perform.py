@@ -8,6 +8,7 @@ Whatever dies: systemd starts this again, and the swap goes on with the step on 
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,14 +16,14 @@ from typing import Any
 
 from ...core import journal
 from ...core.paths import Paths
-from ...engine import swap_settings
+from ...engine import gate, swap_settings
 from ...engine.state import lock, swaps
 from ...engine.state.drains import format_time
 from ...engine.state.swaps import Report, Swap
 from . import machine
 from .acts import STEPS
 from .node import Node
-from .traffic import Traffic
+from .traffic import GATE_INTERVAL, Traffic
 
 LOCK_SECONDS = 7200
 """Longer than a step takes. The lock is renewed before each."""
@@ -54,7 +55,9 @@ class Performance:
         self._swap = swaps.read(self._paths, self._name)
         while self._swap and self._swap.step in self._steps:
             self._with_lock(keep_lock)
-            self._log(f"swap to release {self._swap.release}: {self._swap.step}", journal.INFO)
+            if self._swap.tries:
+                self._rest(self._swap)
+            self._log(f"swap to release {self._swap.release}: {self._swap.step}{tries(self._swap)}", journal.INFO)
             following = self._take(self._swap)
             if isinstance(following, machine.Ended):
                 return self._end(following)
@@ -64,14 +67,25 @@ class Performance:
             self._with_lock(release_lock)
         return None
 
+    def _rest(self, swap: Swap) -> None:
+        """Wait before a step is tried again. A closed gate stays closed meanwhile, as far as that can be done."""
+        traffic = self._node.traffic
+        deadline = traffic.clock() + machine.WAITS[min(swap.tries, len(machine.WAITS)) - 1]
+        while (left := deadline - traffic.clock()) > 0:
+            if swap.closed_port is not None and swap.step in swaps.CLOSED:
+                with contextlib.suppress(gate.GateError):
+                    traffic.hold(swap.closed_port)
+            traffic.sleep(min(GATE_INTERVAL, left))
+
     def _take(self, swap: Swap) -> Swap | machine.Ended:
+        began = self._node.traffic.clock()
         try:
             changes = self._steps[swap.step](self._node, swap)
         except Exception as error:
             # Also a mistake of ours: an engine that is away must come back.
             reason = str(error) or repr(error)
             self._log(f"swap: {swap.step} failed: {reason}", journal.WARNING)
-            return machine.failed(self._swap or swap, reason)
+            return machine.failed(self._swap or swap, reason, self._node.traffic.clock() - began)
         # With the words that the step has kept.
         return machine.passed(replace(self._swap or swap, **changes))
 
@@ -106,6 +120,11 @@ class Performance:
         self._entries.say(f"{self._name}: {words}", priority, event="swap", instance=self._name, step=step)
 
 
+def tries(swap: Swap) -> str:
+    """Which try of its step a swap is at, in words; empty for the first."""
+    return f", try {swap.tries + 1} of {len(machine.WAITS) + 1}" if swap.tries else ""
+
+
 def _report(ended: machine.Ended, now: str) -> Report:
     swap, notes = ended.swap, ended.swap.notes
     drained, admitted = notes.get("drained"), notes.get("admitted")
@@ -120,6 +139,7 @@ def _report(ended: machine.Ended, now: str) -> Report:
         words=(*swap.words, *(notes[key] for key in ("speed", "errors") if notes.get(key))),
         unheard=tuple(notes.get("unheard", ())),
         kept_bridge=notes.get("kept_bridge", ""),
+        unproven=notes.get("unproven", ""),
         load_seconds=notes.get("load_seconds"),
         drained_seconds=round(admitted - drained, 1) if drained and admitted else None,
         tokens_per_second=notes.get("tokens_per_second"),

@@ -153,6 +153,10 @@ SINCE = "2026-11-25T12:00:00Z"
             f"main: is swapped back to release 1 (too slow), step probe, since {SINCE}",
         ),
         (
+            swaps.Swap(1, 2, "run", SINCE, step=swaps.ADMIT, returning=True, failure="too slow", tries=2),
+            f"(too slow), step admit, which has failed 2 times, since {SINCE}",
+        ),
+        (
             swaps.Swap(1, 2, "run", SINCE, step=swaps.STUCK, failure="neither starts"),
             "main: the swap to release 2 is stuck, requests stay away: neither starts. Mend that, then: inferctl swap"
             " main --to 1",
@@ -174,6 +178,17 @@ def test_a_swap_is_told(paths: Paths, units: Units, output: Output, swap: swaps.
     inferctl.main(["status", "main", "--json"], paths)
     found = json.loads(output()[0])["instances"][0]["swap"]
     assert (found["target"], found["step"], found["failure"]) == (2, swap.step, swap.failure)
+
+
+def test_what_a_swap_has_left_to_do_is_told(paths: Paths, units: Units, output: Output) -> None:
+    stage(paths, "main_bridge", 5105, "float32")
+    swaps.end(paths, "main", swaps.Report(1, 2, "run", SINCE, SINCE, swaps.DONE, kept_bridge="busy"))
+    inferctl.main(["status", "main"], paths)
+    words = "main_bridge could not be removed, which the next swap does: busy"
+    assert f"main: {words}" in output()[0]
+    inferctl.main(["status", "main", "--json"], paths)
+    found = json.loads(output()[0])["instances"][0]
+    assert found["left_over"] == [words] and not found["problems"]
 
 
 def test_without_a_swap_none_is_told(paths: Paths, units: Units, output: Output) -> None:

@@ -110,7 +110,7 @@ def test_a_swap_that_is_done_is_told_in_a_line(swap: Swap, two_instances: Paths)
         ({"unheard": ("gw2",)}, "gw2 cannot be reached, or its HAProxy does not answer: whether it sends requests"),
         (
             {"kept_bridge": "it is busy"},
-            "what stood in for it could not be removed, which the next run does: it",
+            "main_bridge could not be removed, which the next swap does: it",
         ),
     ],
 )
@@ -128,6 +128,13 @@ def test_a_swap_that_has_failed_says_why(swap: Swap, two_instances: Paths, outco
     found = swap(state="awaited")
     assert (found["ended"], found["outcome"], found["failure"]) == (True, outcome, "the probe failed")
     assert found["words"] == ["a line"] and found["line"] == ""
+
+
+def test_a_swap_that_went_back_says_what_is_left_to_do(swap: Swap, two_instances: Paths) -> None:
+    ended(two_instances, outcome=swaps.RETURNED, failure="the probe failed", unproven="disk full")
+    assert swap(state="awaited")["failure"] == (
+        "the probe failed. release 1 serves, and is not marked as proven (disk full): inferctl swap main --to 1"
+    )
 
 
 def test_a_swap_that_is_under_way_is_waited_for_no_longer_than_wanted(

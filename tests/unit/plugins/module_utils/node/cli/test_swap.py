@@ -50,10 +50,11 @@ class Node:
             self.perform(swap)
         return ""
 
-    def end(self, outcome: str, failure: str = "") -> None:
+    def end(self, outcome: str, failure: str = "", **more: Any) -> None:
         swap = swaps.read(self.paths, "main")
         assert swap
-        report = Report(swap.origin, swap.target, swap.run_id, swap.since, SINCE, outcome, failure, ("one", "two"))
+        words = ("one", "two")
+        report = Report(swap.origin, swap.target, swap.run_id, swap.since, SINCE, outcome, failure, words, **more)
         perform.release_lock(self.paths, swap)
         swaps.end(self.paths, "main", report)
 
@@ -116,6 +117,16 @@ def test_a_swap_that_is_not_done(node: Node, run: Run, outcome: str, words: str)
     node.perform = lambda _swap: node.end(outcome, "why")
     code, _output, errors = run("swap", "main", "--to", "2")
     assert code == 1 and errors == f"inferctl: main: {words}\n"
+
+
+def test_what_a_swap_has_left_to_do_is_told(node: Node, run: Run) -> None:
+    node.perform = lambda _swap: node.end(swaps.RETURNED, "why", kept_bridge="busy", unproven="disk full")
+    code, _output, errors = run("swap", "main", "--to", "2")
+    assert code == 1 and errors.splitlines() == [
+        "inferctl: main: why. the release before serves again",
+        "inferctl: main: main_bridge could not be removed, which the next swap does: busy",
+        "inferctl: main: release 1 serves, and is not marked as proven (disk full): inferctl swap main --to 1",
+    ]
 
 
 def test_a_swap_that_is_stuck(node: Node, run_json: RunJson, paths: Paths) -> None:

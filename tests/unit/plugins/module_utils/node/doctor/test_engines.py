@@ -220,6 +220,16 @@ def test_a_gate_that_is_closed_without_a_swap_fails(
     assert engines.swapping(host(tmp_path)).status == OK
 
 
+def test_what_a_swap_has_left_to_do_is_a_warning(tmp_path: Path, closed: set[int]) -> None:
+    paths = serve(tmp_path)
+    files.write(paths.swap_settings, swap_settings.text({"node": "node1", "gateways": []}))
+    files.write(paths.drain("main_bridge"), "")
+    since = "2026-11-25T12:00:00Z"
+    swaps.end(paths, "main", swaps.Report(1, 2, "run", since, since, swaps.DONE, kept_bridge="busy"))
+    found = engines.swapping(host(tmp_path))
+    assert found.status == WARN and "main: main_bridge could not be removed" in found.message
+
+
 def test_a_node_without_nftables_has_no_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> set[int]:
         raise gate.GateError("nft is not installed")

@@ -126,6 +126,12 @@ class FakeNode:
         self.failing: set[int] = set()
         """Releases that die while they are watched."""
         self.faults: dict[int, Fault] = {}
+        self.outage: tuple[str, float] | None = None
+        """An act that fails on the way back, and for how many seconds from its first failure on."""
+        self._out_since: float | None = None
+        self.killed_at_rest = False
+        """Whether the process is killed once before each further try."""
+        self._rested: set[int] = set()
         self.acts: list[str] = []
         self.said: list[str] = []
         self.steps: list[str] = []
@@ -186,6 +192,8 @@ class FakeNode:
         fault = self.faults.pop(len(self.acts), None)
         if fault and not fault.after:
             self._fail(fault, error, what)
+        if self._is_out(what):
+            self._fail(Fault("raise"), error, what)
         result = change()
         self._known.clear()
         self._world_goes_on()
@@ -200,9 +208,20 @@ class FakeNode:
         self._dead = {"kill": Killed, "restart": Restarted}[fault.kind](what)
         raise self._dead
 
+    def _is_out(self, what: str) -> bool:
+        swap = self.swap()
+        if self.outage is None or swap is None or not swap.returning or not what.startswith(self.outage[0]):
+            return False
+        self._out_since = self.clock if self._out_since is None else self._out_since
+        return self.clock - self._out_since < self.outage[1]
+
     def sleep(self, seconds: float) -> None:
         self.clock += seconds
         self._world_goes_on()
+        swap = self.swap()
+        if self.killed_at_rest and swap and swap.tries and swap.tries not in self._rested:
+            self._rested.add(swap.tries)
+            self._fail(Fault("kill"), RuntimeError, "rest")
 
     def _world_goes_on(self) -> None:
         """Gateways ask, and clients connect as far as they are let."""

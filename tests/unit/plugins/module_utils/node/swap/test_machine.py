@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import swaps
@@ -16,11 +18,17 @@ BEGUN = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=swaps.BEGUN)
 FORWARD = ["begun", "bridge", "drain", "gate", "stop", "start", "probe", "admit", "watch", "prove", "unbridge"]
 
 
+BACK = ["drain", "gate", "stop", "start", "probe", "admit", "prove", "unbridge"]
+
+TRIES = len(machine.WAITS) + 1
+
+
 def way(swap: Swap | machine.Ended, failing: dict[int, str] | None = None) -> tuple[list[str], Swap | machine.Ended]:
-    """The steps that are taken, where those of these numbers fail."""
+    """The steps that are taken, where those of these numbers fail, each as often as it is tried."""
     taken: list[str] = []
     while isinstance(swap, Swap) and swap.step != swaps.STUCK:
-        taken.append(swap.step)
+        if not swap.tries:
+            taken.append(swap.step)
         reason = (failing or {}).get(len(taken))
         swap = machine.failed(swap, reason) if reason else machine.passed(swap)
     return taken, swap
@@ -42,7 +50,7 @@ def test_what_fails_before_the_engine_is_stopped_is_refused(at: int) -> None:
 @pytest.mark.parametrize("at", range(5, 11))
 def test_what_fails_later_goes_back_without_what_proves_a_new_release(at: int) -> None:
     taken, end = way(BEGUN, {at: "no"})
-    assert taken == [*FORWARD[:at], "drain", "gate", "stop", "start", "probe", "admit", "prove", "unbridge"]
+    assert taken == [*FORWARD[:at], *BACK]
     assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.RETURNED, "no")
     assert end.swap.release == 1
 
@@ -59,6 +67,37 @@ def test_a_bridge_that_cannot_be_removed_is_told_and_fails_nothing() -> None:
 def test_what_fails_on_the_way_back_is_stuck(failing: dict[int, str], reason: str) -> None:
     _taken, end = way(BEGUN, failing)
     assert isinstance(end, Swap) and (end.step, end.failure) == (swaps.STUCK, reason)
+
+
+@pytest.mark.parametrize(
+    ("step", "returning"), [*((step, True) for step in BACK[:-1]), (swaps.RELEASE, False)], ids=lambda value: str(value)
+)
+def test_a_step_of_the_way_back_is_tried_again(step: str, returning: bool) -> None:
+    swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, returning=returning, touched=returning, failure="a")
+    for tries in range(1, TRIES):
+        again = machine.failed(swap, "nft is busy")
+        assert isinstance(again, Swap) and (again.step, again.tries, again.failure) == (step, tries, "a")
+        following = machine.passed(again)
+        assert isinstance(following, Swap) and (following.step, following.tries) != (step, tries)
+        assert following.tries == 0, "the next step begins with its first try"
+        swap = again
+    last = machine.failed(swap, "nft is busy")
+    assert isinstance(last, Swap) and last.step == (swaps.UNBRIDGE if step == swaps.PROVE else swaps.STUCK)
+
+
+def test_a_step_that_has_waited_long_for_an_engine_is_not_tried_again() -> None:
+    swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=swaps.START, returning=True, touched=True, failure="a")
+    assert machine.failed(swap, "no answer", machine.SLOW_SECONDS - 1) == replace(swap, tries=1)
+    assert machine.failed(swap, "no answer", machine.SLOW_SECONDS) == replace(
+        swap, step=swaps.STUCK, failure="a; and then: no answer"
+    )
+
+
+def test_what_serves_again_stays_with_its_clients() -> None:
+    """The release before is proven by its probe: a mark that cannot be written is reported, and keeps nothing away."""
+    _taken, end = way(BEGUN, {10: "no", 17: "the disk is full"})
+    assert isinstance(end, machine.Ended) and (end.outcome, end.swap.failure) == (swaps.RETURNED, "no")
+    assert end.swap.notes["unproven"] == "the disk is full"
 
 
 def test_without_a_release_before_there_is_no_way_back() -> None:

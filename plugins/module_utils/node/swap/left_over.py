@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a swap could not do although its release serves. Private to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...core.paths import Paths
+from ...engine import bridges
+from ...engine.inventory import bridge_name
+from ...engine.state import releases, swaps
+from ...engine.state.swaps import Report
+
+
+def words(report: Report, name: str) -> list[str]:
+    """What a swap has left to do by its report, a sentence each; empty where nothing."""
+    found = []
+    if report.kept_bridge:
+        found.append(f"{bridge_name(name)} could not be removed, which the next swap does: {report.kept_bridge}")
+    if report.unproven:
+        again = f"inferctl swap {name} --to {report.origin}"
+        found.append(f"release {report.origin} serves, and is not marked as proven ({report.unproven}): {again}")
+    return found
+
+
+def still(paths: Paths, name: str) -> list[str]:
+    """The same of the last swap of an instance, as far as it is left now. Raises nothing."""
+    report = swaps.last(paths, name)
+    if report is None or swaps.read(paths, name):
+        return []
+    kept = report.kept_bridge if bridges.left(paths, name) else ""
+    number = releases.active_number(paths, name)
+    proven = number is None or number != report.origin or releases.proven(paths, name, number)
+    return words(replace(report, kept_bridge=kept, unproven="" if proven else report.unproven), name)

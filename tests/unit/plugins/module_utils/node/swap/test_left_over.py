@@ -1,0 +1,54 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a swap has left to do is told until it is done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases, swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Report, Swap
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import left_over
+
+from ...conftest import stage
+
+SINCE = "2026-11-25T12:00:00Z"
+KEPT = "main_bridge could not be removed, which the next swap does: busy"
+UNPROVEN = "release 1 serves, and is not marked as proven (disk full): inferctl swap main --to 1"
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> Paths:
+    """A swap has left a bridge, and a release that is not marked as proven."""
+    paths = Paths(tmp_path)
+    stage(paths, "main", 5005, "float32")
+    report = Report(1, 2, "run", SINCE, SINCE, swaps.RETURNED, "no", kept_bridge="busy", unproven="disk full")
+    swaps.end(paths, "main", report)
+    files.write(paths.drain("main_bridge"), "")
+    releases.activate(paths, "main", 1)
+    return paths
+
+
+def test_what_is_left_is_told(paths: Paths) -> None:
+    assert left_over.still(paths, "main") == [KEPT, UNPROVEN]
+
+
+def test_what_is_done_meanwhile_is_not_told(paths: Paths) -> None:
+    files.write(paths.drain("main_bridge"), None)
+    assert left_over.still(paths, "main") == [UNPROVEN]
+    releases.commit(paths, "main", 1)
+    assert left_over.still(paths, "main") == []
+
+
+def test_the_next_swap_takes_over(paths: Paths) -> None:
+    swaps.write(paths, "main", Swap(1, 2, "next", SINCE, step=swaps.BEGUN))
+    assert left_over.still(paths, "main") == []
+
+
+def test_without_a_report_nothing_is_left(paths: Paths) -> None:
+    files.write(paths.swap_report("main"), None)
+    assert left_over.still(paths, "main") == []
