@@ -73,9 +73,12 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
 
 
 def _await_server(node: Node, seconds: float) -> Views:
-    """Wait until every gateway has another server, at most so long. Returns what gateways tell by then."""
+    """Wait until every gateway that sends requests here has another server, at most so long.
+
+    Returns what gateways tell by then.
+    """
     deadline = node.traffic.clock() + seconds
-    while (views := node.ask_settled()).nobody_at(node.own) and node.traffic.clock() < deadline:
+    while (views := node.ask_settled()).alone_at(node.own) and node.traffic.clock() < deadline:
         node.traffic.sleep(POLL_SECONDS)
     return views
 

@@ -15,7 +15,7 @@ from ...engine import activation
 from ...engine.state import drains, install_state, releases
 from ...engine.state.drains import format_time
 from ...engine.state.swaps import Swap
-from . import proof, way
+from . import gateways, proof, way
 from .node import POLL_SECONDS, Node, StepFailed
 from .traffic import DEAF_SECONDS
 
@@ -70,10 +70,16 @@ def _refuse_last(node: Node, swap: Swap) -> None:
         return
     # A bridge stands in: the instance alone goes.
     own = node.own[:1] if swap.notes.get("bridge") else node.own
+    # A gateway that did not send requests here when the swap began loses no server by it.
+    spared = {
+        view.gateway
+        for view in map(gateways.from_note, swap.notes.get("requests", []))
+        if not view.up() & set(node.own)
+    }
     deadline = node.traffic.clock() + way.FIRST_SECONDS
     while True:
         views = node.ask_settled()
-        nobody = views.nobody_at(own)
+        nobody = [gateway for gateway in views.nobody_at(own) if gateway not in spared]
         if not nobody and (views.told or not node.settings.gateways):
             return
         first = way.yields_to(node.settings.node, views, node.own)

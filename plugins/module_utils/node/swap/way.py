@@ -70,8 +70,8 @@ def choose(question: Question, views: Views) -> Way:
     if not views.nobody_at(own):
         return Way(OTHERS)
     if not views.alone_at(own):
-        # No gateway sends requests to it either, such as after a swap that is stuck.
-        return Way(IDLE)
+        # A gateway without any server, such as after a swap that is stuck, loses nothing. Others have another server.
+        return Way(OTHERS if any(view.up() & set(own) for view in views.told) else IDLE)
     if question.allow_downtime and (views.silent or question.deaf):
         return Way(DOWNTIME)
     if question.deaf:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -13,9 +13,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import leave, way
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.gateways import Server, SetView
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import Node, StepFailed
 
-from .fake_node import NAME, PORTS, SINCE, FakeNode
+from .fake_node import NAME, NODE, PORTS, SINCE, FakeNode
 
 PORT = PORTS[NAME]
 SWAP = Swap(1, 2, "run", SINCE, terms=Terms(drain_seconds=100), notes={"way": way.OTHERS}, step=swaps.DRAIN)
@@ -65,6 +66,19 @@ def test_the_last_engine_of_a_set_stays(fake: FakeNode) -> None:
     with pytest.raises(StepFailed, match=r"^gw1 would have no server left for main without this node$"):
         leave.drain(fake.node(), at(fake, swaps.DRAIN))
     assert fake.clock - began >= way.FIRST_SECONDS, "another one that drains may come back"
+
+
+@pytest.mark.parametrize(("status", "loses"), [("UP", True), ("DOWN", False), ("DRAIN (agent)", False)])
+def test_a_gateway_that_sent_no_requests_here_loses_no_server(fake: FakeNode, status: str, loses: bool) -> None:
+    fake.others = False
+    server = Server(status.startswith("UP"), status, 100, 0, 0)
+    began = asdict(SetView("gw1", True, servers={NODE: server}))
+    swap = at(fake, swaps.DRAIN, replace(SWAP, notes={"way": way.OTHERS, "requests": [began]}))
+    if loses:
+        with pytest.raises(StepFailed, match="gw1 would have no server left"):
+            leave.drain(fake.node(), swap)
+    else:
+        leave.drain(fake.node(), swap)
 
 
 def test_of_two_that_drain_at_once_the_second_by_name_yields(fake: FakeNode) -> None:

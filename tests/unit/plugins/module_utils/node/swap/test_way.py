@@ -54,6 +54,14 @@ def test_an_engine_that_serves_nobody_is_swapped_at_once() -> None:
     assert choose(view(node1="DRAIN"), silent={}).kind == way.IDLE
 
 
+def test_a_gateway_without_any_server_loses_nothing() -> None:
+    """Another server is asked for where this node serves alone."""
+    nobody = view("gw2", node1="DOWN", node2="DOWN")
+    assert choose(TWO, nobody) == way.Way(way.OTHERS)
+    assert choose(nobody).kind == way.IDLE
+    assert choose(ALONE, nobody).kind == way.HELD
+
+
 def test_a_lone_engine_gets_a_bridge_where_there_is_a_place() -> None:
     assert choose(ALONE, unbridged=lambda: "") == way.Way(way.BRIDGE)
     assert choose(ALONE, unbridged=lambda: "", allow_downtime=True) == way.Way(way.BRIDGE)
