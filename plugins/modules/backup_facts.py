@@ -41,7 +41,7 @@ snapshots:
   elements: dict
   contains:
     id:
-      description: What restore.yml takes as C(snapshot).
+      description: What baremetal.inference.restore takes as C(snapshot).
       type: str
     time:
       description: When it was made.

@@ -285,7 +285,9 @@ plans:
       type: dict
       contains:
         action:
-          description: V(none); V(start), by C(site.yml), for it does not run; V(update), for another release serves.
+          description: >-
+            V(none); V(start) where the instance does not run, by C(baremetal.inference.site); V(update) where another
+            release serves.
           type: str
         active:
           description: The release whose unit is installed; null before the first.

@@ -131,7 +131,9 @@ def main() -> None:
             removed = sorted(map(str, gone))
             module.exit_json(changed=changed, files=removed, diff={"before": before, "after": ""})
         if not check and not paths.command.exists():
-            module.fail_json(msg=f"Nothing was changed. {paths.command} is not there: site.yml installs it")
+            module.fail_json(
+                msg=f"Nothing was changed. {paths.command} is not there: baremetal.inference.site installs it"
+            )
         settings = swap_settings.text(module.params["swap"]) if module.params["swap"] else None
         units = agent_service.Units(
             paths, address, port, tool_changed=module.params["tool_changed"], swap_settings=settings

@@ -64,7 +64,7 @@ EXAMPLES = r"""
 - name: Take the node's lock
   baremetal.inference.node_lock:
     run_id: 20261121T101500-4f2a
-    playbook: update_model.yml
+    playbook: baremetal.inference.update_model
     user: mira
     host: admin1
 

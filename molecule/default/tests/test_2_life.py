@@ -31,7 +31,7 @@ def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: st
     assert done
     assert done == predicted
     assert "release 2 is staged and pending" in output
-    assert "update_model.yml" in output
+    assert "baremetal.inference.update_model" in output
     assert deb12.engine_pid() == pid
     assert deb12.ask(key=api_key) == "I am tiny-a."
     assert deb12.run("readlink /var/lib/inference/releases/main/active") == "1"

@@ -100,7 +100,7 @@ def test_an_update_that_breaks_a_node_stops_the_roll(packaged: Fleet) -> None:
     said: list[str] = []
     unharmed(packaged.load().during(lambda: said.append(maintain(packaged, check=False))))
     words = " ".join(said[0].split())
-    assert f"maintenance.yml stopped: it failed on {first.name}" in words, said[0][-3000:]
+    assert f"baremetal.inference.maintenance stopped: it failed on {first.name}" in words, said[0][-3000:]
     assert f"{first.name} stays drained" in words and f"{second.name} was not touched" in words
     assert versions(packaged) == ["3", "2"] and second.engine_pid() == pid
     drains = packaged.drains()

@@ -88,7 +88,7 @@ def test_a_model_that_cannot_serve_goes_back_and_stops_the_update(fleet: Fleet) 
     report = load.during(lambda: said.append(fleet.update(check=False, instances=broken, vllm_check_fit=False)))
     unharmed(report)
     (output,) = said
-    assert "update_model.yml stopped: it failed on deb12." in output
+    assert "baremetal.inference.update_model stopped: it failed on deb12." in output
     assert "went back to the release that served before" in output
     assert fleet.nodes[1].engine_pid() == untouched
     assert fleet.models() == ["tiny-b"] * 2

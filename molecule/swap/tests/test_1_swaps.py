@@ -203,7 +203,7 @@ def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
         said.append(fleet.update(check=False, **extra))
 
     unharmed(fleet.load().during(update))
-    assert f"update_model.yml stopped: it failed on {other.name}." in said[0], said[0][-3000:]
+    assert f"baremetal.inference.update_model stopped: it failed on {other.name}." in said[0], said[0][-3000:]
     assert said[0].count("went back to the release that served before") >= 2
     assert fleet.answers() == ["I am tiny-a."] * 2 and fleet.models() == ["tiny-a"] * 2
     assert not any("update" in drains for drains in fleet.drains())

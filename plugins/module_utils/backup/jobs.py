@@ -36,7 +36,7 @@ def open_node(places: Places) -> tuple[Settings, Restic]:
         environment = files.read_json(places.environment) or {}
         return settings, Restic(Access.of_node(places, settings, environment))
     except (OSError, ValueError) as error:
-        raise NotSetUp(f"{error}: playbooks/backup.yml sets the node up") from error
+        raise NotSetUp(f"{error}: baremetal.inference.backup sets the node up") from error
 
 
 @contextlib.contextmanager

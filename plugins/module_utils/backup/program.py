@@ -25,7 +25,7 @@ from .places import JOBS, Places
 def main(arguments: Sequence[str] | None = None, places: Places | None = None) -> int:
     """Run one command and return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="inference-backup", description="Backups of this node. playbooks/restore.yml restores."
+        prog="inference-backup", description="Backups of this node. baremetal.inference.restore restores."
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for job, text in zip(JOBS, ("save a snapshot now", "forget old snapshots", "check the repository"), strict=True):

@@ -143,7 +143,7 @@ class Restic:
             ),
             LOCKED: f"the repository at {where} is locked by a job that runs",
             UNREACHABLE: f"the repository at {where} cannot be reached, or does not let this node in",
-            NOT_THERE: "restic is not installed: playbooks/backup.yml installs it",
+            NOT_THERE: "restic is not installed: baremetal.inference.backup installs it",
             OTHER: f"restic {verb} failed with {outcome.message or f'exit code {outcome.code}'}",
         }[kind]
         return ResticError(kind, f"{text}. restic said: {last}" if last and kind != NOT_THERE else text)

@@ -57,7 +57,7 @@ class Settings:
         """Raises ValueError."""
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:
             raise ValueError(
-                "the backup's settings are not there, or of another schema: playbooks/backup.yml writes them"
+                "the backup's settings are not there, or of another schema: baremetal.inference.backup writes them"
             )
         known = {one.name for one in fields(cls)} & set(value)
         given: dict[str, Any] = {

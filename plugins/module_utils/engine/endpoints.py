@@ -133,7 +133,7 @@ def moved(name: str, serves: Endpoint | None, asked: Endpoint, *, gateways: bool
     if serves is None:
         return []
     stop, later = f"inferctl drain {name}, systemctl stop {unit_name(name)}", "the engine only with its next release"
-    again = "run site.yml again, which starts it on the new one"
+    again = "run baremetal.inference.site again, which starts it on the new one"
     problems = {
         PORT: Problem(
             f"instance {name}",
@@ -153,7 +153,8 @@ def moved(name: str, serves: Endpoint | None, asked: Endpoint, *, gateways: bool
             f"instance {name}",
             f"is not the one that it serves with: gateways would send the new one at once, {later}, and every request"
             " would get a 401 until then. Leave the old one; or, on all nodes of the replica set, since a gateway has"
-            f" one key for it, {stop}, and run site.yml again, which starts them with the new one. There is no way"
+            f" one key for it, {stop}, and run baremetal.inference.site again,"
+            " which starts them with the new one. There is no way"
             " without that interruption",
             KEY,
         ),

@@ -49,7 +49,9 @@ def node_traces(paths: Paths) -> list[Path]:
 def refuse_instances(paths: Paths) -> None:
     """Raise ValueError while an instance is left: what it runs by must not vanish below it."""
     if there := releases.names(paths):
-        raise ValueError(f"{', '.join(there)} must leave the node first: decommission.yml -e instance={there[0]}")
+        raise ValueError(
+            f"{', '.join(there)} must leave the node first: baremetal.inference.decommission -e instance={there[0]}"
+        )
 
 
 def remove_node_traces(paths: Paths, keep: Sequence[Path] = (), *, check: bool) -> list[Path]:

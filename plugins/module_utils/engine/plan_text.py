@@ -103,5 +103,5 @@ def _change(change: Change) -> str:
         return f"nothing: release {active} runs"
     if change.action == START:
         before = "" if active in (None, desired) else f", in place of release {active}"
-        return f"does not run: site.yml starts {wanted}{before}"
-    return f"release {active} runs, {wanted} is pending: update_model.yml rolls it out"
+        return f"does not run: baremetal.inference.site starts {wanted}{before}"
+    return f"release {active} runs, {wanted} is pending: baremetal.inference.update_model rolls it out"

@@ -74,16 +74,22 @@ def missing(release: Release, docker: Docker) -> list[str]:
     """What of a release is not on this node. Raises DockerUnavailable and DockerError."""
     problems = []
     if docker.inspect_image(release.image) is None:
-        problems.append(f"the image {release.image} is not on this node: run site.yml, or docker pull {release.image}")
+        problems.append(
+            f"the image {release.image} is not on this node:"
+            f" run baremetal.inference.site, or docker pull {release.image}"
+        )
     return problems + _model_problems(release)
 
 
 def _model_problems(release: Release) -> list[str]:
     path = Path(release.model_path)
     if not path.is_dir():
-        return [f"the model {release.model} is not at {path}: is the disk mounted? site.yml puts models there"]
+        return [
+            f"the model {release.model} is not at {path}:"
+            " is the disk mounted? baremetal.inference.site puts models there"
+        ]
     if not os.access(path / "config.json", os.R_OK):
-        return [f"{path} holds no readable config.json: site.yml repairs the model {release.model}"]
+        return [f"{path} holds no readable config.json: baremetal.inference.site repairs the model {release.model}"]
     return []
 
 

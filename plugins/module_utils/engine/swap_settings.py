@@ -71,7 +71,9 @@ def read(paths: Paths) -> SwapSettings:
         problem = "is not there" if value is None else f"is of another schema than {SCHEMA}"
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"is damaged ({error!r})"
-    raise NoSettings(f"{paths.swap_settings} {problem}: run site.yml, which tells the node its gateways")
+    raise NoSettings(
+        f"{paths.swap_settings} {problem}: run baremetal.inference.site, which tells the node its gateways"
+    )
 
 
 def text(value: Mapping[str, Any]) -> str:

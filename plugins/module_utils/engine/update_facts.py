@@ -142,7 +142,7 @@ class Facts:
         return [
             f"{name}: release {target} has {'; '.join(words[what] for what in found)}: who goes by the inventory would"
             " not reach it. Go back to another release; or have the inventory ask for the model, image and flags of"
-            " this one, and run update_model.yml, which makes a release of them that can be reached"
+            " this one, and run baremetal.inference.update_model, which makes a release of them that can be reached"
         ]
 
     def moved(self, name: str, asked: endpoints.Endpoint) -> list[str]:

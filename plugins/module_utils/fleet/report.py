@@ -158,7 +158,10 @@ def _notes(reported: Mapping[str, Any], instances: Sequence[Instance]) -> list[s
         if one.drain:
             notes.append(f"{one.name} is drained {one.drain}")
         if one.pending:
-            notes.append(f"{one.name}: release {raw['release']['wanted']} is pending: update_model.yml rolls it out")
+            notes.append(
+                f"{one.name}: release {raw['release']['wanted']} is pending:"
+                " baremetal.inference.update_model rolls it out"
+            )
         if not raw["desired"]:
             notes.append(f"{one.name} is not in the inventory")
         notes += [f"{one.name}: {problem}" for problem in raw["problems"]]

@@ -44,7 +44,7 @@ class Desired:
         stored = files.read_json(paths.registry)
         state = {} if stored is None else stored
         if not isinstance(state, Mapping) or not isinstance(state.get("models", {}), Mapping):
-            raise ValueError(f"{paths.registry} is damaged: site.yml writes it anew")
+            raise ValueError(f"{paths.registry} is damaged: baremetal.inference.site writes it anew")
         self._paths = paths
         engine = state.get("engine")
         version = str(engine.get("version") or "") if isinstance(engine, Mapping) else ""
@@ -110,7 +110,9 @@ class Desired:
             return Engine(model=self._declared_model(name), argv=(), flags={}, instance=name, problems=[problem])
         release = self._releases[name]
         entry = self.entries.get(release.model)
-        message = "is not in this node's registry, so that its flags are not known: site.yml writes it anew"
+        message = (
+            "is not in this node's registry, so that its flags are not known: baremetal.inference.site writes it anew"
+        )
         return Engine(
             model=release.model,
             argv=[COMMAND[0], *release.engine_argv],

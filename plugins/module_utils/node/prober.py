@@ -100,7 +100,9 @@ class Prober:
     def _release(self) -> Release:
         number = releases.active_number(self._paths, self._name)
         if number is None:
-            raise ValueError(f"{self._paths.active(self._name)} does not tell which release runs: run site.yml")
+            raise ValueError(
+                f"{self._paths.active(self._name)} does not tell which release runs: run baremetal.inference.site"
+            )
         return releases.load(self._paths, self._name, number)
 
     def _target(self, release: Release) -> Target:

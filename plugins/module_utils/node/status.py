@@ -250,7 +250,7 @@ def _swap_words(name: str, swap: Swap) -> str:
             f" swap {name} --to {swap.origin if swap.origin is not None else swap.target}"
         )
     if swap.step == swaps.LED:
-        return f"the swap to release {swap.target} was cut off: run update_model.yml again"
+        return f"the swap to release {swap.target} was cut off: run baremetal.inference.update_model again"
     way = f"back to release {swap.origin} ({swap.failure})" if swap.returning else f"to release {swap.target}"
     step = f"{swap.step}, which has failed {swap.tries} times," if swap.tries else f"{swap.step},"
     return f"is swapped {way}, step {step} since {swap.since}: journalctl -fu {swap_unit(name)}"
@@ -284,12 +284,15 @@ def _notes(status: Status) -> list[str]:
     if status.desired and status.state not in ("serving", "loading"):
         notes.append(f"does not serve: journalctl -t vllm@{status.name} -u {unit_name(status.name)}")
     if instance := bridged_instance(status.name):
-        notes.append(f"stands in for {instance} during an update: update_model.yml removes it, also the next time")
+        notes.append(
+            f"stands in for {instance} during an update:"
+            " baremetal.inference.update_model removes it, also the next time"
+        )
     elif not status.desired:
         notes.append("is not in the inventory")
     numbers = status.release
     if status.pending and numbers["active"] is not None:
-        notes.append(f"release {numbers['wanted']} is pending: update_model.yml rolls it out")
+        notes.append(f"release {numbers['wanted']} is pending: baremetal.inference.update_model rolls it out")
     if numbers["active"] is not None and numbers["current"] != numbers["active"] and status.serving:
         notes.append(f"release {numbers['active']} serves, but is not yet marked as proven")
     return notes

@@ -52,7 +52,7 @@ def read_base(entry: Entry, root: Path) -> Base:
     try:
         return Base(entry.store_name, Manifest.from_dict(node_files.read_json(root / MANIFEST)))
     except ValueError as error:
-        message = f"{root / MANIFEST} cannot be used: {error}; run site.yml, which repairs the store"
+        message = f"{root / MANIFEST} cannot be used: {error}; run baremetal.inference.site, which repairs the store"
         raise InputError([Problem(f"models.{entry.name}", message)]) from None
 
 

@@ -129,7 +129,7 @@ def test_what_an_earlier_run_has_left_drained_stays_drained(maintenance: Mainten
 @pytest.mark.parametrize("failing", [{"module": "apt_packages"}, OUTAGE])
 def test_what_was_touched_stays_drained_and_stops_the_others(maintenance: Maintenance, failing: Call) -> None:
     succeeded, output = maintenance.run({**failing, "on": "a"})
-    assert not succeeded and "maintenance.yml stopped: it failed on a. a stays drained" in output
+    assert not succeeded and "baremetal.inference.maintenance stopped: it failed on a. a stays drained" in output
     assert maintenance.steps("a")[-1] == "drained" and maintenance.steps("b") == []
     (drained,) = maintenance.stage.calls(module="engine_drain", on="a")
     assert drained["reason"].startswith("maintenance failed: Work | ")
@@ -166,5 +166,5 @@ def test_a_node_that_is_lost_stops_the_others_only_in_its_turn(
     succeeded, output = maintenance.run(seen=[(lost, {"gone": True})], maintenance_left_out=["c"])
     assert not succeeded and "unreachable=1" in output
     assert maintenance.steps("b") == others
-    assert ("maintenance.yml stopped: it failed on a." in output) == (not others)
+    assert ("baremetal.inference.maintenance stopped: it failed on a." in output) == (not others)
     assert ("c could not be reached when the run began." in output) == (not others)

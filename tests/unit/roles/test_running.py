@@ -148,7 +148,9 @@ def test_gateways_and_targets_name_what_is_served_after_an_update(stage: Any, up
 @pytest.mark.once
 def test_they_hear_of_an_update_that_failed_and_the_run_fails_at_last(stage: Any, update: Any) -> None:
     succeeded, output = update(HOSTS, seen=[tells("a", "old"), tells("b", "old")], extra={"failing": ["a"]})
-    assert not succeeded and "update_model.yml stopped: it failed on a. a, main: it is bad." in output, output
+    assert (
+        not succeeded and "baremetal.inference.update_model stopped: it failed on a. a, main: it is bad." in output
+    ), output
     assert "b: main: release 2 (old) serves" in output
     (call,) = stage.calls(module="gateway")
     # The key's right is to what the inventory asks for, whatever serves in its place.
@@ -160,7 +162,9 @@ def test_they_hear_of_an_update_that_failed_and_the_run_fails_at_last(stage: Any
 def test_settings_of_a_gateway_stay_as_they_are_in_effect(stage: Any, update: Any, tmp_path: Path) -> None:
     (tmp_path / "gateway.json").write_text(json.dumps({"settings": {"port": 8100, "memory_max": "40%"}}))
     succeeded, output = update(HOSTS, seen=[tells("a", "new"), tells("b", "new")], extra={"gateway_port": 8200})
-    assert succeeded and "gw: gateway_memory_max, gateway_port stays as it was: site.yml -l gw" in output, output
+    assert (
+        succeeded and "gw: gateway_memory_max, gateway_port stays as it was: baremetal.inference.site -l gw" in output
+    ), output
     (call,) = stage.calls(module="gateway")
     assert ":8100" in call["plan"]["config"] and ":8200" not in call["plan"]["config"]
     assert (call["settings"]["port"], call["memory_max"]) == (8100, "40%")
@@ -184,5 +188,7 @@ def test_a_gateway_that_refuses_or_is_gone_is_named_at_the_end(stage: Any, updat
 @pytest.mark.full
 def test_with_a_limit_who_is_left_out_is_named(stage: Any, update: Any) -> None:
     succeeded, output = update(HOSTS, "--limit", "a", seen=[tells("a", "new")])
-    assert succeeded and "gw, mon did not hear of it" in output and "site.yml -l gw,mon" in output, output
+    assert succeeded and "gw, mon did not hear of it" in output and "baremetal.inference.site -l gw,mon" in output, (
+        output
+    )
     assert stage.calls(module="gateway") == []

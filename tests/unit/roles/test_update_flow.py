@@ -143,7 +143,7 @@ def test_one_after_the_other(update: Update) -> None:
     assert "main on a serves release 2" in output and "main on b serves release 2" in output
     begun = update.calls("engine_swap", "a")[0]
     assert (begun["run_id"], begun["back"], begun["pin"]) == ("run1", False, True)
-    assert (begun["reason"], begun["counted"]) == ("update_model.yml by mira", {"at": 10.0})
+    assert (begun["reason"], begun["counted"]) == ("baremetal.inference.update_model by mira", {"at": 10.0})
     assert begun["terms"] == {
         "drain_seconds": 1800,
         "watch_seconds": 5,
@@ -160,7 +160,7 @@ def test_one_after_the_other(update: Update) -> None:
 def test_a_swap_that_goes_back_stops_the_batches(update: Update) -> None:
     succeeded, output = update.run(seen=[ended("returned", on="a")])
     assert not succeeded and update.swaps("a") == THERE and update.swaps("b") == []
-    assert "update_model.yml stopped: it failed on a. a, main: the probe failed" in output
+    assert "baremetal.inference.update_model stopped: it failed on a. a, main: the probe failed" in output
     assert "main on a went back to the release that served before" in output
     assert all(f"{host}: main: release 1 (tiny-a) does not serve, drained by update" in output for host in "ab")
     assert update.locks_are_back()
@@ -196,10 +196,10 @@ def test_what_serves_already_is_not_waited_for(update: Update) -> None:
 
 @pytest.mark.full
 def test_a_way_back_is_not_judged(update: Update) -> None:
-    succeeded, output = update.run(update_back=True, update_playbook="rollback_model.yml")
+    succeeded, output = update.run(update_back=True, update_playbook="baremetal.inference.rollback_model")
     assert succeeded, output
     begun = update.calls("engine_swap", "a")[0]
-    assert begun["back"] and begun["pin"] and begun["reason"].startswith("rollback_model.yml by")
+    assert begun["back"] and begun["pin"] and begun["reason"].startswith("baremetal.inference.rollback_model by")
     terms = begun["terms"]
     assert (terms["speed_bound"], terms["watch_speed_bound"], terms["watch_seconds"]) == (0, 0, 60)
 
@@ -253,7 +253,7 @@ def test_two_instances_of_a_node_do_not_meet(update: Update) -> None:
 
 
 def test_a_run_that_has_lost_its_lock_touches_nothing_more(update: Update) -> None:
-    succeeded, output = update.run({"module": "node_lock", "on": "b", "playbook": "update_model.yml"})
+    succeeded, output = update.run({"module": "node_lock", "on": "b", "playbook": "baremetal.inference.update_model"})
     assert not succeeded and "b: node_lock was told to fail" in output
     assert update.swaps("a") == update.swaps("b") == []
 
@@ -267,12 +267,12 @@ def test_a_node_that_is_lost_while_it_swaps_stops_the_others(update: Update) -> 
 
 @pytest.mark.once
 def test_a_node_that_is_lost_at_another_time_stops_nobody(update: Update) -> None:
-    lost = ({"module": "node_lock", "on": "a", "playbook": "update_model.yml"}, {"gone": True})
+    lost = ({"module": "node_lock", "on": "a", "playbook": "baremetal.inference.update_model"}, {"gone": True})
     succeeded, output = update.run(seen=[lost])
     # Ansible itself tells of it at the end.
     assert not succeeded and "unreachable=1" in output
     assert update.swaps("a") == [] and update.swaps("b") == THERE and "main on b serves release 2" in output
-    assert "update_model.yml stopped" not in output
+    assert "baremetal.inference.update_model stopped" not in output
 
 
 @pytest.mark.full
@@ -284,14 +284,16 @@ def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
 ) -> None:
     succeeded, output = update.run(
         tasks=["give_up"],
-        update_playbook="maintenance.yml",
+        update_playbook="baremetal.inference.maintenance",
         update_unfinished=unfinished,
         __update_lock={"adopted": adopted},
         ansible_failed_result={"msg": "the disk is full"},
     )
     assert not succeeded and "the disk is full" in output
     assert ("a: run run0 was cut off here, and that is not mended yet" in output) == kept
-    assert ("stays drained, and the node locked. Mend the above, and run maintenance.yml again" in output) == kept
+    assert (
+        "stays drained, and the node locked. Mend the above, and run baremetal.inference.maintenance again" in output
+    ) == kept
     assert update.locks_are_back() == (not kept)
 
 
@@ -309,7 +311,7 @@ def test_a_removal_that_fails_keeps_the_lock_of_what_was_cut_off_as_well(update:
         {"module": "engine_outage"},
         seen=[({"module": "node_lock"}, {"adopted": adopted})],
         tasks=["remove_drain"],
-        update_playbook="decommission.yml",
+        update_playbook="baremetal.inference.decommission",
         update_removed_instances=[ITEM],
     )
     assert not succeeded and "nothing was removed, and requests come again. engine_outage was told to fail" in output

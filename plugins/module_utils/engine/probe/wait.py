@@ -127,7 +127,7 @@ def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:
         return "loading", text or "stopping"
     # A unit whose file was deleted goes on: this is for one that does not run.
     if properties["LoadState"] == "not-found":
-        return "failed", "has no unit: run site.yml"
+        return "failed", "has no unit: run baremetal.inference.site"
     if properties.get("Job", "0") not in ("", "0"):
         return "loading", "waiting for systemd to start it"
     if active == "failed":

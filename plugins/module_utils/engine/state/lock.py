@@ -68,8 +68,10 @@ def read(paths: Paths) -> Lock | None:
     try:
         lock = Lock(**value)
         parse_time(lock.until)
-        # A run that was cut off before the playbooks were renamed wrote update-model.yml.
-        lock = replace(lock, playbook=lock.playbook.replace("-", "_"))
+        # Version 0.1.0 recorded the file: update_model.yml, and update-model.yml before that.
+        if lock.playbook.endswith(".yml"):
+            name = lock.playbook.removesuffix(".yml").replace("-", "_")
+            lock = replace(lock, playbook=f"baremetal.inference.{name}")
     except (AttributeError, TypeError, ValueError) as error:
         raise ValueError(f"{paths.lock} is damaged ({error}): remove it once no playbook runs on this node") from error
     return lock

@@ -27,7 +27,9 @@ class ReleaseError(Exception):
 
     def __init__(self, path: Path, error: object) -> None:
         reason = getattr(error, "strerror", None) or error
-        super().__init__(f"{path} cannot be used ({reason}): site.yml stages anew what the inventory asks for")
+        super().__init__(
+            f"{path} cannot be used ({reason}): baremetal.inference.site stages anew what the inventory asks for"
+        )
 
 
 def names(paths: Paths) -> list[str]:

@@ -203,7 +203,7 @@ def _in_the_way(host: str, facts: Host) -> list[str]:
     if not facts.has_turn:
         return []
     return [
-        f"{item.name} on {host}: an update is at it, or was cut off: run update_model.yml first"
+        f"{item.name} on {host}: an update is at it, or was cut off: run baremetal.inference.update_model first"
         for item in facts.instances
         if item.swapping
     ]

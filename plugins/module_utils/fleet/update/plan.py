@@ -199,7 +199,7 @@ def _unbridged(key: Due, item: UpdateFacts, hosts: Mapping[str, Host]) -> str:
     views = [view for view in hosts[key.host].gateways if view.name == key.name]
     unaware = [view.gateway for view in views if not view.bridge_known]
     if unaware:
-        return f"its bridge is not known to {', '.join(unaware)}: run site.yml, which tells gateways"
+        return f"its bridge is not known to {', '.join(unaware)}: run baremetal.inference.site, which tells gateways"
     return "" if views else "there is no gateway"
 
 
@@ -228,7 +228,8 @@ def _passed_over(item: UpdateFacts) -> str:
         return "a swap was cut off, and this run leaves it out: finish it first, without choosing others"
     if item.bridge.left:
         return (
-            "an update has left its bridge, and this run leaves it out: run update_model.yml first, without choosing"
+            "an update has left its bridge, and this run leaves it out:"
+            " run baremetal.inference.update_model first, without choosing"
             " others, which removes it"
         )
     return ""
@@ -244,11 +245,15 @@ def _in_the_way(key: Due, item: UpdateFacts, hosts: Mapping[str, Host]) -> str:
     views = [view for view in hosts[key.host].gateways if view.name == key.name]
     unaware = [view.gateway for view in views if not view.known and not view.silent]
     if unaware:
-        return f"{key.name} on {key.host} is not known to {', '.join(unaware)}: run site.yml, which tells gateways"
+        return (
+            f"{key.name} on {key.host} is not known to {', '.join(unaware)}:"
+            " run baremetal.inference.site, which tells gateways"
+        )
     keyless = [view.gateway for view in views if view.known and not view.keyed]
     if item.keyed and keyless:
         return (
-            f"{key.name} on {key.host} would want a key, which {', '.join(keyless)} does not send yet: run site.yml,"
+            f"{key.name} on {key.host} would want a key, which {', '.join(keyless)} does not send yet:"
+            " run baremetal.inference.site,"
             " which tells gateways"
         )
     return ""

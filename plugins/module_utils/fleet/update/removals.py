@@ -83,7 +83,7 @@ def plan_removals(hosts: Mapping[str, Host], wanted: Selection, *, allow_downtim
             made.lines += [f"{host}: {name} is on the node, and the inventory does not declare it" for name in orphans]
         made.lines += [f"{host}: {_line(name, there, present)}" for name in made.names[host]]
         made.problems += [
-            f"{name} on {host}: an update is at it, or was cut off: run update_model.yml first"
+            f"{name} on {host}: an update is at it, or was cut off: run baremetal.inference.update_model first"
             for name in made.names[host]
             if any(item.name == name and item.swapping for item in facts.instances)
         ]
@@ -111,7 +111,9 @@ def _chosen(
 
 def _line(name: str, there: Mapping[str, str], present: Collection[Any]) -> str:
     """What becomes of an instance."""
-    declared = "; the inventory still declares it, and site.yml would bring it back" if name in present else ""
+    declared = (
+        "; the inventory still declares it, and baremetal.inference.site would bring it back" if name in present else ""
+    )
     if name not in there:
         return f"{name} is not on the node; gateways forget it{declared}"
     return f"{name} ({there[name] or 'unknown model'}) leaves{declared}"

@@ -50,8 +50,8 @@ def apply(paths: Paths) -> Result:
 
 def _read(stored: Any, where: str) -> tuple[str, float, Wanted]:
     if not isinstance(stored, Mapping) or stored.get("schema") != SCHEMA:
-        raise ValueError(f"{where} is not of schema {SCHEMA}: site.yml writes it anew")
+        raise ValueError(f"{where} is not of schema {SCHEMA}: baremetal.inference.site writes it anew")
     try:
         return stored["nvidia_smi"], stored["timeout_s"], Wanted.of(stored["settings"], stored["overrides"])
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{where} is damaged ({error}): site.yml writes it anew") from error
+        raise ValueError(f"{where} is damaged ({error}): baremetal.inference.site writes it anew") from error

@@ -112,7 +112,9 @@ def run(module: Call) -> None:
     present = params["state"] == "present"
     try:
         if present and not check and not paths.command.exists():
-            module.fail_json(msg=f"Nothing was changed. {paths.command} is not there: site.yml installs it")
+            module.fail_json(
+                msg=f"Nothing was changed. {paths.command} is not there: baremetal.inference.site installs it"
+            )
         result = install(paths, wanted_files(params, paths), check=check) if present else remove(paths, check=check)
     except (systemd.SystemdError, OSError) as error:
         module.fail_json(msg=str(error))

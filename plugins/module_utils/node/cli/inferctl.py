@@ -102,7 +102,8 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_wait_ready)
 
     command = commands.add_parser(
-        "gpu-settings", help="(called at boot) set the GPUs as site.yml has left word; 1 if one does not take it"
+        "gpu-settings",
+        help="(called at boot) set the GPUs as baremetal.inference.site has left word; 1 if one does not take it",
     )
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_gpu_settings)
@@ -134,7 +135,9 @@ def _status(options: argparse.Namespace, paths: Paths) -> int:
         print(json.dumps(status.as_json(statuses), indent=2))
     else:
         print(
-            status.as_text(statuses) if statuses else "no instance on this node: site.yml makes those of the inventory"
+            status.as_text(statuses)
+            if statuses
+            else "no instance on this node: baremetal.inference.site makes those of the inventory"
         )
     return OK if status.healthy(statuses) else FAILED
 

@@ -60,7 +60,11 @@ def _models(options: argparse.Namespace, paths: Paths) -> int:
     if options.json:
         print(json.dumps({"schema": SCHEMA, "models": [asdict(model) for model in found]}, indent=2))
     else:
-        print(_table(found) if found else "no model on this node: site.yml brings those that its instances serve")
+        print(
+            _table(found)
+            if found
+            else "no model on this node: baremetal.inference.site brings those that its instances serve"
+        )
     return OK
 
 
@@ -87,7 +91,9 @@ def _plan(options: argparse.Namespace, paths: Paths) -> int:
     if options.json:
         print(json.dumps(_document(made, ok, one=len(options.names) == 1 or facts is not None), indent=2))
     else:
-        print(render(made) if made else "no instance on this node: site.yml makes those of the inventory")
+        print(
+            render(made) if made else "no instance on this node: baremetal.inference.site makes those of the inventory"
+        )
     return CODES[ok]
 
 

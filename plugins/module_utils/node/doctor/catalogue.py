@@ -66,6 +66,8 @@ def read(paths: Paths) -> Settings:
     if value is None:
         return Settings()
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise ValueError(f"{paths.doctor_settings} is not of schema {SCHEMA}: playbooks/recovery.yml writes it anew")
+        raise ValueError(
+            f"{paths.doctor_settings} is not of schema {SCHEMA}: baremetal.inference.recovery writes it anew"
+        )
     known = {field.name: value[field.name] for field in fields(Thresholds) if field.name in value}
     return Settings(tuple(value.get("off", ())), Thresholds(**known))

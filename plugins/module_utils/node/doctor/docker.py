@@ -42,7 +42,7 @@ def specification(host: Host) -> Finding:
     if why:
         return Finding(FAIL if host.wants_gpus() else WARN, why, "systemctl restart nvidia-cdi-refresh")
     if stale:
-        return Finding(WARN, "; ".join(stale), "remove it: site.yml does")
+        return Finding(WARN, "; ".join(stale), "remove it: baremetal.inference.site does")
     return Finding(OK, f"{cdi.OWN} is of this driver")
 
 

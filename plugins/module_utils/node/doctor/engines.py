@@ -45,13 +45,15 @@ def agent(host: Host) -> Finding:
     except systemd.SystemdError as error:
         raise CannotTell(str(error)) from error
     if active != "active":
-        return Finding(FAIL, f"{AGENT_UNIT} is {active}", f"systemctl restart {AGENT_UNIT}; site.yml installs it")
+        return Finding(
+            FAIL, f"{AGENT_UNIT} is {active}", f"systemctl restart {AGENT_UNIT}; baremetal.inference.site installs it"
+        )
     return Finding(OK, "runs")
 
 
 def recovery(host: Host) -> Finding:
     """Who waits for the agent to ask for a recovery runs, and knows what it may do."""
-    anew = "playbooks/recovery.yml installs it"
+    anew = "baremetal.inference.recovery installs it"
     try:
         found = settings.read(host.paths)
         if found is None:
@@ -83,7 +85,9 @@ def files(host: Host) -> Finding:
         except (OSError, ValueError) as error:
             wrong.append(str(error))
     if wrong:
-        return Finding(FAIL, "; ".join(wrong), "site.yml writes them anew; a restart by recovery repairs units")
+        return Finding(
+            FAIL, "; ".join(wrong), "baremetal.inference.site writes them anew; a restart by recovery repairs units"
+        )
     return Finding(OK, "as they were proven")
 
 
@@ -91,7 +95,9 @@ def weights(host: Host) -> Finding:
     """Every file of every model has its size; contents are compared by site.yml."""
     wrong = [str(one) for release in host.releases().values() for one in models.find_damage(release)]
     if wrong:
-        return Finding(FAIL, "; ".join(dict.fromkeys(wrong)), "site.yml copies the model anew; then restart")
+        return Finding(
+            FAIL, "; ".join(dict.fromkeys(wrong)), "baremetal.inference.site copies the model anew; then restart"
+        )
     return Finding(OK, "all files have their sizes")
 
 
@@ -128,7 +134,8 @@ def leftover_bridges(host: Host) -> Finding:
     if found:
         # What the inventory declares is not known here for certain, and update_model.yml goes by that.
         action = (
-            "update_model.yml removes those of instances that the inventory declares; others: declare them again, or"
+            "baremetal.inference.update_model removes those of instances that the inventory declares;"
+            " others: declare them again, or"
             " ansible NODE -b -m baremetal.inference.engine_service -a 'names=INSTANCE_bridge state=absent'"
         )
         return Finding(WARN, f"left by an update that was cut off: {', '.join(found)}", action)
@@ -166,7 +173,7 @@ def swapping(host: Host) -> Finding:
         try:
             swap_settings.read(host.paths)
         except swap_settings.NoSettings as error:
-            return Finding(WARN, str(error), "site.yml")
+            return Finding(WARN, str(error), "run baremetal.inference.site")
     if left:
         return Finding(WARN, "; ".join(left), "inferctl swap NAME --to RELEASE")
     return Finding(OK, "none is stuck")

@@ -75,7 +75,7 @@ def memlock(host: Host) -> Finding:
         return Finding(OK, f"docker.service: {text}")
     if not host.rdma()["rdma_devices"]:
         return Finding(OK, f"docker.service: {text or 'not known'}, and there is no RDMA")
-    action = "set LimitMEMLOCK=infinity for docker.service, or run site.yml"
+    action = "set LimitMEMLOCK=infinity for docker.service, or run baremetal.inference.site"
     return Finding(WARN, f"docker.service may lock {text or 'an unknown number of'} bytes: RDMA fails", action)
 
 
@@ -100,7 +100,9 @@ def _timedated(host: Host) -> Finding:
     text = host.ask("timedatectl", "show", "--property=NTPSynchronized", "--value").strip()
     if text == "yes":
         return Finding(OK, "synchronised")
-    return Finding(WARN, "the clock is not synchronised", "install chrony: common_clock of site.yml does")
+    return Finding(
+        WARN, "the clock is not synchronised", "install chrony: common_clock of baremetal.inference.site does"
+    )
 
 
 def reboot(host: Host) -> Finding:

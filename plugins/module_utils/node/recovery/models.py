@@ -58,7 +58,7 @@ def link_to_store(damaged: Sequence[Damage]) -> list[str]:
         files.link(fallback.link, str(fallback.store))
         done.append(
             f"the fast copy is damaged ({what}): {fallback.link} leads to {fallback.store}"
-            " until site.yml repairs the copy"
+            " until baremetal.inference.site repairs the copy"
         )
     return done
 

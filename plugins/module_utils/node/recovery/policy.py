@@ -121,9 +121,9 @@ def hold_reason(situation: Situation, settings: Settings, *, by_hand: bool = Fal
 def _why_futile(situation: Situation) -> str:
     """Why a start would fail again, empty where it need not."""
     if situation.damaged_models:
-        return f"the model is damaged: {'; '.join(situation.damaged_models)}. site.yml copies it anew"
+        return f"the model is damaged: {'; '.join(situation.damaged_models)}. baremetal.inference.site copies it anew"
     if situation.beyond_repair:
-        return f"{'; '.join(situation.beyond_repair)}. site.yml stages it anew"
+        return f"{'; '.join(situation.beyond_repair)}. baremetal.inference.site stages it anew"
     return ""
 
 

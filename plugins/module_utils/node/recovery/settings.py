@@ -43,5 +43,7 @@ def read(paths: Paths) -> Settings | None:
     if value is None:
         return None
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise ValueError(f"{paths.recovery_settings} is not of schema {SCHEMA}: playbooks/recovery.yml writes it anew")
+        raise ValueError(
+            f"{paths.recovery_settings} is not of schema {SCHEMA}: baremetal.inference.recovery writes it anew"
+        )
     return Settings(**{one.name: value[one.name] for one in fields(Settings) if one.name in value})

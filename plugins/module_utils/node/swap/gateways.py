@@ -76,7 +76,9 @@ def ask(gateway: Gateway, name: str, seconds: float = ANSWER_SECONDS) -> SetView
         if response.status == http.HTTPStatus.NOT_FOUND and b"unknown_set" in body:
             return SetView(gateway.name, known=False)
         if response.status != http.HTTPStatus.OK:
-            raise Silent(f"{gateway.name} answers HTTP {response.status} for /sets/{name}: run site.yml there")
+            raise Silent(
+                f"{gateway.name} answers HTTP {response.status} for /sets/{name}: run baremetal.inference.site there"
+            )
         return parse(gateway.name, json.loads(body))
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
         where = f"{gateway.address} port {gateway.port}"

@@ -114,7 +114,7 @@ def _short(view: SetView, server: str) -> str:
     """What is missing until a gateway gives a server its full share, in words; empty where nothing is."""
     found = view.servers.get(server)
     if found is None:
-        return f"{view.gateway} has no server {server}: run site.yml there"
+        return f"{view.gateway} has no server {server}: run baremetal.inference.site there"
     if not found.up:
         return f"{view.gateway} has {server} as {found.status}"
     return f"{view.gateway} gives {server} {found.weight} % of its share" if found.weight < FULL_WEIGHT else ""

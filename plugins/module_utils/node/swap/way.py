@@ -64,7 +64,10 @@ def choose(question: Question, views: Views) -> Way:
         return Way(OTHERS, problem=f"{'; '.join(blind)}. Mend that, or set allow_downtime")
     unknown = [view.gateway for view in views.told if not view.known or not view.servers.keys() & set(own)]
     if unknown:
-        return Way(OTHERS, problem=f"{', '.join(unknown)} does not know {name} of this node: run site.yml there")
+        return Way(
+            OTHERS,
+            problem=f"{', '.join(unknown)} does not know {name} of this node: run baremetal.inference.site there",
+        )
     if not views.told:
         return _unasked(question)
     if not views.nobody_at(own):
@@ -94,7 +97,7 @@ def _unasked(question: Question) -> Way:
 def _unaware(name: str, own: Collection[str], views: Views) -> str:
     bridges = {server for server in own if server.startswith(f"{bridge_name(name)}.")}
     unaware = [view.gateway for view in views.told if not view.servers.keys() & bridges]
-    return f"its bridge is not known to {', '.join(unaware)}: run site.yml there" if unaware else ""
+    return f"its bridge is not known to {', '.join(unaware)}: run baremetal.inference.site there" if unaware else ""
 
 
 def _held(question: Question, views: Views, unbridged: str) -> Way:

@@ -13,7 +13,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.baremetal.inference.plugins.action import node_lock
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import playbook_process
 
-GIVEN = {"playbook": "update_model.yml", "run_id": "run2"}
+GIVEN = {"playbook": "baremetal.inference.update_model", "run_id": "run2"}
 HOLDER = {**GIVEN, "run_id": "run1", "process": "its process"}
 HELD = {"failed": True, "msg": "run1 has it", "holder": HOLDER}
 TAKEN = {"changed": True}
@@ -49,7 +49,9 @@ def test_the_lock_of_a_run_that_was_killed_here_is_taken(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("playbook", "ended"), [("update_model.yml", False), ("maintenance.yml", True)], ids=["alive", "another playbook"]
+    ("playbook", "ended"),
+    [("baremetal.inference.update_model", False), ("baremetal.inference.maintenance", True)],
+    ids=["alive", "another playbook"],
 )
 def test_another_run_keeps_its_lock(monkeypatch: pytest.MonkeyPatch, playbook: str, ended: bool) -> None:
     held = {**HELD, "holder": {**HOLDER, "playbook": playbook}}

@@ -110,7 +110,7 @@ def test_a_run_of_swaps() -> None:
         "hosts": ["a", "b"],
         "playing": ["a", "b"],
         "kept": {"a": {"swaps": [swapped]}},
-        "playbook": "update_model.yml",
+        "playbook": "baremetal.inference.update_model",
     }
     batch = [{"host": "a", "name": "main", "origin": 1, "release": 2}, {"host": "b", "name": "main", "release": 2}]
     assert FILTERS["update_turn"](batch, "b", run) == batch[1] and FILTERS["update_failed"](run) == []

@@ -21,7 +21,7 @@ Call = Callable[..., dict[str, Any]]
 
 
 def test_a_node_without_backups_is_named(call_backup: Call) -> None:
-    assert "playbooks/backup.yml" in call_backup(backup_facts)["msg"]
+    assert "baremetal.inference.backup" in call_backup(backup_facts)["msg"]
 
 
 def test_the_snapshots_and_the_last_jobs(

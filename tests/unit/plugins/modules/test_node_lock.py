@@ -17,7 +17,13 @@ from ansible_collections.baremetal.inference.plugins.modules import node_lock
 
 Call = Callable[..., dict[str, Any]]
 
-MINE = {"run_id": "run1", "playbook": "update_model.yml", "user": "mira", "host": "admin1", "process": "4711"}
+MINE = {
+    "run_id": "run1",
+    "playbook": "baremetal.inference.update_model",
+    "user": "mira",
+    "host": "admin1",
+    "process": "4711",
+}
 OTHER = {**MINE, "run_id": "run2", "user": "tom"}
 
 
@@ -60,7 +66,7 @@ def test_another_run_is_refused_and_told_who_holds_the_lock(call: Call, paths: P
 def test_a_stale_lock_is_adopted_by_the_same_playbook_alone(call: Call, paths: Paths) -> None:
     call(**MINE, seconds=-1)
     assert call(state="free")["changed"] is False
-    assert "no sign of life" in call(**{**OTHER, "playbook": "maintenance.yml"})["msg"]
+    assert "no sign of life" in call(**{**OTHER, "playbook": "baremetal.inference.maintenance"})["msg"]
     assert call(**OTHER)["adopted"] == "run1"
 
 

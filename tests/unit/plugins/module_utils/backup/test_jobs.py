@@ -128,7 +128,7 @@ def test_another_repository_begins_anew(places: Places, fake: Fake) -> None:
 
 def test_a_node_that_was_not_set_up_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["backup"], Places(tmp_path)) == 1
-    assert "playbooks/backup.yml" in capsys.readouterr().err
+    assert "baremetal.inference.backup" in capsys.readouterr().err
 
 
 def test_all_mistakes_of_the_settings_are_found() -> None:

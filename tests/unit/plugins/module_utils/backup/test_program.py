@@ -42,7 +42,7 @@ def test_a_job(
 
 def test_a_node_without_settings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert program.main(["backup"], Places(tmp_path)) == 1
-    assert "playbooks/backup.yml sets the node up" in capsys.readouterr().err
+    assert "baremetal.inference.backup sets the node up" in capsys.readouterr().err
 
 
 def test_the_status_decides_the_exit_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

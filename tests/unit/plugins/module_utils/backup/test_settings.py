@@ -21,7 +21,7 @@ def test_what_is_written_is_read_again() -> None:
 
 @pytest.mark.parametrize("value", [None, [], {"schema": 2}, {}])
 def test_settings_of_another_schema(value: object) -> None:
-    with pytest.raises(ValueError, match=r"backup\.yml writes them"):
+    with pytest.raises(ValueError, match=r"baremetal.inference.backup writes them"):
         Settings.from_json(value)
 
 

@@ -81,7 +81,9 @@ def test_nothing_of_it_stays(paths: Paths, active: set[str]) -> None:
 def test_it_is_no_instance_of_its_own_and_noticed_without_a_lock(paths: Paths, active: set[str]) -> None:
     bridges.start(paths, WISH, NOW, check=False)
     assert bridges.instances(paths) == ["main"]
-    holder = lock.Lock("a", "mira", "admin1", "update_model.yml", drains.format_time(NOW), lock.until(NOW, 300))
+    holder = lock.Lock(
+        "a", "mira", "admin1", "baremetal.inference.update_model", drains.format_time(NOW), lock.until(NOW, 300)
+    )
     lock.take(paths, holder, NOW)
     assert bridges.unattended(paths, NOW) == []
     assert bridges.unattended(paths, NOW + timedelta(seconds=301)) == ["main_bridge"]

@@ -39,7 +39,9 @@ def test_a_node_leaves_nothing_but_what_is_asked_for(paths: Paths, calls: list[t
         node_removal.refuse_instances(paths)
     for name in ("main", "other"):
         removal.remove(paths, name, check=False)
-    wanted = lock.Lock("a", "mira", "admin1", "decommission.yml", drains.format_time(NOW), lock.until(NOW, 300))
+    wanted = lock.Lock(
+        "a", "mira", "admin1", "baremetal.inference.decommission", drains.format_time(NOW), lock.until(NOW, 300)
+    )
     lock.take(paths, wanted, NOW)
     going = node_removal.remove_node_traces(paths, [kept], check=True)
     assert going == [paths.target, paths.etc, paths.state, metrics]

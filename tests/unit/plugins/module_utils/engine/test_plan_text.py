@@ -74,10 +74,19 @@ def test_a_plan_of_which_little_is_known() -> None:
     ("change", "words"),
     [
         ({"action": "none", "active": 1, "desired": 1}, "nothing: release 1 runs"),
-        ({"action": "start", "active": 1, "desired": 1}, "does not run: site.yml starts release 1"),
-        ({"action": "start", "active": 1, "desired": 2}, "site.yml starts release 2, in place of release 1"),
-        ({"action": "start", "active": None, "desired": None}, "does not run: site.yml starts a new release"),
-        ({"action": "update", "active": 1, "desired": 2}, "release 1 runs, release 2 is pending: update_model.yml"),
+        ({"action": "start", "active": 1, "desired": 1}, "does not run: baremetal.inference.site starts release 1"),
+        (
+            {"action": "start", "active": 1, "desired": 2},
+            "baremetal.inference.site starts release 2, in place of release 1",
+        ),
+        (
+            {"action": "start", "active": None, "desired": None},
+            "does not run: baremetal.inference.site starts a new release",
+        ),
+        (
+            {"action": "update", "active": 1, "desired": 2},
+            "release 1 runs, release 2 is pending: baremetal.inference.update_model",
+        ),
     ],
 )
 def test_what_becomes_of_an_instance(change: dict[str, Any], words: str) -> None:

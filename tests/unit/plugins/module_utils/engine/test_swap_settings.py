@@ -62,7 +62,7 @@ def test_a_node_that_knows_nothing_says_who_tells_it(tmp_path: Path, text: str |
         files.write(paths.swap_settings, text)
     with pytest.raises(swap_settings.NoSettings) as caught:
         swap_settings.read(paths)
-    assert words in str(caught.value) and "run site.yml" in str(caught.value)
+    assert words in str(caught.value) and "run baremetal.inference.site" in str(caught.value)
 
 
 @pytest.mark.parametrize("wrong", [{"node": "node1"}, {**GIVEN, "gateways": [{"name": "gw1"}]}, {"gateways": []}])

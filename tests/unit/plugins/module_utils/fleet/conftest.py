@@ -84,7 +84,7 @@ FLEET = {
             "run_id": "1",
             "user": "bob",
             "host": "ops",
-            "playbook": "update_model.yml",
+            "playbook": "baremetal.inference.update_model",
             "since": "2026-05-01T11:00:00Z",
             "until": "",
             "stale": True,

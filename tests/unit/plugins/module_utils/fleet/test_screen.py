@@ -31,8 +31,8 @@ def test_the_screen_says_it_in_a_row() -> None:
         "gpu3: UNREACHABLE: Failed to connect to the host via ssh: no route",
         "gpu4: UNREACHABLE: sudo: a password is required",
         "gpu1: side is drained by ada@ops, until undrained: new fan",
-        "gpu2: main: release 4 is pending: update_model.yml rolls it out",
-        "gpu2: update_model.yml has left its lock (by bob on ops, since 2026-05-01T11:00:00Z)",
+        "gpu2: main: release 4 is pending: baremetal.inference.update_model rolls it out",
+        "gpu2: baremetal.inference.update_model has left its lock (by bob on ops, since 2026-05-01T11:00:00Z)",
         "gpu2: a reboot is due",
         "gpu2: doctor: fail: gpu-count: 3 of 4",
     ):

@@ -108,7 +108,7 @@ def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units
     stage(paths, "main", 5005, "half")
     files.write_json(paths.instance("main"), {"schema": 1, "release": 2})
     assert inferctl.main(["status", "main"], paths) == 0
-    assert "main: release 2 is pending: update_model.yml" in output()[0]
+    assert "main: release 2 is pending: baremetal.inference.update_model" in output()[0]
 
 
 def test_a_unit_that_systemd_gave_up(paths: Paths, units: Units, output: Output) -> None:
@@ -134,7 +134,7 @@ def test_a_bridge_is_told_from_an_instance(paths: Paths, units: Units, output: O
     units["vllm@main_bridge.service"] = dict(ABSENT)
     inferctl.main(["status", "main_bridge"], paths)
     said = output()[0]
-    assert "main_bridge: stands in for main during an update: update_model.yml removes it" in said
+    assert "main_bridge: stands in for main during an update: baremetal.inference.update_model removes it" in said
     assert "is not in the inventory" not in said
 
 
@@ -167,7 +167,7 @@ SINCE = "2026-11-25T12:00:00Z"
         ),
         (
             swaps.Swap(1, 2, "run", SINCE),
-            "main: the swap to release 2 was cut off: run update_model.yml again",
+            "main: the swap to release 2 was cut off: run baremetal.inference.update_model again",
         ),
     ],
 )

@@ -51,10 +51,10 @@ def test_metrics_of_a_swap() -> None:
 
 def test_metrics_of_the_lock() -> None:
     """Held or stale is one series each, whoever has it: a node that reboots is judged by the last that was seen."""
-    text = render([], 0, LockMetrics("maintenance.yml"))
+    text = render([], 0, LockMetrics("baremetal.inference.maintenance"))
     assert "inference_lock_held 1\n" in text and "inference_lock_stale 0\n" in text
-    assert 'inference_lock_info{playbook="maintenance.yml"} 1\n' in text
-    text = render([], 0, LockMetrics("maintenance.yml", stale=True))
+    assert 'inference_lock_info{playbook="baremetal.inference.maintenance"} 1\n' in text
+    text = render([], 0, LockMetrics("baremetal.inference.maintenance", stale=True))
     assert "inference_lock_held 0\n" in text and "inference_lock_stale 1\n" in text
 
 

@@ -22,7 +22,7 @@ def paths(tmp_path: Path) -> Paths:
     return Paths(tmp_path)
 
 
-def holder(run_id: str, playbook: str = "update_model.yml") -> lock.Lock:
+def holder(run_id: str, playbook: str = "baremetal.inference.update_model") -> lock.Lock:
     return lock.Lock(run_id, "mira", "admin1", playbook, format_time(NOW), lock.until(NOW, 300))
 
 
@@ -30,7 +30,9 @@ def test_one_run_has_the_lock(paths: Paths) -> None:
     assert lock.read(paths) is None
     assert lock.take(paths, holder("a"), NOW) == (True, None)
     assert lock.take(paths, holder("a"), NOW) == (False, None)
-    with pytest.raises(lock.Locked, match=r"run a of update_model.yml by mira on admin1.* -e take_lock=a") as refused:
+    with pytest.raises(
+        lock.Locked, match=r"run a of baremetal.inference.update_model by mira on admin1.* -e take_lock=a"
+    ) as refused:
         lock.take(paths, holder("b"), NOW)
     assert refused.value.holder == holder("a")
     assert lock.release(paths, "b") is False
@@ -49,14 +51,17 @@ def test_a_stale_lock_is_for_the_same_playbook(paths: Paths) -> None:
     later = NOW + timedelta(seconds=301)
     assert lock.held(paths, later) is None
     with pytest.raises(lock.Locked, match="no sign of life"):
-        lock.take(paths, holder("b", "maintenance.yml"), later)
+        lock.take(paths, holder("b", "baremetal.inference.maintenance"), later)
     changed, adopted = lock.take(paths, holder("c"), later)
     assert changed and adopted is not None and adopted.run_id == "a"
 
 
-def test_an_update_goes_on_that_was_cut_off_when_its_playbook_had_a_hyphen(paths: Paths) -> None:
-    lock.take(paths, holder("a", "update-model.yml"), NOW)
-    with pytest.raises(lock.Locked, match=r"run a of update_model.yml .*run update_model.yml again"):
+@pytest.mark.parametrize("file", ["update_model.yml", "update-model.yml"])
+def test_an_update_goes_on_that_was_cut_off_before_locks_named_playbooks_in_full(paths: Paths, file: str) -> None:
+    lock.take(paths, holder("a", file), NOW)
+    with pytest.raises(
+        lock.Locked, match=r"run a of baremetal.inference.update_model .*run baremetal.inference.update_model again"
+    ):
         lock.refuse_while_held(paths, NOW)
     changed, adopted = lock.take(paths, holder("b"), NOW + timedelta(seconds=301))
     assert changed and adopted is not None and adopted.run_id == "a"
@@ -65,14 +70,16 @@ def test_an_update_goes_on_that_was_cut_off_when_its_playbook_had_a_hyphen(paths
 def test_who_takes_no_lock_waits_for_one_in_force(paths: Paths) -> None:
     lock.refuse_while_held(paths, NOW)
     lock.take(paths, holder("a"), NOW)
-    with pytest.raises(lock.Locked, match=r"run a of update_model.yml .*run update_model.yml again"):
+    with pytest.raises(
+        lock.Locked, match=r"run a of baremetal.inference.update_model .*run baremetal.inference.update_model again"
+    ):
         lock.refuse_while_held(paths, NOW)
     lock.refuse_while_held(paths, NOW + timedelta(seconds=301))
 
 
 def test_a_lock_is_taken_by_its_name(paths: Paths) -> None:
     lock.take(paths, holder("a"), NOW)
-    changed, adopted = lock.take(paths, holder("b", "maintenance.yml"), NOW, "a")
+    changed, adopted = lock.take(paths, holder("b", "baremetal.inference.maintenance"), NOW, "a")
     assert changed and adopted is not None and adopted.run_id == "a"
     with pytest.raises(lock.Locked):
         lock.take(paths, holder("c"), NOW, "a")
@@ -93,9 +100,11 @@ def test_no_refusal_names_an_option_that_its_reader_does_not_have(paths: Paths) 
     lock.take(paths, by_hand, NOW)
     with pytest.raises(lock.Locked, match=r"inferctl status shows its step\.$"):
         lock.take(paths, holder("a"), NOW)
-    with pytest.raises(lock.Locked, match=r"Then: update_model\.yml with -e take_lock=b\.$"):
+    with pytest.raises(lock.Locked, match=r"Then: baremetal.inference.update_model with -e take_lock=b\.$"):
         lock.take(paths, holder("a"), later)
     lock.release(paths, "b")
     lock.take(paths, holder("a"), NOW)
-    with pytest.raises(lock.Locked, match=r"Run update_model\.yml again, which goes on from where it stopped\.$"):
+    with pytest.raises(
+        lock.Locked, match=r"Run baremetal.inference.update_model again, which goes on from where it stopped\.$"
+    ):
         lock.take(paths, by_hand, later)

@@ -133,7 +133,7 @@ def test_requests_of_an_only_replica_are_held() -> None:
         (node("main"), "there is no gateway that would hold"),
         (node("main", up=("n1",), reboot=True), "a reboot takes longer"),
         (node("main", up=("n1", "n2"), reboot=True, gateway=True), "n1 is a gateway, too"),
-        (node("main", up=("n1", "n2"), item={"swapping": True}), "run update_model.yml first"),
+        (node("main", up=("n1", "n2"), item={"swapping": True}), "run baremetal.inference.update_model first"),
     ],
 )
 def test_what_clients_would_see_is_refused(facts: dict[str, Any], words: str) -> None:

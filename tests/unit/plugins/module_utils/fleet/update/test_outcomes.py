@@ -19,7 +19,7 @@ FAILED = {**DONE, "outcome": "returned", "line": "", "failure": "the probe faile
 def run(playing: str = "ab", untold: dict[str, str] | None = None, left_out: tuple[str, ...] = (), **kept: Any) -> Run:
     """Nodes a and b with what is kept of them; `playing` are those that the controller has not lost."""
     nodes = outcomes.read(["a", "b"], playing, kept)
-    return Run(nodes, "update_model.yml", untold or {}, left_out)
+    return Run(nodes, "baremetal.inference.update_model", untold or {}, left_out)
 
 
 def test_everybody_has_a_turn_until_something_fails() -> None:
@@ -83,9 +83,10 @@ def test_a_run_that_went_well_has_lines_and_no_failure() -> None:
 def test_each_end_has_its_words(outcome: str, end: str) -> None:
     failed = run(a={"swaps": [{**FAILED, "outcome": outcome}]}, left_out=("c",))
     assert outcomes.failure("a", failed) == (
-        f"update_model.yml stopped: it failed on a.\na, main: the probe failed.{end}\n"
-        "c could not be reached when the run began, and took no part: run update_model.yml again when it answers\n"
-        "What runs where stands above. When the cause is gone, run update_model.yml again."
+        f"baremetal.inference.update_model stopped: it failed on a.\na, main: the probe failed.{end}\n"
+        "c could not be reached when the run began, and took no part:"
+        " run baremetal.inference.update_model again when it answers\n"
+        "What runs where stands above. When the cause is gone, run baremetal.inference.update_model again."
     )
     back = ["main on a went back to the release that served before"] if outcome == "returned" else []
     assert outcomes.lines("a", failed) == back
@@ -99,14 +100,15 @@ def test_the_way_back_has_its_line_too() -> None:
 def test_gateways_that_do_not_know_fail_a_run_that_went_well() -> None:
     said = outcomes.failure("a", run(untold={"gw2": "Refresh: x"}, a={"swaps": [DONE]}))
     assert said == (
-        "update_model.yml has swapped what was due, but not everybody knows.\n"
-        "gw2 goes by the models' names from before: Refresh: x\nWhen the cause is gone, run update_model.yml again."
+        "baremetal.inference.update_model has swapped what was due, but not everybody knows.\n"
+        "gw2 goes by the models' names from before: Refresh:"
+        " x\nWhen the cause is gone, run baremetal.inference.update_model again."
     )
 
 
 def test_a_node_that_was_lost_besides_is_named() -> None:
     said = outcomes.failure("b", run("b", a={}, b={"swaps": [FAILED]}))
-    assert "a was lost on the way, and took no part: run update_model.yml again when it answers" in said
+    assert "a was lost on the way, and took no part: run baremetal.inference.update_model again when it answers" in said
     assert "b: the lock is lost" in outcomes.failure("b", run(b={"problem": "the lock is lost"}))
 
 

@@ -197,13 +197,16 @@ def test_an_instance_that_a_gateway_does_not_know() -> None:
     hosts = {"a": host(instance(), up=["b"])}
     hosts["a"]["gateways"][0]["known"] = False
     (problem,) = made(hosts).problems
-    assert "main on a is not known to gw: run site.yml" in problem
+    assert "main on a is not known to gw: run baremetal.inference.site" in problem
 
 
 def test_a_key_that_a_gateway_does_not_send_yet() -> None:
     hosts = {"a": host(instance(keyed=True), up=["a", "b"])}
     (problem,) = made(hosts).problems
-    assert problem == "main on a would want a key, which gw does not send yet: run site.yml, which tells gateways"
+    assert (
+        problem == "main on a would want a key, which gw does not send yet:"
+        " run baremetal.inference.site, which tells gateways"
+    )
     hosts["a"]["gateways"][0]["keyed"] = True
     assert made(hosts).problems == []
 
@@ -256,7 +259,12 @@ def test_a_number_that_means_different_things() -> None:
         ({"certain": False}, {}, True, "side by side, if both fit: a second engine"),
         ({"gpus": ["2", "3"]}, {}, True, "on port 5105 and GPU 2, 3"),
         ({"problem": "the node has 1.0 GiB left"}, {}, False, "are held meanwhile, for the node has 1.0 GiB left"),
-        ({}, {"bridge_known": False}, False, "held meanwhile, for its bridge is not known to gw: run site.yml"),
+        (
+            {},
+            {"bridge_known": False},
+            False,
+            "held meanwhile, for its bridge is not known to gw: run baremetal.inference.site",
+        ),
     ],
 )
 def test_the_only_replica_has_a_bridge_where_that_fits(
@@ -311,7 +319,7 @@ def test_a_bridge_that_was_left_is_not_passed_over() -> None:
     hosts = {"a": host(left, instance(name="side"), up=["a", "b"])}
     (problem,) = made(hosts, Choice(("side",))).problems
     assert problem.startswith("main on a: an update has left its bridge, and this run leaves it out")
-    assert problem.endswith("run update_model.yml first, without choosing others, which removes it")
+    assert problem.endswith("run baremetal.inference.update_model first, without choosing others, which removes it")
     # Where its swap was cut off as well, that is the cause.
     left["interrupted"] = True
     (problem,) = made(hosts, Choice(("side",))).problems

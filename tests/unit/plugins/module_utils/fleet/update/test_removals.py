@@ -78,7 +78,8 @@ def test_an_instance_that_the_inventory_takes_back_is_an_orphan() -> None:
 def test_what_is_still_declared_would_come_back() -> None:
     found = leaving({"n1": host("main", "old")}, Selection(everything=True), allow_downtime=True)
     assert found.lines == [
-        "n1: main (main-model) leaves; the inventory still declares it, and site.yml would bring it back",
+        "n1: main (main-model) leaves; the inventory still declares it,"
+        " and baremetal.inference.site would bring it back",
         "n1: old (old-model) leaves",
     ]
 
@@ -127,4 +128,4 @@ def test_a_set_that_nobody_serves_may_go() -> None:
 
 def test_an_update_that_was_cut_off_comes_first() -> None:
     (problem,) = leaving({"n1": host("main", swapping=True)}, Selection(instance="main"), allow_downtime=True).problems
-    assert "run update_model.yml first" in problem
+    assert "run baremetal.inference.update_model first" in problem

@@ -63,7 +63,7 @@ def test_nothing_is_declared(paths: Paths) -> None:
 )
 def test_a_file_that_is_none_of_ours_is_refused(paths: Paths, stored: Any, words: str) -> None:
     paths.gpu_settings.write_text(json.dumps(stored))
-    with pytest.raises(ValueError, match=f"{words}.*site.yml writes it anew"):
+    with pytest.raises(ValueError, match=f"{words}.*baremetal.inference.site writes it anew"):
         boot.apply(paths)
 
 

@@ -73,4 +73,4 @@ def test_without_instances_a_node_needs_to_know_nothing(outage: Run, two_instanc
     two_instances.swap_settings.unlink()
     assert outage(names=[])["reached"] is True
     said = outage()
-    assert said["failed"] and "run site.yml" in said["msg"]
+    assert said["failed"] and "run baremetal.inference.site" in said["msg"]

@@ -59,7 +59,7 @@ def test_a_node_that_knows_nothing_of_its_gateways_is_sent_to_site(swap: Swap, t
     two_instances.swap_settings.unlink()
     for given in ({"release": 2}, {"state": "awaited"}):
         said = swap(**given)
-        assert said["failed"] and "run site.yml" in said["msg"]
+        assert said["failed"] and "run baremetal.inference.site" in said["msg"]
 
 
 def test_a_swap_that_the_node_goes_on_with_is_waited_for(

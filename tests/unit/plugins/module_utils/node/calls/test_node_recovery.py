@@ -113,7 +113,7 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(call: Call, fake
 
 def test_without_the_node_tool_nothing_is_installed(call: Call, fake: Systemd, paths: Paths) -> None:
     paths.command.unlink()
-    assert "site.yml" in call(node_recovery)["msg"]
+    assert "baremetal.inference.site" in call(node_recovery)["msg"]
     # A dry run of a bare machine goes through.
     assert call(node_recovery, check=True)["changed"] is True
     assert fake.calls == []

@@ -107,9 +107,9 @@ def test_a_model_that_was_deleted_is_not_on_disk(node: Node, call: Call) -> None
 def test_a_node_without_anything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = Paths(tmp_path)
     assert inferctl.main(["models"], paths) == 0
-    assert "site.yml brings" in capsys.readouterr().out
+    assert "baremetal.inference.site brings" in capsys.readouterr().out
     assert inferctl.main(["plan"], paths) == 0
-    assert "site.yml makes" in capsys.readouterr().out
+    assert "baremetal.inference.site makes" in capsys.readouterr().out
 
 
 def plan(call: Call, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -169,10 +169,10 @@ def test_what_would_change(node: Node, call: Call) -> None:
         "differences": ["-     1024", "+     2048", "environment: VLLM_API_KEY"],
     }
     text = call("plan", "main")[1]
-    assert "release 1 runs, release 2 is pending: update_model.yml rolls it out" in text
+    assert "release 1 runs, release 2 is pending: baremetal.inference.update_model rolls it out" in text
     assert "s3cret" not in text
     node.running.clear()
-    assert "does not run: site.yml starts release 2, in place of release 1" in call("plan", "main")[1]
+    assert "does not run: baremetal.inference.site starts release 2, in place of release 1" in call("plan", "main")[1]
 
 
 def test_a_models_name_stands_for_its_instance_or_for_itself(node: Node, call: Call) -> None:
@@ -251,10 +251,10 @@ def test_a_damaged_release_is_a_problem_of_its_instance_alone(node: Node, call: 
     assert (code, [one["argv"] == [] for one in found["plans"]]) == (1, [False, True])
     assert found["plans"][1]["ok"] is False
     assert found["plans"][1]["problems"][0]["check"] == "release"
-    assert "site.yml stages anew" in call("plan", "side")[1]
+    assert "baremetal.inference.site stages anew" in call("plan", "side")[1]
 
 
 def test_a_damaged_registry_is_named(node: Node, call: Call) -> None:
     node.paths.registry.write_text("[]")
     code, text = call("plan")
-    assert (code, f"{node.paths.registry} is damaged: site.yml writes it anew" in text) == (1, True)
+    assert (code, f"{node.paths.registry} is damaged: baremetal.inference.site writes it anew" in text) == (1, True)

@@ -20,7 +20,7 @@ from .conftest import Run, RunJson
 NIGHT = "2026-05-04T03:00:00Z"
 NOW = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)
 
-LOCK = Lock("run7", "alice", "control", "update_model.yml", NIGHT, "2026-05-04T04:00:00Z")
+LOCK = Lock("run7", "alice", "control", "baremetal.inference.update_model", NIGHT, "2026-05-04T04:00:00Z")
 
 
 @pytest.fixture

@@ -163,14 +163,14 @@ def test_what_is_refused_leaves_no_lock(node: Node, run: Run, paths: Paths) -> N
     assert code == 2 and "did you mean 'main'" in errors
     files.write(paths.swap_settings, None)
     code, _output, errors = run("swap", "main", "--to", "2")
-    assert code == 1 and "run site.yml, which tells the node its gateways" in errors
+    assert code == 1 and "run baremetal.inference.site, which tells the node its gateways" in errors
 
 
 def test_a_playbook_that_has_the_lock_keeps_it(node: Node, run: Run, paths: Paths) -> None:
-    held = lock.Lock("other", "bob", "admin1", "update_model.yml", SINCE, "2126-01-01T00:00:00Z")
+    held = lock.Lock("other", "bob", "admin1", "baremetal.inference.update_model", SINCE, "2126-01-01T00:00:00Z")
     lock.take(paths, held, lock.parse_time(SINCE))
     code, _output, errors = run("swap", "main", "--to", "2")
-    assert code == 1 and "this node is locked by run other of update_model.yml" in errors
+    assert code == 1 and "this node is locked by run other of baremetal.inference.update_model" in errors
     assert lock.read(paths) == held and swaps.read(paths, "main") is None
     # Of the run whose swap is stuck, the lock is taken over.
     swaps.write(paths, "main", Swap(1, 2, "other", SINCE, step=swaps.STUCK))

@@ -125,7 +125,7 @@ def test_what_an_update_has_left_in_place_of_an_instance(tmp_path: Path) -> None
     found = engines.leftover_bridges(host(tmp_path))
     assert found.status == WARN and "main_bridge" in found.message
     # An update walks only what the inventory declares.
-    assert "update_model.yml removes those" in found.action
+    assert "baremetal.inference.update_model removes those" in found.action
     assert "engine_service -a 'names=INSTANCE_bridge state=absent'" in found.action
 
 
@@ -242,4 +242,8 @@ def test_a_node_that_could_not_swap_itself_is_a_warning(tmp_path: Path, closed: 
     assert engines.swapping(host(tmp_path)).status == OK, "it has no engine"
     serve(tmp_path)
     found = engines.swapping(host(tmp_path))
-    assert found.status == WARN and "swap.json is not there" in found.message and found.action == "site.yml"
+    assert (
+        found.status == WARN
+        and "swap.json is not there" in found.message
+        and found.action == "run baremetal.inference.site"
+    )

@@ -50,7 +50,7 @@ def test_the_full_share_is_waited_for(fake: FakeNode, tell: Callable[..., None])
     [
         (view("DOWN 1/2"), "gw1 has node1 as DOWN 1/2"),
         (view("UP", 40), "gw1 gives node1 40 % of its share"),
-        (SetView("gw1", True), "gw1 has no server node1: run site.yml there"),
+        (SetView("gw1", True), "gw1 has no server node1: run baremetal.inference.site there"),
     ],
 )
 def test_what_is_missing_is_told(fake: FakeNode, tell: Callable[..., None], found: SetView, words: str) -> None:

@@ -98,7 +98,7 @@ def test_a_gateway_that_tells_nothing_forbids_the_swap_while_it_routes_here() ->
 
 @pytest.mark.parametrize("unaware", [view("gw2", known=False), view("gw2", node2="UP")])
 def test_a_gateway_that_does_not_know_the_instance_forbids_the_swap(unaware: SetView) -> None:
-    assert choose(TWO, unaware).problem == "gw2 does not know main of this node: run site.yml there"
+    assert choose(TWO, unaware).problem == "gw2 does not know main of this node: run baremetal.inference.site there"
 
 
 def test_without_any_gateway_somebody_must_vouch() -> None:
