@@ -58,6 +58,10 @@ class SwapSettings:
         )
 
 
+UNKNOWN = SwapSettings("")
+"""Of a node that does not know its gateways, nor its own name there."""
+
+
 class NoSettings(Exception):
     """The node does not know what a swap needs; the message says who tells the node."""
 

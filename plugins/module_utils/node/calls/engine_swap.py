@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -50,8 +51,8 @@ def begin(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]
 
 
 def wait(paths: Paths, given: dict[str, Any]) -> dict[str, Any]:
-    """Wait for the end of a swap. Raises NoSettings, SystemdError."""
-    name, node = given["name"], swap_settings.read(paths).node
+    """Wait for the end of a swap. Raises SystemdError."""
+    name, node = given["name"], _node_name(paths)
     found = request.awaited(paths, name, given["run_id"], given["seconds"])
     done = found.outcome == swaps.DONE
     return {
@@ -64,6 +65,14 @@ def wait(paths: Paths, given: dict[str, Any]) -> dict[str, Any]:
         "failure": _left_open(found, name, node) if done else _failure(found, name),
         "msg": "" if found.outcome else f"{name}: {found.step}",
     }
+
+
+def _node_name(paths: Paths) -> str:
+    """The node's name in the inventory; its host name where the file with that name is damaged."""
+    try:
+        return swap_settings.read(paths).node
+    except swap_settings.NoSettings:
+        return socket.gethostname()
 
 
 def _left_open(found: Progress, name: str, node: str) -> str:

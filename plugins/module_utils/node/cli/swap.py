@@ -22,6 +22,7 @@ from ...core.paths import Paths, swap_unit
 from ...engine import gate, swap_settings
 from ...engine.state import history, lock, releases, swaps
 from ...engine.state.drains import format_time
+from ...engine.units.swap_units import RESTART_SECONDS
 from ..swap import left_over, machine, perform, request
 from ..swap.request import Progress, Request
 from .command import FAILED, LOADING, OK, UsageError, known
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 POLL_SECONDS = 0.3
+
+LONGEST_REST = 60.0
+"""Seconds before systemd starts a swap again whose process fails each time."""
 
 
 def add(commands: Commands) -> None:
@@ -156,11 +160,22 @@ def _tell(options: argparse.Namespace, found: Progress) -> int:
 def _perform(options: argparse.Namespace, paths: Paths) -> int:
     unit = swap_unit(options.name)
     caller = os.environ.get("INVOCATION_ID", "")
-    if not caller or caller != systemd.show([unit], ["InvocationID"])[unit]["InvocationID"]:
+    shown = systemd.show([unit], ["InvocationID", "NRestarts"])[unit] if caller else {}
+    if not caller or caller != shown["InvocationID"]:
         raise UsageError(f"perform-swap is for {unit} alone: inferctl swap {options.name} --to RELEASE")
-    perform.perform(paths, options.name)
+    try:
+        perform.perform(paths, options.name)
+    except Exception:
+        # Whatever it is: the swap must end, and must not keep the node busy until it can.
+        time.sleep(_rest(int(shown.get("NRestarts") or 0)))
+        raise
     # How the swap went is in its report: the unit has done its work.
     return OK
+
+
+def _rest(restarts: int) -> float:
+    """Seconds to wait beside those of systemd: none at first, and twice as many each time."""
+    return min(LONGEST_REST, RESTART_SECONDS * (2.0 ** min(restarts, 16) - 1))
 
 
 def _resume(_options: argparse.Namespace, paths: Paths) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...engine import bridge_place, bridges
+from ...engine import bridge_place, bridges, swap_settings
 from ...engine.inventory import bridge_name
 from ...engine.state import drains, releases
 from ...engine.state.drains import format_time
@@ -79,6 +79,8 @@ def unbridge(node: Node, swap: Swap) -> dict[str, Any]:
 def _remove(node: Node, swap: Swap, port: int | None) -> None:
     """Keep requests away from the bridge, and remove it. Raises StepFailed where the bridge has to stay."""
     bridge = bridge_name(node.name)
+    if node.settings == swap_settings.UNKNOWN:
+        raise StepFailed(f"whether gateways have another server than {bridge} is unknown: run baremetal.inference.site")
     views = node.ask_settled()
     if last := views.alone_at([node.own[1]]):
         raise StepFailed(f"{bridge} is the last server of {node.name} at {', '.join(last)}: it stays")

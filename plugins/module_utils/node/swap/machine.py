@@ -34,6 +34,9 @@ _FORWARD = (
 _NOT_RETURNING = frozenset({swaps.BEGUN, swaps.BRIDGE, swaps.WATCH})
 """Steps that the way back leaves out: what served before is known to work."""
 
+_BLIND = frozenset({swaps.ADMIT, swaps.WATCH, swaps.PROVE, swaps.RELEASE, swaps.UNBRIDGE})
+"""Steps that go on where the node does not know its gateways: the engine that runs is the one that is to serve."""
+
 WAITS = (2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds before each further try of a step on the way back. What nft, systemd or Docker refuse now, they may do in a
 minute. An engine that does not start is started anew by systemd meanwhile; a further try looks at it again."""
@@ -87,6 +90,14 @@ def failed(swap: Swap, reason: str, seconds: float = 0.0) -> Swap | Ended:
         nothing = "Nothing has served before: there is nothing to go back to"
         return replace(swap, step=swaps.STUCK, failure=f"{reason}. {nothing}")
     return replace(swap, step=swaps.DRAIN, returning=True, failure=reason)
+
+
+def blind(swap: Swap, reason: str) -> Swap:
+    """What becomes of a swap whose node does not know its gateways any more. The way back does without them."""
+    if swap.returning or swap.step in _BLIND:
+        return swap
+    following = failed(swap, reason)
+    return following.swap if isinstance(following, Ended) else following
 
 
 def restarted(swap: Swap) -> Swap:

@@ -47,12 +47,16 @@ class Performance:
         self._swap: Swap | None = None
         self._node = make_node(self._say)
 
-    def run(self) -> Report | None:
+    def run(self, unknown: str = "") -> Report | None:
         """Take all steps that are left. Returns how the swap ended; None where it is stuck, or there is none.
 
+        `unknown`: why the node does not know its gateways; empty where it does.
         Raises OSError where neither disk nor memory takes a step.
         """
         self._swap = swaps.read(self._paths, self._name)
+        if unknown and self._swap and self._swap.step in self._steps:
+            self._say(unknown)
+            self._write(machine.blind(self._swap, unknown))
         while self._swap and self._swap.step in self._steps:
             self._with_lock(keep_lock)
             if self._swap.tries:
@@ -168,7 +172,10 @@ def release_lock(paths: Paths, swap: Swap) -> None:
 
 
 def perform(paths: Paths, name: str) -> Report | None:
-    """Lead the swap of an instance to its end. Raises NoSettings, OSError, ValueError."""
-    settings = swap_settings.read(paths)
+    """Lead the swap of an instance to its end. Raises OSError."""
+    try:
+        settings, unknown = swap_settings.read(paths), ""
+    except swap_settings.NoSettings as error:
+        settings, unknown = swap_settings.UNKNOWN, str(error)
     traffic = Traffic(paths, settings.gateways)
-    return Performance(paths, name, lambda say: Node(paths, name, settings, traffic, say)).run()
+    return Performance(paths, name, lambda say: Node(paths, name, settings, traffic, say)).run(unknown)

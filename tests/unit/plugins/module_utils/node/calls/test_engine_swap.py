@@ -57,9 +57,14 @@ def test_a_release_that_is_not_there_is_refused(swap: Swap) -> None:
 
 def test_a_node_that_knows_nothing_of_its_gateways_is_sent_to_site(swap: Swap, two_instances: Paths) -> None:
     two_instances.swap_settings.unlink()
-    for given in ({"release": 2}, {"state": "awaited"}):
-        said = swap(**given)
-        assert said["failed"] and "run baremetal.inference.site" in said["msg"]
+    said = swap(release=2)
+    assert said["failed"] and "run baremetal.inference.site" in said["msg"]
+
+
+def test_the_end_of_a_swap_is_told_where_the_file_of_the_gateways_is_damaged(swap: Swap, two_instances: Paths) -> None:
+    ended(two_instances, outcome=swaps.RETURNED, failure="swap.json is damaged")
+    two_instances.swap_settings.write_text("{")
+    assert swap(state="awaited")["failure"] == "swap.json is damaged"
 
 
 def test_a_swap_that_the_node_goes_on_with_is_waited_for(

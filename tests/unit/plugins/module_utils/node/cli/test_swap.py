@@ -211,6 +211,23 @@ def test_only_the_unit_performs_a_swap(node: Node, run: Run, monkeypatch: pytest
     assert run("perform-swap", "main")[0] == 0 and performed == ["main"]
 
 
+@pytest.mark.parametrize(("restarts", "seconds"), [("", 0), ("0", 0), ("1", 2), ("2", 6), ("5", 60), ("4000", 60)])
+def test_a_swap_whose_process_fails_each_time_rests_longer_and_longer(
+    node: Node, run: Run, monkeypatch: pytest.MonkeyPatch, restarts: str, seconds: float
+) -> None:
+    def fail(_paths: Paths, _name: str) -> None:
+        raise OSError("No space left on device")
+
+    rested: list[float] = []
+    shown = {UNIT: {"InvocationID": "abc", "NRestarts": restarts}}
+    monkeypatch.setattr(systemd, "show", lambda _units, _properties: shown)
+    monkeypatch.setattr(perform, "perform", fail)
+    monkeypatch.setattr(cli.time, "sleep", rested.append)
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    code, _output, errors = run("perform-swap", "main")
+    assert code == 1 and "No space left on device" in errors and rested == [seconds]
+
+
 @pytest.fixture
 def closed(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The gates that close at boot. No unit of a swap runs then."""

@@ -43,7 +43,11 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.gateway_answers import GatewayAnswer
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Report, Swap
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_settings import Gateway, SwapSettings
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_settings import (
+    UNKNOWN,
+    Gateway,
+    SwapSettings,
+)
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
 from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import swap as cli
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import (
@@ -132,6 +136,9 @@ class FakeNode:
         self.killed_at_rest = False
         """Whether the process is killed once before each further try."""
         self._rested: set[int] = set()
+        self.forgets = False
+        """Whether the file that tells the node its gateways is damaged when the process of the swap dies."""
+        self.unknown = ""
         self.acts: list[str] = []
         self.said: list[str] = []
         self.steps: list[str] = []
@@ -171,7 +178,7 @@ class FakeNode:
             (bridges, "declared_port", lambda *_given: None if self.bridge_problem else PORTS[BRIDGE]),
             (install_state, "serving", lambda _paths, name, _now: name in self.engines),
             (gateway_answers, "read", lambda _paths, name: self._answers(name)),
-            (gateways, "ask_all", lambda _gateways, _name: self._views()),
+            (gateways, "ask_all", lambda listed, _name: self._views() if listed else Views((), {})),
             (wait, "wait_ready", self._wait_ready),
             (proof, "accept", self._accept),
             (proof, "watch", self._watch),
@@ -399,13 +406,19 @@ class FakeNode:
         for _process in range(PATIENCE):
             try:
                 # What was killed when all was done has left its report.
-                return self.performance().run() or swaps.last(self.paths, NAME)
+                return self.performance().run(self.unknown) or swaps.last(self.paths, NAME)
             except Restarted:
+                self._forget()
                 self.boot()
             except (Killed, OSError, ValueError):
+                self._forget()
                 # systemd starts the unit again.
                 self.sleep(2)
         raise AssertionError(f"the swap never ends: {self.steps}")
+
+    def _forget(self) -> None:
+        if self.forgets:
+            self.settings, self.unknown = UNKNOWN, "swap.json is damaged: run baremetal.inference.site"
 
     def boot(self) -> None:
         """The node restarts: gates and /run are empty. Gates close before the engines start that are enabled."""

@@ -13,6 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.bridge_place import Place
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, releases
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_settings import UNKNOWN
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import bridge, proof
 from ansible_collections.baremetal.inference.plugins.module_utils.node.swap.node import StepFailed
@@ -100,6 +101,14 @@ def test_a_bridge_that_is_the_last_server_stays(node: FakeNode) -> None:
     with node.resting():
         drains.drain(node.paths, [NAME], drains.Drain("mira", "disk", SINCE))
     with pytest.raises(StepFailed, match="main_bridge is the last server of main at gw1: it stays"):
+        bridge.unbridge(node.node(), SWAP)
+    assert BRIDGE in node.engines and not node.closed and not node.drain(BRIDGE)
+
+
+def test_a_bridge_stays_while_the_node_does_not_know_its_gateways(node: FakeNode) -> None:
+    bridged(node)
+    node.settings = UNKNOWN
+    with pytest.raises(StepFailed, match=r"another server than main_bridge is unknown: run baremetal\.inference\.site"):
         bridge.unbridge(node.node(), SWAP)
     assert BRIDGE in node.engines and not node.closed and not node.drain(BRIDGE)
 

@@ -106,6 +106,25 @@ def test_without_a_release_before_there_is_no_way_back() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
+def test_without_gateways_a_release_that_is_not_judged_goes_back(step: str) -> None:
+    touched = step in FORWARD[4:]
+    swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, touched=touched)
+    found = machine.blind(swap, "unknown")
+    if step in ("admit", "watch", "prove", "unbridge", swaps.RELEASE):
+        assert found == swap
+    else:
+        assert (found.step, found.returning) == ((swaps.DRAIN, True) if touched else (swaps.RELEASE, False))
+    back = replace(swap, returning=True)
+    assert machine.blind(back, "unknown") == back
+
+
+def test_without_gateways_and_a_way_back_an_engine_stays_behind_its_gate() -> None:
+    swap = Swap(None, 2, "run", "2026-11-25T12:00:00Z", step=swaps.PROBE, touched=True, closed_port=5005)
+    found = machine.blind(swap, "unknown")
+    assert found.step == swaps.STUCK and found.gated
+
+
+@pytest.mark.parametrize("step", STEPS)
 def test_a_restart_of_the_node_has_an_engine_prove_itself_again(step: str) -> None:
     swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, touched=True, closed_port=5005)
     anew = machine.restarted(swap)

@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import swaps
+from ansible_collections.baremetal.inference.plugins.module_utils.node.swap import perform
 
-from .fake_node import FakeNode, Fault, scenario
+from .fake_node import NAME, FakeNode, Fault, scenario
 
 SCENARIOS: dict[str, tuple[Mapping[str, Any], str]] = {
     "good": ({}, swaps.DONE),
@@ -164,6 +166,36 @@ def test_a_disk_that_keeps_no_mark_does_not_keep_the_release_before_from_serving
     report = node.run()
     assert report and node.check_end(report) == swaps.RETURNED
     assert report.unproven.startswith("a fault at: write var/lib/inference/history")
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", '{"schema": 7}', '{"schema": 1}'])
+def test_a_damaged_file_of_settings_ends_the_swap_at_once(
+    make_node: MakeNode, monkeypatch: pytest.MonkeyPatch, content: str | None
+) -> None:
+    node = make_node()
+    scenario(node, {})
+    with node.resting():
+        files.write(node.paths.swap_settings, content)
+    monkeypatch.setattr(perform, "Traffic", lambda *_given: node.node().traffic)
+    report = perform.perform(node.paths, NAME)
+    assert report and report.outcome == swaps.REFUSED
+    assert report.failure.startswith(str(node.paths.swap_settings)) and "run baremetal.inference.site" in report.failure
+
+
+@pytest.mark.parametrize("kind", ["kill", "restart"])
+@pytest.mark.parametrize("name", ["good", "failing", pytest.param("bridge", marks=pytest.mark.full)])
+def test_a_node_that_has_forgotten_its_gateways_ends_its_swap(make_node: MakeNode, name: str, kind: str) -> None:
+    """The way back needs none of them, and no release that is not judged stays."""
+    for at, act in enumerate(acts_of(make_node, name), 1):
+        node = make_node()
+        scenario(node, SCENARIOS[name][0])
+        node.forgets, node.faults = True, {at: FAULTS[kind]}
+        report = node.run()
+        outcome = node.check_end(report)
+        assert report and outcome != swaps.STUCK, f"{kind} {at} {act}"
+        told = "swap.json is damaged: run baremetal.inference.site" in (*report.words, report.failure)
+        assert told or not node.unknown or act.endswith("remove var/lib/inference/swap/main.json"), f"{kind} {at} {act}"
+        assert not (outcome == swaps.DONE and act.startswith(("drain", "gate", "stop", "probe"))), f"{kind} {at} {act}"
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
