@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An S3 server on this machine, which nodes reach. moto's: it keeps everything in memory, and believes every key."""
+"""An S3 server for the nodes, on this machine. The server is moto: all data is in memory, and every key is valid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START_SECONDS = 60
 
 @contextmanager
 def serve(host: str, bucket: str) -> Iterator[str]:
-    """Its address while it runs, with an empty bucket."""
+    """Run the server with an empty bucket, and yield the address of the server."""
     home = Path(os.environ["INFERENCE_CACHE"]) / "moto"
     if not (home / "bin/moto_server").exists():
         subprocess.run([sys.executable, "-m", "venv", home], check=True)
@@ -40,7 +40,7 @@ def serve(host: str, bucket: str) -> Iterator[str]:
 
 
 def _make(bucket: str) -> None:
-    """Make a bucket, once the server answers."""
+    """Make a bucket as soon as the server answers. Raises OSError after START_SECONDS without an answer."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:

@@ -30,7 +30,11 @@ def fleet_page(reported: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def counted(things: Sized, noun: str) -> str:
-    """How many there are, in words: "1 node", "8 nodes". The noun has a regular plural."""
+    """How many there are, in words: "1 node", "8 nodes". The noun has a regular plural.
+
+    The first task of a playbook has this filter in its name. Ansible templates the name before it forks, so every
+    worker process finds all filters in memory. Otherwise each task would load the filters for each host.
+    """
     return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 

@@ -12,8 +12,9 @@ author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Removes old releases, if O(keep_releases) says how many stay for a rollback.
-  - Removes images of our repositories that no kept release and no container needs, containers of ours that do not run,
-    and the build cache. Other images stay, and so does every image that a kept release needs.
+  - Removes stopped containers of this collection, and the build cache.
+  - Removes images that neither a kept release nor a container needs, if a release or O(keep) has an image of the same
+    repository. Removes images without a name, too. All other images stay.
   - Limits the journal to a size and an age, and rotates logs that are due.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -21,7 +22,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - What the journal would free is foreseen by its files' sizes and ages.
+      - Computes from the sizes and ages of the journal's files how much space journald would free.
   diff_mode:
     support: none
 options:
@@ -31,14 +32,14 @@ options:
     default: true
   keep:
     description:
-      - Further images to keep, such as the inventory's image. Unneeded images of the same repositories are removed.
+      - Further images to keep, such as the inventory's image. The module removes other images of the same repositories.
     type: list
     elements: str
     default: []
   keep_releases:
     description:
-      - How many of each instance's releases stay to be rolled back to - the last that served, and the newest. What is
-        in use stays in any case. 0 leaves all of them.
+      - How many releases of each instance stay for a rollback. The module keeps this many of those that served last,
+        and this many of the newest. Releases in use always stay. With 0, all releases stay.
     type: int
     default: 0
   build_cache:
@@ -68,11 +69,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 freed_gib:
-  description: How much space was freed, or would be in check mode, in GiB. Images that share parts count less.
+  description: How much space was freed, or would be in check mode, in GiB. Parts that images share do not count.
   returned: success
   type: float
 freed_bytes:
-  description: The same in bytes.
+  description: The freed space in bytes.
   returned: success
   type: int
 lines:

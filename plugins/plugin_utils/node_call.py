@@ -17,17 +17,17 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.node_call
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import node_library
 
 MODULE = "baremetal.inference.node_call"
-"""The module that is sent in the place of all others: Ansible builds one module instead of one for each name."""
+"""Ansible sends this module in place of every module with a NodeCall, and so builds it once, not once for each name."""
 
 
 class NodeCall(ActionBase):
-    """Says which library the module must run, and sends the library to a node that does not have the library."""
+    """Names the library that the module must run, and sends this library to a node that does not have it."""
 
     _requires_connection = True
     _supports_async = True
 
     _specification: Mapping[str, Any]
-    """The options of the module, which each module has beside its documentation."""
+    """The arguments of AnsibleModule. Each module declares them in its own file, beside its documentation."""
 
     _runs_collection = True
     """Whether the controller itself may run the module's implementation from the collection's own directory."""

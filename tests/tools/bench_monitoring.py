@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What it costs a node to be watched: the answer to a scrape, the textfiles in it, and what writes these.
+"""What monitoring costs a node: the answer to a scrape, its textfiles, and the collectors that write them.
 
-This machine asks in the place of a Prometheus.
+This machine scrapes the node as a Prometheus would.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.units.m
 
 SCRAPES = 40
 INTERVAL = 15
-"""Seconds between two scrapes, as monitoring_scrape_seconds has it."""
+"""Seconds between two scrapes: the default of monitoring_scrape_seconds."""
 PROCESSOR = "process_cpu_seconds_total"
 TEXTFILES = re.compile(r'^node_scrape_collector_duration_seconds\{collector="textfile"\} (\S+)$', re.MULTILINE)
-# The shell's own `time` counts what the command starts, too. One collector that fails is told by its metrics.
+# bash's own `time` also counts the processes that the command starts. A collector that fails here shows in its metrics.
 USED = "bash -c 'TIMEFORMAT=\"%3U %3S\"; time inferctl metrics {} > /dev/null || true'"
 
 Play = Callable[..., str]
@@ -33,7 +33,7 @@ Add = Callable[[str, float, float | None], None]
 
 
 def bench(site: Site, node: str, play: Play, add: Add) -> None:
-    """Measure, and `add` rows: what, seconds, ratio. `play` runs a playbook with extra variables on all nodes."""
+    """Measure, and call `add` with each row: what, seconds, ratio. `play` runs a playbook with extra variables."""
     play("playbooks/monitoring.yml", monitoring_sources=[site.own_address])
     groups = {Path(timer).stem.partition("@")[2]: seconds for timer, seconds in INTERVALS.items()}
     for group in groups:
@@ -54,23 +54,23 @@ def bench(site: Site, node: str, play: Play, add: Add) -> None:
 
 
 def scrape(url: str) -> tuple[str, float]:
-    """An exporter's answer, and how long it took. Raises OSError."""
+    """An exporter's answer, and how long the answer took, in seconds. Raises OSError."""
     began = time.perf_counter()
-    # No proxy knows the nodes, which are on this machine.
+    # Without a proxy: the nodes are containers of this machine.
     with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=60) as response:
         return response.read().decode(), time.perf_counter() - began
 
 
 def in_textfiles(text: str) -> float:
-    """The share of the textfiles in an answer, in seconds. Raises NodeError where there is none."""
+    """The seconds that node_exporter took to read the textfiles. Raises NodeError without this number."""
     found = TEXTFILES.search(text)
     if not found:
-        raise NodeError("node_exporter does not tell how long its textfiles took")
+        raise NodeError("the answer of node_exporter does not say how long its textfiles took")
     return float(found[1])
 
 
 def processor(said: str) -> float:
-    """The seconds of a processor that a command has used, as the shell's `time` tells at its end. Raises NodeError."""
+    """The CPU-seconds that a command has used, from the last line of bash's `time`. Raises NodeError."""
     words = (said.strip().splitlines() or [""])[-1].split()
     try:
         user, system = map(float, words)

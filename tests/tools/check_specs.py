@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every role's defaults must equal its argument specification: the same names, the same values.
 
-The action group must name every module: module_defaults that miss one are found out late.
-A play without the playbooks' variables must set what its roles require: the READMEs' examples, and molecule's plays.
+The action group of meta/runtime.yml must name every module: the module_defaults of a play reach no other module.
+The examples of the roles' READMEs and molecule's plays must set every variable that their roles require, unless they
+load playbooks/vars/roles.yml.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ ROLES = ROOT / "roles"
 PREFIX = "baremetal.inference."
 EXAMPLE = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SITE = "vars/roles.yml"
-"""Sets every variable that a role requires."""
+"""The end of the path of the file that sets every variable that a role requires."""
 
 
 def load(path: Path) -> dict:
-    """A file of variables, or all files of the directory that stands for it."""
+    """The variables of a file, or of all files of the directory that has the name of the file without .yml."""
     files = [path] if path.is_file() else sorted(path.with_suffix("").glob("*.yml"))
     return {name: value for file in files for name, value in (yaml.safe_load(file.read_text()) or {}).items()}
 
@@ -46,7 +47,7 @@ def differences(role: Path) -> list[str]:
         for name in sorted(set(options) - set(defaults)):
             if not options[name].get("required"):
                 found.append(f"{entry}: {name} is in the specification, not in the defaults")
-    # An entry point of its own may want more than `main`.
+    # An entry point other than `main` may have more options.
     options = {name: option for spec in specs.values() for name, option in spec.get("options", {}).items()}
     for name in sorted(defaults):
         if name not in options:
@@ -57,7 +58,7 @@ def differences(role: Path) -> list[str]:
 
 
 def left_out() -> list[str]:
-    """Modules that the action group does not name, and names that are no modules."""
+    """Modules that the action group does not name, and names in the action group that are no modules."""
     named = set(yaml.safe_load((ROOT / "meta/runtime.yml").read_text())["action_groups"]["node"])
     modules = {path.stem for path in (ROOT / "plugins/modules").glob("*.py")}
     return [f"meta/runtime.yml: action group node: {name}" for name in sorted(named ^ modules)]

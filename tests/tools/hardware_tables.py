@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The tables of docs/hardware.md, from the data that code decides by. Fails where they differ; --write makes them."""
+"""Make the tables of docs/hardware.md from compatibility.json, which the code reads, too.
+
+Without an option, fail where the guide has other tables. With --write, write the tables into the guide.
+"""
 
 from __future__ import annotations
 
@@ -78,9 +81,7 @@ def main() -> int:
         GUIDE.write_text(wanted, encoding="utf-8")
     elif text != wanted:
         name = Path(__file__).relative_to(ROOT)
-        print(
-            f"{GUIDE.relative_to(ROOT)}: its tables are not those of {DATA.name}: run {name} --write", file=sys.stderr
-        )
+        print(f"{GUIDE.relative_to(ROOT)}: the tables differ from {DATA.name}: run {name} --write", file=sys.stderr)
         return 1
     return 0
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a monitoring host is ours, for its removal. Private to the collection."""
+"""The services and files of this collection on a monitoring host, for their removal. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from . import places
 from .places import ALERTMANAGER, DIRECTORY, DROP_IN, HEADER, OWNED, PROMETHEUS, STATE, UNITS
 
 STOPPED_IN_ORDER = (PROMETHEUS, ALERTMANAGER)
-"""Prometheus would miss an Alertmanager that is gone."""
+"""Prometheus stops first: without Alertmanager, it would report that alerts are not delivered."""
 
 
 def everything() -> Sequence[Part]:
-    """Both services as one: an owner of one of them relies on the other. Raises OSError and ValueError."""
+    """Both services as one part: where people run one of them with their own configuration, both stay.
+
+    Raises OSError and ValueError.
+    """
     written = (files.read_json(STATE) or {}).get("files", ())
     drop_ins = [UNITS / f"{unit}.d" / DROP_IN for unit in STOPPED_IN_ORDER]
     return [

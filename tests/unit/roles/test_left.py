@@ -266,7 +266,9 @@ def test_a_gateway_stays_open_where_it_is_reached(site: Site) -> None:
         "__gateway_floating_config": f"{home}/{{{{ inventory_hostname }}}}.conf",
     }
     # All of them at once, and each alone in its own eyes.
-    plays = [{**play, "hosts": "gateway"} for play in decommission() if play["name"].startswith("Have a host be")]
+    plays = [
+        {**play, "hosts": "gateway"} for play in decommission() if play["name"].startswith("Remove the gateway or")
+    ]
     leaver = dict.fromkeys(["monitoring", "confirm"], "{{ inventory_hostname }}")
     hosts = HOSTS.replace("one", "\n".join(GATEWAYS))
     done, output = site.run(
@@ -303,7 +305,7 @@ def test_what_is_somebody_elses_is_said_to_be_left_alone(site: Site, kind: Kind)
 
 def test_a_node_that_leaves_gives_the_address_away_before_it_is_deaf_to_the_gateways(site: Site) -> None:
     """Of the playbook, the part alone that does both: the rest would remove what this machine has."""
-    plays = [play for play in decommission() if play["name"] == "Remove them"]
+    plays = [play for play in decommission() if play["name"] == "Remove the instances from the nodes"]
     extra = {"node": "two", "confirm": "two", "update_removed": []}
     done, said = site.run(plays, extra=extra, seen=GATEWAY.tells({**GATEWAY.found, **FLOATING}))
     assert done, said
