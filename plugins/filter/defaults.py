@@ -14,7 +14,7 @@ from typing import Any
 from ansible.errors import AnsibleFilterError
 
 
-def site_default(variable: str) -> int | str:
+def site_default(variable: str) -> int | float | str:
     """The default of a role's variable. Raises AnsibleFilterError for a variable without a shared default."""
     from ansible_collections.baremetal.inference.plugins.module_utils.core.defaults import BY_VARIABLE
 

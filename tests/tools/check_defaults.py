@@ -29,10 +29,10 @@ FALLBACK = re.compile(r"\b([a-z][a-z0-9_]*) \| default\(('[^']+'|[0-9]+)(?:, tru
 """A variable with a literal to fall back on."""
 
 
-def shared(text: str) -> dict[str, int | str]:
+def shared(text: str) -> dict[str, int | float | str]:
     """The values of defaults.py by the variable of the owning role."""
-    names: dict[str, int | str] = {}
-    table: dict[str, int | str] = {}
+    names: dict[str, int | float | str] = {}
+    table: dict[str, int | float | str] = {}
     for node in ast.parse(text).body:
         if (
             isinstance(node, ast.Assign)
@@ -47,7 +47,7 @@ def shared(text: str) -> dict[str, int | str]:
     return table
 
 
-def differing(table: Mapping[str, int | str], defaults: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def differing(table: Mapping[str, int | float | str], defaults: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Where a role shows another default than the shared one. `defaults` are the roles' variables by file."""
     return [
         f"{file}: {name} is {variables[name]!r}, {HOME} says {table[name]!r}"
@@ -57,7 +57,7 @@ def differing(table: Mapping[str, int | str], defaults: Mapping[str, Mapping[str
     ]
 
 
-def second_homes(table: Mapping[str, int | str], files: Mapping[str, str], roles: frozenset[str]) -> list[str]:
+def second_homes(table: Mapping[str, int | float | str], files: Mapping[str, str], roles: frozenset[str]) -> list[str]:
     """Where a shared value, or the default of a role's variable, stands once more. `roles` are all roles' variables."""
     found = []
     for file, text in files.items():
@@ -68,7 +68,7 @@ def second_homes(table: Mapping[str, int | str], files: Mapping[str, str], roles
     return found
 
 
-def in_python(table: Mapping[str, int | str], file: str, text: str) -> Iterator[tuple[int, str]]:
+def in_python(table: Mapping[str, int | float | str], file: str, text: str) -> Iterator[tuple[int, str]]:
     """Literals of a Python file that have their home elsewhere."""
     known = {value: name for name, value in table.items() if telling(value)}
     for node in ast.walk(ast.parse(text)):
@@ -85,7 +85,7 @@ def in_python(table: Mapping[str, int | str], file: str, text: str) -> Iterator[
             yield node.lineno, f"{node.value!r} is a path of the collection's own: take it from core/paths.py"
 
 
-def in_yaml(table: Mapping[str, int | str], text: str, roles: frozenset[str]) -> Iterator[tuple[int, str]]:
+def in_yaml(table: Mapping[str, int | float | str], text: str, roles: frozenset[str]) -> Iterator[tuple[int, str]]:
     """Literals of a file of variables, tasks or a template that have their home elsewhere."""
     known = {str(value): name for name, value in table.items() if telling(value)}
     for number, line in enumerate(text.splitlines(), 1):
@@ -102,9 +102,9 @@ def in_yaml(table: Mapping[str, int | str], text: str, roles: frozenset[str]) ->
                 yield number, f"{value} is a second default of {name}: read it by the filter site_default"
 
 
-def telling(value: int | str) -> bool:
+def telling(value: int | float | str) -> bool:
     """Whether a value is known by itself: a path, a port."""
-    return value >= TELLING if isinstance(value, int) else value.startswith("/")
+    return value.startswith("/") if isinstance(value, str) else value >= TELLING
 
 
 def main() -> int:

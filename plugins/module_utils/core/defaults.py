@@ -40,7 +40,22 @@ START_SECONDS = 1800
 DRAIN_SECONDS = 120
 """Time for an engine to end its requests when it stops."""
 
-BY_VARIABLE: Mapping[str, int | str] = {
+SWAP_DRAIN_SECONDS = 1800
+"""Time for requests at work to end before a swap stops their engine."""
+
+SWAP_WATCH_SECONDS = 60
+"""Time that a release serves before the release counts as proven."""
+
+SWAP_SPEED_BOUND = 0.5
+"""Least share of the tokens per second of the release before, for one request alone."""
+
+SWAP_WATCH_SPEED_BOUND = 0.25
+"""The same under the clients' load."""
+
+SWAP_ERROR_SHARE = 0.05
+"""Largest share of the requests of a watched release that may fail."""
+
+BY_VARIABLE: Mapping[str, int | float | str] = {
     "common_user": USER,
     "docker_client_config": DOCKER_CLIENT_CONFIG,
     "docker_data_root": DOCKER_DATA_ROOT,
@@ -53,6 +68,11 @@ BY_VARIABLE: Mapping[str, int | str] = {
     "monitoring_dcgm_exporter_port": DCGM_EXPORTER_PORT,
     "monitoring_node_exporter_port": NODE_EXPORTER_PORT,
     "monitoring_port": PROMETHEUS_PORT,
+    "update_drain_seconds": SWAP_DRAIN_SECONDS,
+    "update_error_share": SWAP_ERROR_SHARE,
+    "update_speed_bound": SWAP_SPEED_BOUND,
+    "update_watch_seconds": SWAP_WATCH_SECONDS,
+    "update_watch_speed_bound": SWAP_WATCH_SPEED_BOUND,
     "vllm_agent_port": AGENT_PORT,
     "vllm_cache_path": CACHE_PATH,
     "vllm_drain_timeout": DRAIN_SECONDS,

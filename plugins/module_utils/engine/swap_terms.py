@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ..core import defaults
 from ..core.records import known
 
 
@@ -16,15 +17,15 @@ from ..core.records import known
 class Terms:
     """The terms of a swap. The defaults are those of role `update` (engine/swap_settings.py: a node's own)."""
 
-    drain_seconds: int = 1800
+    drain_seconds: int = defaults.SWAP_DRAIN_SECONDS
     """How long requests at work may take to end."""
-    watch_seconds: int = 60
+    watch_seconds: int = defaults.SWAP_WATCH_SECONDS
     """How long a release is watched before the release counts as proven."""
-    speed_bound: float = 0.5
+    speed_bound: float = defaults.SWAP_SPEED_BOUND
     """Tokens per second of one request alone, as a share of those of the release before; 0 judges nothing."""
-    watch_speed_bound: float = 0.25
+    watch_speed_bound: float = defaults.SWAP_WATCH_SPEED_BOUND
     """The same under the clients' load, while the release is watched."""
-    error_share: float = 0.05
+    error_share: float = defaults.SWAP_ERROR_SHARE
     """Which share of the requests of a watched release may fail."""
     force: bool = False
     """Whether requests are cut that do not end within `drain_seconds`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import check_defaults
 import pytest
 
-TABLE: dict[str, int | str] = {"gateway_port": 8000, "model_store_path": "/mnt/models", "model_store_keep": 2}
+TABLE: dict[str, int | float | str] = {"gateway_port": 8000, "model_store_path": "/mnt/models", "model_store_keep": 2}
 ROLES = frozenset({"gateway_port", "model_store_path", "model_store_keep", "backup_keep_daily"})
 
 
@@ -21,7 +21,7 @@ def test_the_table_is_read_from_the_source() -> None:
     )
     assert check_defaults.shared(text) == {"gateway_port": 8000, "p": "/x"}
     real = check_defaults.shared((check_defaults.ROOT / check_defaults.HOME).read_text())
-    assert real["vllm_agent_port"] == 5004 and len(real) > 10
+    assert real["vllm_agent_port"] == 5004 and real["update_speed_bound"] == 0.5 and len(real) > 10
 
 
 def test_a_role_that_shows_another_value_is_named() -> None:
