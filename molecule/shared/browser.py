@@ -22,7 +22,7 @@ from typing import Any
 PROGRAM = "chromium-headless-shell"
 
 SECONDS = 60.0
-"""For one answer of the browser, which takes 5 s to start on a slow machine."""
+"""Limit for one answer of the browser. The start alone takes 5 s on a slow machine."""
 
 
 class Browser:
@@ -32,7 +32,7 @@ class Browser:
         self._profile = tempfile.TemporaryDirectory(prefix="browser-", ignore_cleanup_errors=True)
         command_read, self._commands = os.pipe()
         self._answers, answer_write = os.pipe()
-        # The browser reads descriptor 3 and writes descriptor 4. Root has no sandbox.
+        # The browser reads descriptor 3 and writes descriptor 4. As root, Chromium starts without its sandbox only.
         wiring = f'exec 3<&{command_read} 4>&{answer_write}; exec "$@"'
         options = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe"]
         self._process = subprocess.Popen(
@@ -46,7 +46,7 @@ class Browser:
         os.close(answer_write)
         self._numbers, self._pending, self._session = itertools.count(1), b"", ""
         self.faults: list[str] = []
-        """What the page has complained of, and what it could not load."""
+        """Errors of the page: exceptions, errors in its log, and files that it could not load."""
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
@@ -59,7 +59,7 @@ class Browser:
     ) -> None:
         os.close(self._commands)
         self._process.terminate()
-        # Its helpers write to the profile for a moment longer.
+        # The browser's other processes write to the profile until the browser has ended.
         self._process.wait()
         os.close(self._answers)
         self._profile.cleanup()
@@ -121,7 +121,7 @@ class Browser:
             self.faults.append(f"{details['entry']['text']} {details['entry'].get('url', '')}")
 
     def _next(self, deadline: float, method: str) -> dict[str, Any]:
-        """The next message of the browser's."""
+        """The next message from the browser. `method` is for the error message."""
         while b"\0" not in self._pending:
             ready, _, _ = select.select([self._answers], [], [], max(0.0, deadline - time.monotonic()))
             assert ready, f"{PROGRAM}: no answer to {method} within {SECONDS} s"

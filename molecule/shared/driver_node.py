@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node as a machine with a kernel and, as far as it is asked, with GPUs: for the tests of the driver."""
+"""Helpers for the tests of the driver: nodes with a kernel in /boot and simulated GPUs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from node import Node, changes, recorded_changes
 
-# What a simulated machine has on its PCI bus.
+# PCI device ids of GPUs, and the directory of a simulated machine on a node.
 P100, B200, H100 = "0x15f8", "0x2901", "0x2330"
 ROOT = "/root/machine"
 
@@ -17,11 +17,11 @@ LATER = (
     "Install | Enable the units",
     "Devices | Make them at every boot",
 )
-"""Tasks that check mode cannot foresee: before a run has changed something there is no unit to enable."""
+"""Tasks that check mode cannot foresee: they enable units that an earlier task of the same run creates."""
 
 
 def unforeseen() -> set[str]:
-    """The tasks that changed a fresh node, and that check mode had not told of."""
+    """The tasks that changed a fresh node, and that check mode had not predicted."""
     predicted, done = recorded_changes("check"), recorded_changes("converge")
     assert len(done) > 8, "the converge changed hardly anything: was the node not fresh?"
     return {task for _host, task in done - predicted if not task.endswith(LATER)}
@@ -33,7 +33,7 @@ def kernel(node: Node) -> str:
 
 
 def refused(node: Node, **extra: Any) -> str:
-    """A run that must fail before it changed anything. Returns what it said, as one line."""
+    """Run the playbook, which must fail before it changes anything. Returns the output as one line."""
     before = node.run("dpkg-query -W; apt-mark showhold; ls /etc/apt/*")
     output = node.site(check=False, **extra)
     assert changes(output) == 0, output[-3000:]
@@ -42,7 +42,7 @@ def refused(node: Node, **extra: Any) -> str:
 
 
 def plug(node: Node, device: str) -> dict[str, str]:
-    """A machine with this GPU, as far as the PCI bus tells; the variables that lead the role there."""
+    """Simulate a machine with this GPU on its PCI bus. Returns the variables that make the role read this machine."""
     path = f"{ROOT}/sys/bus/pci/devices/0000:1b:00.0"
     words = f"vendor:0x10de device:{device} class:0x030200"
     node.run(f"rm -rf {ROOT}; mkdir -p {path}; for w in {words}; do echo ${{w#*:}} >{path}/${{w%%:*}}; done")

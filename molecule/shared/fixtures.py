@@ -32,7 +32,7 @@ def used(request: pytest.FixtureRequest) -> list[Node]:
 
 
 def _one_of(wanted: str) -> pytest.MarkDecorator:
-    """A test of each node, of which `make test` asks one: the releases do not differ in what it is about."""
+    """A mark for tests that do not depend on the Debian release: `make test` runs them on the wanted node alone."""
     nodes = [name if name == wanted else pytest.param(name, marks=pytest.mark.full) for name in NODES]
     return pytest.mark.parametrize("node", nodes, indirect=True)
 

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Run on a container that is a node, to make it what a bare machine is: with a kernel in /boot, and sources that have the
-# driver.
+# Runs on a node that is a container, and adds what a bare machine has: a kernel in /boot, and package sources with the driver.
 set -eu
 sed -i -E '/^deb /s/ main.*$/ main contrib non-free non-free-firmware/' /etc/apt/sources.list
 apt-get -qq update

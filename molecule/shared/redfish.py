@@ -24,7 +24,7 @@ SYSTEM = "/redfish/v1/Systems/node"
 
 
 class Machine:
-    """A machine that goes off two looks after it was told to."""
+    """A simulated machine. After an order, its second answer shows the new state: PoweringOff comes before Off."""
 
     def __init__(self) -> None:
         self.state = "On"
@@ -90,7 +90,7 @@ class Service(BaseHTTPRequestHandler):
         self.answer(204)
 
     def log_message(self, *args: object) -> None:
-        """Nothing on the screen."""
+        """Print nothing."""
 
 
 def certificate(directory: Path) -> Path:
@@ -119,7 +119,7 @@ def certificate(directory: Path) -> Path:
 
 @contextmanager
 def serve(machine: Machine, password: str, directory: Path, address: str = "127.0.0.1") -> Iterator[tuple[str, Path]]:
-    """Serve a machine's power to `admin`. Yields the address with port, and the file with the certificate."""
+    """Serve a machine's Redfish for the user `admin`. Yields the address with port, and the file of the certificate."""
     path = certificate(directory)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(path)

@@ -11,14 +11,14 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Reads devices and ports from sysfs, each attribute on its own, since drivers refuse some of them as a matter of
-    course. C(rdma), C(ibv_devinfo) and C(ip) are asked for what sysfs lacks.
-  - Works without any of these programs, without RDMA, and without a driver for the network controllers, which it
-    reports. A program that fails, or hangs, costs what it alone knows, and RV(ansible_facts.rdma_tools) says why. The
-    module does not fail for it.
-  - What is unknown is V(null), as is what was not asked for.
-  - Nothing is changed, and no kernel module is loaded. That is why programs are asked only where the kernel has RDMA
-    already, or where an option names them.
+  - Reads devices and ports from sysfs. Drivers refuse some attributes, so the module reads each attribute by itself.
+    The programs C(rdma), C(ibv_devinfo) and C(ip) add what sysfs lacks.
+  - Works without these programs, without RDMA, and without a driver for the network controllers, and reports what is
+    missing. If a program fails or hangs, the module does not fail. The facts that only this program knows are
+    V(null), and RV(ansible_facts.rdma_tools) has the reason.
+  - A fact that is unknown, or that O(gather_subset) leaves out of a device, is V(null).
+  - Changes nothing and loads no kernel module. C(rdma) would load one, so the programs run only if the kernel has RDMA
+    already, or if an option names them.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -33,8 +33,10 @@ options:
       - V(gids) reads the GID tables and recommends an index, V(counters) reads the counters of errors, V(addresses)
         asks C(ip), V(tools) asks C(rdma) and C(ibv_devinfo), V(gpus) finds the nearest GPUs and GPUDirect, V(nics)
         finds controllers without an RDMA device.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves one out, of V(all) where nothing else is given.
-      - A fact that is left out is not returned, so that an earlier one stays; a part of a device is V(null) then.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out. A list of such subsets alone
+        starts from V(all).
+      - A fact that is left out is not returned, so a fact of an earlier task stays. A value of a device or port that is
+        left out is V(null).
     type: list
     elements: str
     choices:
@@ -55,11 +57,13 @@ options:
     default: [all]
   root:
     description:
-      - Where C(/sys) and C(/proc) are read below. Programs tell of the running system whatever it is.
+      - The directory that holds C(sys) and C(proc). A program shows the running system, whatever this option says.
     type: path
     default: /
   rdma:
-    description: The program C(rdma) of iproute2. Searched in E(PATH) by default.
+    description:
+      - The program C(rdma) of iproute2.
+      - Searched in E(PATH) by default, and then run only if there is RDMA below O(root).
     type: str
   ibv_devinfo:
     description:
@@ -78,10 +82,10 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Look at RDMA
+- name: Gather all facts about RDMA
   baremetal.inference.rdma_facts:
 
-- name: Every port is up
+- name: Check that every port is up
   ansible.builtin.assert:
     that: item.1.state == 'ACTIVE'
     fail_msg: "{{ item.0.name }}/{{ item.1.port }} is {{ item.1.state }} ({{ item.1.physical_state }})"
@@ -89,11 +93,11 @@ EXAMPLES = r"""
   loop_control:
     label: "{{ item.0.name }}"
 
-- name: Only the devices and what NCCL needs to know of them
+- name: Gather devices, and what NCCL needs to know about them
   baremetal.inference.rdma_facts:
     gather_subset: [gids, gpus]
 
-- name: Do without the counters, and do not wait long
+- name: Leave out the counters, and wait at most 3 s for each program
   baremetal.inference.rdma_facts:
     gather_subset: ['!counters']
     timeout: 3
@@ -147,16 +151,17 @@ ansible_facts:
           returned: always
           sample: 0
         nearest_gpus:
-          description: PCI addresses of the NVIDIA GPUs that no other is nearer than.
+          description: PCI addresses of the NVIDIA GPUs at the smallest distance from the device.
           type: list
           elements: str
           returned: always
           sample: ["0000:1b:00.0"]
         nearest_gpu_distance:
           description:
-            - What lies between it and them. V(PIX) is one PCIe switch at most, V(PXB) several, V(PHB) the root complex
-              of a CPU, V(NODE) several of one NUMA node, V(SYS) several NUMA nodes.
-            - From the PCI tree of sysfs. Where that has no tree, V(NODE) says that no more than the NUMA node is known.
+            - What lies between the device and its nearest GPUs. V(PIX) is at most one PCIe switch, V(PXB) several
+              switches, V(PHB) the root complex of a CPU, V(NODE) several root complexes of one NUMA node, V(SYS)
+              several NUMA nodes.
+            - From the PCI tree of sysfs. If sysfs has no tree, the NUMA nodes alone decide between V(NODE) and V(SYS).
           type: str
           returned: always
           sample: PIX
@@ -187,7 +192,7 @@ ansible_facts:
               returned: always
               sample: Ethernet
             rate_gbps:
-              description: Rate over all lanes in Gb/s. A port that is down shows what it would have.
+              description: Rate over all lanes in Gb/s. For a port that is down, the rate that it would have.
               type: float
               returned: always
               sample: 400.0
@@ -197,7 +202,7 @@ ansible_facts:
               returned: always
               sample: 400 Gb/sec (4X NDR)
             lid:
-              description: LID. V(65535) where a subnet manager has given none; without meaning on Ethernet.
+              description: LID. V(65535) if no subnet manager has assigned a LID; without meaning on Ethernet.
               type: int
               returned: always
               sample: 12
@@ -249,31 +254,31 @@ ansible_facts:
                   returned: always
                   sample: "0000:0000:0000:0000:0000:ffff:c000:0207"
                 type:
-                  description: V(IB), V(RoCE v1) or V(RoCE v2). V(null) for iWARP.
+                  description: V(IB), V(RoCE v1) or V(RoCE v2). V(null) for iWARP, and if the kernel shows no type.
                   type: str
                   returned: always
                   sample: RoCE v2
                 netdev:
-                  description: The network device that it belongs to.
+                  description: The network device that the GID belongs to.
                   type: str
                   returned: always
                   sample: ens1f0np0
             recommended_gid_index:
               description:
-                - The index of a RoCE v2 GID with IPv4, such as C(NCCL_IB_GID_INDEX) takes. V(null) without any, and on
-                  InfiniBand. It may change with every boot.
+                - The index of a RoCE v2 GID with IPv4, as C(NCCL_IB_GID_INDEX) takes it. V(null) if there is no such
+                  GID, and on InfiniBand. The index may change with every boot.
               type: int
               returned: always
               sample: 3
             recommended_gid_reason:
-              description: Why that one, or why none.
+              description: Why this index is recommended, or why no index is.
               type: str
               returned: always
               sample: RoCE v2 with IPv4 192.0.2.7 of ens1f0np0
             counters:
               description:
-                - Counters of errors, discards, retries and congestion by the kernel's name, those of the driver
-                  included. V(null) for one that the hardware does not have. They count since the driver was loaded.
+                - Counters of errors, discards, retries and congestion, by the names of kernel and driver. They count
+                  since the driver was loaded. A counter that the hardware does not have is V(null).
               type: dict
               returned: always
               sample:
@@ -286,29 +291,31 @@ ansible_facts:
       type: dict
       contains:
         peermem:
-          description: Whether a module for it is loaded.
+          description: Whether the kernel module for GPUDirect RDMA is loaded.
           type: bool
           returned: always
           sample: false
         peermem_module:
-          description: Its name.
+          description: The name of this module.
           type: str
           returned: always
           sample: nvidia_peermem
         dma_buf:
           description:
-            - Whether kernel and NVIDIA driver can do it by dma-buf. The RDMA device's driver must know it as well.
+            - Whether kernel and NVIDIA driver support GPUDirect RDMA by dma-buf. The driver of the RDMA device must
+              support dma-buf as well, which the module does not check.
           type: bool
           returned: always
           sample: true
         dma_buf_reason:
-          description: Why.
+          description: Why dma-buf works, does not work, or is unknown.
           type: str
           returned: always
           sample: kernel 6.12.48+deb13-amd64 and the open NVIDIA kernel module
     rdma_nics_without_driver:
       description:
-        - RDMA-capable network controllers without an RDMA device. Those given to virtual machines are left out.
+        - RDMA-capable network controllers without an RDMA device. A controller that is given to a virtual machine or
+          to a program is left out.
       returned: when O(gather_subset) has V(nics)
       type: list
       elements: dict
@@ -344,7 +351,7 @@ ansible_facts:
           returned: always
           sample: no kernel driver is bound to it
     rdma_tools:
-      description: How asking the programs went.
+      description: Whether each program answered, and why not.
       returned: always
       type: dict
       contains:
@@ -354,12 +361,12 @@ ansible_facts:
           returned: always
           contains: &status
             ok:
-              description: Whether it answered. V(null) where it was not asked.
+              description: Whether the program answered. V(null) if the program was not run.
               type: bool
               returned: always
               sample: false
             error:
-              description: Why it did not, V(null) without an error.
+              description: Why the program did not answer. V(null) without an error.
               type: dict
               returned: always
               contains:
@@ -371,7 +378,7 @@ ansible_facts:
                   returned: always
                   sample: timeout
                 message:
-                  description: The words.
+                  description: The error in words.
                   type: str
                   returned: always
                   sample: rdma did not end within 10 s
@@ -406,7 +413,7 @@ ARGUMENTS = {
 
 
 def programs(rdma: str | None, ibv_devinfo: str | None, ip: str | None, root: Path) -> facts.Programs:
-    """What to run: what was named, else what may be run without loading a kernel module, or telling of another root."""
+    """The programs to run: those that options name, else those that neither load a kernel module nor need root `/`."""
     there = facts.has_rdma(root)
     here = there and root.resolve() == Path("/")
     return facts.Programs(

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much of each source below plugins/ its own test file runs: a test that hides elsewhere does not count.
+"""How much of each source below plugins/ its own test file runs. What other test files run does not count.
 
-Reads what `make unit` has measured. It prints what is below the goal; it refuses nothing.
+Reads what `make unit` has measured. Prints the sources below the goal, and does not fail for them.
 """
 
 from __future__ import annotations

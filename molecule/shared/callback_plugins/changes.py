@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes which task changed which host, a JSON line each, so that a test can compare check mode with the real run."""
+"""Writes a JSON line for each task that changed a host, so that a test can compare check mode with the real run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_start(self, playbook: Any) -> None:
         self.run = "check" if context.CLIARGS.get("check") else "converge"
         if self.run == "check":
-            # A check is what a comparison begins with.
+            # The run in check mode comes first: it starts a new file.
             open(os.environ["CHANGES_FILE"], "w", encoding="utf-8").close()
 
     def v2_runner_on_ok(self, result: Any) -> None:

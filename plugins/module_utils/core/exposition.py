@@ -11,18 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 Help = Mapping[str, str]
-"""What each metric tells, by its name. One that ends in _total is a counter, any other a gauge."""
+"""The help text of each metric, by name. A metric whose name ends in _total is a counter, any other a gauge."""
 
 
 class Samples:
-    """Samples of metrics that are declared, each family in the order of its declaration."""
+    """Samples of declared metrics, sorted by metric in the order of declaration."""
 
     def __init__(self, help_texts: Help) -> None:
         self._help = help_texts
         self._samples: dict[str, list[str]] = {metric: [] for metric in help_texts}
 
     def add(self, metric: str, value: float | None, **labels: str) -> None:
-        """One more sample; none where there is no value. Raises KeyError for a metric that is not declared."""
+        """Add a sample; for the value None, add nothing. Raises KeyError for a metric that is not declared."""
         family = self._samples[metric]
         if value is None:
             return

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RDMA-capable network controllers that no RDMA device came of. Private to the collection."""
+"""RDMA-capable network controllers without an RDMA device. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...core import sysfs
 from .. import pci
 
 NETWORK, SERIAL_BUS = 0x02, 0x0C
-"""Base classes of network controllers, those of InfiniBand before PCI 3.0 among the second. Source: pci.ids."""
+"""Base classes of PCI: SERIAL_BUS held InfiniBand controllers before PCI 3.0. Source: pci.ids."""
 
 INFINIBAND = (0x0207, 0x0C06)
-"""Classes of InfiniBand controllers, now and then. Source: pci.ids."""
+"""Classes of InfiniBand controllers: the present class, and the class before PCI 3.0. Source: pci.ids."""
 
 MELLANOX = 0x15B3
-"""Every network controller of theirs since ConnectX-2. Source: the tables of mlx4_core and mlx5_core."""
+"""Every network controller of this vendor can do RDMA, since ConnectX-2. Source: tables of mlx4_core and mlx5_core."""
 
 CAPABLE = {
     0x8086: {
@@ -36,7 +36,7 @@ CAPABLE = {
 """Controllers of other vendors, by vendor and device. Sources: pci.ids; the tables of ice and bnxt_en."""
 
 RDMA_FUNCTION = re.compile(r"[a-z0-9_]+\.(?:rdma|roce|iwarp)\.[0-9]+")
-"""What a network driver offers for an RDMA driver to take, below its device: mlx5_core.rdma.0, ice.roce.1."""
+"""Name of an auxiliary device, below a PCI device, for an RDMA driver to bind to: mlx5_core.rdma.0, ice.roce.1."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def without_rdma(root: Path, used: Collection[str]) -> list[Nic]:
         offers = _offers(root, function)
         capable = offers or _capable(function)
         if capable and function.address not in used and function.driver not in pci.GIVEN_AWAY:
-            # The ports of a bond have one RDMA device in common, that of the first.
+            # The ports of a bond share one RDMA device, which belongs to the first port.
             if _bonded(root, function) and any(_slot(address) == _slot(function.address) for address in used):
                 continue
             found.append(

@@ -31,7 +31,7 @@ from .policy import Situation
 Run = Callable[[Sequence[str], float], Outcome]
 
 GPU_TIMEOUT = 15.0
-"""Seconds for nvidia-smi. One that does not answer leaves open what its GPUs need."""
+"""Seconds for nvidia-smi. Without an answer, it is unknown what the GPUs need."""
 
 DAEMON_JSON = "etc/docker/daemon.json"
 
@@ -55,9 +55,9 @@ def inspect_instance(
     run: Run,
     hold_reason: Callable[[Situation], str] = lambda _situation: "",
 ) -> Inspection:
-    """The situation of an instance. Takes a minute at most, where everything hangs. Raises SystemdError.
+    """The situation of an instance. Takes a minute at most, even if all programs hang. Raises SystemdError.
 
-    `hold_reason` says why nothing may be done. Where it gives a reason, nvidia-smi is not asked.
+    `hold_reason` returns why recovery must do nothing. If there is a reason, nvidia-smi does not run.
     """
     unit = systemd.show([unit_name(name)], ["ActiveState", "InvocationID"])[unit_name(name)]
     probe = probe_state.read(paths, name)
@@ -68,7 +68,7 @@ def inspect_instance(
     situation = Situation(
         name=name,
         verdict=probe.verdict if probe else health.UNKNOWN,
-        detail=_detail(paths, probe, unit) if probe else "its agent has said nothing",
+        detail=_detail(paths, probe, unit) if probe else "its agent has recorded no verdict",
         stale=probe is None or probe_state.stale(probe, now) or _of_earlier_start(probe, unit),
         unit_state=unit.get("ActiveState", ""),
         attempt=attempts.count(paths, name),
@@ -86,7 +86,7 @@ def inspect_instance(
         damaged_copies=tuple(str(one) for one in damaged if one.fallback),
     )
     condemned = situation.verdict in health.CONDEMNED
-    # nvidia-smi takes seconds, or hangs, and this is asked every half minute while a breaker is open.
+    # nvidia-smi takes seconds, or hangs. While a breaker is open, this function runs every 30 s.
     if not condemned or not release or release.accelerator != "nvidia" or hold_reason(situation):
         return Inspection(situation, release, wrong, damaged, [])
     found = _gpus(paths.root, run)
@@ -98,7 +98,7 @@ def inspect_instance(
 
 
 def _detail(paths: Paths, probe: probe_state.ProbeState, unit: Mapping[str, str]) -> str:
-    """What the agent says; where systemd has given up, what the last start said of itself, too."""
+    """The detail of the last probe. If systemd has given up, also the error that the last start logged."""
     if unit.get("ActiveState") != "failed":
         return probe.detail
     words = wait.last_words(paths, probe.instance, retrying=False)
@@ -107,7 +107,7 @@ def _detail(paths: Paths, probe: probe_state.ProbeState, unit: Mapping[str, str]
 
 
 def _of_earlier_start(probe: probe_state.ProbeState, unit: Mapping[str, str]) -> bool:
-    """Whether a verdict is about a process that is gone: the last step may just have brought another one up."""
+    """Whether the verdict is about a process that is gone: the last step may have started a new one since."""
     current = unit.get("InvocationID", "")
     return bool(current and probe.invocation) and current != probe.invocation
 
@@ -120,7 +120,7 @@ def _release(paths: Paths, name: str) -> tuple[Release | None, list[str]]:
     try:
         return releases.load(paths, name, number), []
     except releases.ReleaseError:
-        # managed.verify names it.
+        # managed.verify reports the damaged release.
         return None, []
 
 
@@ -128,12 +128,12 @@ def _gpus(root: Path, run: Run) -> list[Mapping[str, Any]]:
     facts = gpu_facts.gather(
         root, lambda command: run(command, GPU_TIMEOUT), "nvidia-smi", (gpu_facts.NVIDIA_SMI,), GPU_TIMEOUT
     )
-    # One that the driver was told to leave alone has no number.
+    # A GPU that the driver excludes has no index.
     return [gpu for gpu in facts["gpus"] if not gpu["excluded"]]
 
 
 def _needed(root: Path, own: Gpus, found: Gpus, known: state.State, now: datetime) -> tuple[str, str]:
-    """What the GPUs of an instance need, by the kernel's log and by the driver."""
+    """The worst action that the GPUs of an instance need, and why, by the kernel's log and the driver."""
     addresses = {str(gpu["pci_bus_id"]) for gpu in own}
     log = kernel_log.read(root, GPU_TIMEOUT) if addresses else None
     since = gpus.last_reset(known, now)
@@ -152,7 +152,7 @@ def _shared(paths: Paths, name: str, own: Sequence[Mapping[str, Any]], found: li
         try:
             release = releases.load(paths, other, number)
         except releases.ReleaseError:
-            # It may use any of them.
+            # The other instance may use any GPU.
             return True
         if addresses & {gpu["pci_bus_id"] for gpu in gpus.used_by(release, found)}:
             return True
@@ -160,7 +160,7 @@ def _shared(paths: Paths, name: str, own: Sequence[Mapping[str, Any]], found: li
 
 
 def live_restore(paths: Paths) -> bool:
-    """Whether containers outlive a restart of dockerd, as its file says."""
+    """Whether containers outlive a restart of dockerd, by the setting in daemon.json."""
     try:
         text = (paths.root / DAEMON_JSON).read_text(encoding="utf-8")
         return json.loads(text).get("live-restore") is True

@@ -127,7 +127,7 @@ def test_an_instance_whose_agent_is_silent(gpu_machine: GpuMachine) -> None:
     assert (situation.verdict, situation.stale, situation.detail) == (
         health.UNKNOWN,
         True,
-        "its agent has said nothing",
+        "its agent has recorded no verdict",
     )
 
 
