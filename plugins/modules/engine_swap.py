@@ -150,6 +150,12 @@ failure:
       has not told that it sends requests again, or the bridge could not be removed.
   returned: success
   type: str
+permission:
+  description:
+    - Which of O(terms.force) and O(terms.allow_downtime) would have let a swap go on that was refused. Empty where
+      neither.
+  returned: success
+  type: str
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -12,6 +12,9 @@ from typing import Any
 from ..core import defaults
 from ..core.records import known
 
+FORCE, ALLOW_DOWNTIME = "force", "allow_downtime"
+"""The terms that allow what a swap refuses otherwise. Each caller has an own name for each."""
+
 
 @dataclass(frozen=True)
 class Terms:

@@ -58,6 +58,8 @@ class Swap:
     """Whether a bridge serves meanwhile, or is left."""
     failure: str = ""
     """Why the swap does not go forward any more."""
+    permission: str = ""
+    """Which of the terms FORCE and ALLOW_DOWNTIME would have let the swap go on; empty where neither."""
     closed_port: int | None = None
     """The port whose gate this swap has closed."""
     tries: int = 0
@@ -92,6 +94,8 @@ class Report:
     outcome: str
     """`done`, `returned` or `refused`."""
     failure: str = ""
+    permission: str = ""
+    """As in the swap."""
     words: tuple[str, ...] = ()
     unheard: tuple[str, ...] = ()
     """Gateways that did not tell whether they send requests again."""

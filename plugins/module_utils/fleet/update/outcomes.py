@@ -17,6 +17,12 @@ from ...core.records import known
 DONE, RETURNED, REFUSED, STUCK = "done", "returned", "refused", "stuck"
 """How a swap ends: engine/state/swaps.py."""
 
+PERMISSIONS = {
+    "force": "-e update_force=true cuts requests that are still at work",
+    "allow_downtime": "-e allow_downtime=true swaps anyway",
+}
+"""What to say where a term of engine/swap_terms.py was missing, in the words of the playbooks."""
+
 
 @dataclass(frozen=True)
 class Swapped:
@@ -31,6 +37,8 @@ class Swapped:
     """What was measured, for the report."""
     failure: str = ""
     """Why the update goes no further. Also of a swap that is done: a gateway may not have told that it knows."""
+    permission: str = ""
+    """The term that would have let a swap go on that was refused."""
     returns: bool = False
     """Whether the run has put back here what it had swapped before."""
 
@@ -149,7 +157,8 @@ def _failure(swap: Swapped) -> str:
         REFUSED: " Nothing was touched.",
         STUCK: " It could not be put back, and stays drained.",
     }
-    return swap.failure + ends.get(swap.outcome, "")
+    nevertheless = PERMISSIONS.get(swap.permission, "")
+    return swap.failure + (ends.get(swap.outcome) or "") + (f" {nevertheless}." if nevertheless else "")
 
 
 def _absent(run: Run) -> list[str]:

@@ -33,7 +33,7 @@ def begin(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]
         terms=replace(terms, **asked),
         counted=given["counted"],
     )
-    begun = {"ended": False, "outcome": "", "line": "", "failure": ""}
+    begun = {"ended": False, "outcome": "", "line": "", "failure": "", "permission": ""}
     found = swaps.read(paths, name)
     if found and found.target == wanted.release and not found.returning and request.runs(name):
         # A run that was killed has begun it, and the node goes on with it: this run waits for its end.
@@ -63,6 +63,7 @@ def wait(paths: Paths, given: dict[str, Any]) -> dict[str, Any]:
         "words": list(found.words),
         "line": request.line(found.report, name, node) if done and found.report else "",
         "failure": _left_open(found, name, node) if done else _failure(found, name),
+        "permission": found.permission,
         "msg": "" if found.outcome else f"{name}: {found.step}",
     }
 

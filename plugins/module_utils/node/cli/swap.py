@@ -22,6 +22,7 @@ from ...core.paths import Paths, swap_unit
 from ...engine import gate, swap_settings
 from ...engine.state import history, lock, releases, swaps
 from ...engine.state.drains import format_time
+from ...engine.swap_terms import ALLOW_DOWNTIME, FORCE
 from ...engine.units.swap_units import RESTART_SECONDS
 from ..swap import left_over, machine, perform, request
 from ..swap.request import Progress, Request
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 POLL_SECONDS = 0.3
+
+PERMISSIONS = {FORCE: "--force cuts requests that are still at work", ALLOW_DOWNTIME: "--allow-downtime swaps anyway"}
+"""What to say where a term was missing, in the words of this command."""
 
 LONGEST_REST = 60.0
 """Seconds before systemd starts a swap again whose process fails each time."""
@@ -151,7 +155,8 @@ def _tell(options: argparse.Namespace, found: Progress) -> int:
             swaps.RETURNED: "the release before serves again",
             request.STUCK: "requests stay away: mend the cause, and swap again",
         }
-        print(f"inferctl: {options.name}: {found.failure}. {words[found.outcome]}", file=sys.stderr, flush=True)
+        ends = [found.failure, words[found.outcome], *([PERMISSIONS[found.permission]] if found.permission else [])]
+        print(f"inferctl: {options.name}: {'. '.join(ends)}", file=sys.stderr, flush=True)
     for line in left_over.words(found.report, options.name) if found.report and not options.json else []:
         print(f"inferctl: {options.name}: {line}", file=sys.stderr, flush=True)
     return OK if found.outcome == swaps.DONE else FAILED

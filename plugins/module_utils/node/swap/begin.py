@@ -52,7 +52,7 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
             # With both away, requests would be held for two swaps.
             raise StepFailed(f"{', '.join(swapped)} is away for its own swap: swap here when that node serves")
     if chosen.problem:
-        raise StepFailed(chosen.problem)
+        raise StepFailed(chosen.problem, chosen.permission)
     words = {
         way.BRIDGE: "side by side: a second engine serves meanwhile",
         way.HELD: f"the only server of its set: gateways hold requests, and those at work get {chosen.patience} s",

@@ -15,6 +15,7 @@ from ...engine import activation
 from ...engine.state import drains, install_state, releases
 from ...engine.state.drains import format_time
 from ...engine.state.swaps import Swap
+from ...engine.swap_terms import FORCE
 from . import gateways, proof, way
 from .node import POLL_SECONDS, Node, StepFailed
 from .traffic import DEAF_SECONDS
@@ -109,10 +110,7 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
         node.traffic.sleep(POLL_SECONDS)
         busy = node.in_flight()
     if (left or busy) and not (swap.terms.force or swap.returning):
-        raise StepFailed(
-            f"{left or busy} requests are still at work after {drain_limit(swap)} s (update_drain_seconds):"
-            " wait, or cut them: --force, or -e update_force=true"
-        )
+        raise StepFailed(f"{left or busy} requests are still at work after {drain_limit(swap):.0f} s", FORCE)
     return {}
 
 

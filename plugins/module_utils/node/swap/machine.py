@@ -70,8 +70,8 @@ def _ended(swap: Swap) -> Ended:
     return Ended(swap, swaps.RETURNED if swap.returning else swaps.DONE if not swap.failure else swaps.REFUSED)
 
 
-def failed(swap: Swap, reason: str, seconds: float = 0.0) -> Swap | Ended:
-    """What follows a step that failed after so many seconds."""
+def failed(swap: Swap, reason: str, seconds: float = 0.0, permission: str = "") -> Swap | Ended:
+    """What follows a step that failed after so many seconds. `permission`: the term that would have allowed it."""
     if swap.step == swaps.UNBRIDGE:
         # What the swap was for is done: the bridge stays, serves, and is removed by the next swap.
         return _ended(replace(swap, notes={**swap.notes, "kept_bridge": reason}))
@@ -85,7 +85,7 @@ def failed(swap: Swap, reason: str, seconds: float = 0.0) -> Swap | Ended:
         why = f"{swap.failure}; and then: {reason}" if swap.failure else reason
         return replace(swap, step=swaps.STUCK, failure=why)
     if not swap.touched:
-        return replace(swap, step=swaps.RELEASE, failure=reason)
+        return replace(swap, step=swaps.RELEASE, failure=reason, permission=permission)
     if swap.origin is None:
         nothing = "Nothing has served before: there is nothing to go back to"
         return replace(swap, step=swaps.STUCK, failure=f"{reason}. {nothing}")

@@ -26,7 +26,11 @@ SETTLED_SECONDS = 10.0
 
 
 class StepFailed(Exception):
-    """A step cannot be done; the message is for the operator."""
+    """A step cannot be done; the message is for the operator. `permission`: the term that would allow the step."""
+
+    def __init__(self, message: str, permission: str = "") -> None:
+        super().__init__(message)
+        self.permission = permission
 
 
 def _now() -> datetime:

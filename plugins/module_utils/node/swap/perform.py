@@ -22,7 +22,7 @@ from ...engine.state.drains import format_time
 from ...engine.state.swaps import Report, Swap
 from . import machine
 from .acts import STEPS
-from .node import Node
+from .node import Node, StepFailed
 from .traffic import GATE_INTERVAL, Traffic
 
 LOCK_SECONDS = 7200
@@ -89,7 +89,8 @@ class Performance:
             # Also a mistake of ours: an engine that is away must come back.
             reason = str(error) or repr(error)
             self._log(f"swap: {swap.step} failed: {reason}", journal.WARNING)
-            return machine.failed(self._swap or swap, reason, self._node.traffic.clock() - began)
+            permission = error.permission if isinstance(error, StepFailed) else ""
+            return machine.failed(self._swap or swap, reason, self._node.traffic.clock() - began, permission)
         # With the words that the step has kept.
         return machine.passed(replace(self._swap or swap, **changes))
 
@@ -140,6 +141,7 @@ def _report(ended: machine.Ended, now: str) -> Report:
         ended=now,
         outcome=ended.outcome,
         failure=swap.failure,
+        permission=swap.permission,
         words=(*swap.words, *(notes[key] for key in ("speed", "errors") if notes.get(key))),
         unheard=tuple(notes.get("unheard", ())),
         kept_bridge=notes.get("kept_bridge", ""),

@@ -131,19 +131,21 @@ class Progress:
     words: tuple[str, ...]
     failure: str
     report: Report | None = None
+    permission: str = ""
+    """The term that would have let the swap go on."""
 
 
 def progress(paths: Paths, name: str, run_id: str) -> Progress:
     """How the swap of a run goes, or went. Raises SystemdError."""
     report = swaps.last(paths, name)
     if report and report.run_id == run_id:
-        return Progress(report.outcome, "", report.words, report.failure, report)
+        return Progress(report.outcome, "", report.words, report.failure, report, report.permission)
     # In this order: a swap that ends between two looks has left its report by then.
     leads, found = runs(name), swaps.read(paths, name)
     if found is None or found.run_id != run_id:
         report = swaps.last(paths, name)
         if report and report.run_id == run_id:
-            return Progress(report.outcome, "", report.words, report.failure, report)
+            return Progress(report.outcome, "", report.words, report.failure, report, report.permission)
         return Progress(STUCK, "", (), f"how the swap went is unknown: journalctl -u {swap_unit(name)}")
     if found.step == swaps.STUCK:
         return Progress(STUCK, found.step, found.words, found.failure)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from ...engine.inventory import bridge_name
+from ...engine.swap_terms import ALLOW_DOWNTIME
 from .gateways import Views
 
 OTHERS, BRIDGE, HELD, DOWNTIME, IDLE = "others", "bridge", "held", "downtime", "idle"
@@ -33,6 +34,8 @@ class Way:
     patience: int | None = None
     problem: str = ""
     """Why the swap must not begin."""
+    permission: str = ""
+    """The term that would allow the swap nevertheless."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def choose(question: Question, views: Views) -> Way:
     # A gateway that asks the agent routes here. Without its word, this node may be its only server.
     blind = [words for gateway, words in views.silent.items() if gateway not in question.deaf]
     if blind and not question.allow_downtime:
-        return Way(OTHERS, problem=f"{'; '.join(blind)}. Mend that, or set allow_downtime")
+        return Way(OTHERS, problem=f"{'; '.join(blind)}. Mend that", permission=ALLOW_DOWNTIME)
     unknown = [view.gateway for view in views.told if not view.known or not view.servers.keys() & set(own)]
     if unknown:
         return Way(
@@ -79,7 +82,8 @@ def choose(question: Question, views: Views) -> Way:
         return Way(DOWNTIME)
     if question.deaf:
         told = f"{', '.join(question.deaf)} does not ask this node's agent"
-        return Way(HELD, problem=f"{name} is the only server of its set, and {told}: bring that back first")
+        problem = f"{name} is the only server of its set, and {told}: bring that back first"
+        return Way(HELD, problem=problem, permission=ALLOW_DOWNTIME)
     unbridged = question.unbridged() or _unaware(name, own, views)
     if not unbridged:
         return Way(BRIDGE)
@@ -91,7 +95,7 @@ def _unasked(question: Question) -> Way:
     if question.allow_downtime or question.vouched:
         return Way(DOWNTIME)
     who = "no gateway tells who else serves" if question.deaf else "this node has no gateway that would hold requests"
-    return Way(DOWNTIME, problem=f"{question.name} serves, and {who}: set allow_downtime")
+    return Way(DOWNTIME, problem=f"{question.name} serves, and {who}", permission=ALLOW_DOWNTIME)
 
 
 def _unaware(name: str, own: Collection[str], views: Views) -> str:
@@ -103,12 +107,14 @@ def _unaware(name: str, own: Collection[str], views: Views) -> str:
 def _held(question: Question, views: Views, unbridged: str) -> Way:
     holds = min(view.hold_seconds for view in views.told)
     where = f"{question.name} is the only server of its set"
-    way = f"set allow_downtime, or add a replica. No second engine can serve meanwhile: {unbridged}"
+    way = f"add a replica. No second engine can serve meanwhile: {unbridged}"
     if question.needed is None:
-        return Way(HELD, problem=f"{where}, and how long its release loads is unknown: {way}")
+        problem = f"{where}, and how long its release loads is unknown: {way}"
+        return Way(HELD, problem=problem, permission=ALLOW_DOWNTIME)
     if holds < question.needed:
         need = f"its swap takes about {question.needed} s, and gateways hold requests for {holds} s"
-        return Way(HELD, problem=f"{where}; {need} (gateway_hold_seconds): raise that, {way}")
+        problem = f"{where}; {need} (gateway_hold_seconds): raise that, or {way}"
+        return Way(HELD, problem=problem, permission=ALLOW_DOWNTIME)
     return Way(HELD, patience=holds - question.needed)
 
 

@@ -92,6 +92,16 @@ def test_each_end_has_its_words(outcome: str, end: str) -> None:
     assert outcomes.lines("a", failed) == back
 
 
+@pytest.mark.parametrize(
+    ("permission", "words"),
+    [("force", "update_force=true cuts requests"), ("allow_downtime", "-e allow_downtime=true swaps anyway.")],
+)
+def test_a_refusal_names_the_variable_of_the_playbooks(permission: str, words: str) -> None:
+    refused = {**FAILED, "outcome": "refused", "permission": permission}
+    said = outcomes.failure("a", run(a={"swaps": [refused]}))
+    assert "the probe failed. Nothing was touched. -e " in said and words in said
+
+
 def test_the_way_back_has_its_line_too() -> None:
     went = run(a={"swaps": [DONE, {**DONE, "release": 1, "returns": True}]}, b={"swaps": [FAILED]})
     assert outcomes.lines("a", went)[1:] == ["main on a went back to the release that served before"]

@@ -135,6 +135,11 @@ def test_a_swap_that_has_failed_says_why(swap: Swap, two_instances: Paths, outco
     assert found["words"] == ["a line"] and found["line"] == ""
 
 
+def test_a_refusal_tells_which_term_would_have_allowed_the_swap(swap: Swap, two_instances: Paths) -> None:
+    ended(two_instances, outcome=swaps.REFUSED, failure="busy", permission="force")
+    assert swap(state="awaited")["permission"] == "force"
+
+
 def test_a_swap_that_went_back_says_what_is_left_to_do(swap: Swap, two_instances: Paths) -> None:
     ended(two_instances, outcome=swaps.RETURNED, failure="the probe failed", unproven="disk full")
     assert swap(state="awaited")["failure"] == (

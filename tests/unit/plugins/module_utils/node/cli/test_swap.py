@@ -54,7 +54,7 @@ class Node:
         swap = swaps.read(self.paths, "main")
         assert swap
         words = ("one", "two")
-        report = Report(swap.origin, swap.target, swap.run_id, swap.since, SINCE, outcome, failure, words, **more)
+        report = Report(swap.origin, swap.target, swap.run_id, swap.since, SINCE, outcome, failure, words=words, **more)
         perform.release_lock(self.paths, swap)
         swaps.end(self.paths, "main", report)
 
@@ -117,6 +117,16 @@ def test_a_swap_that_is_not_done(node: Node, run: Run, outcome: str, words: str)
     node.perform = lambda _swap: node.end(outcome, "why")
     code, _output, errors = run("swap", "main", "--to", "2")
     assert code == 1 and errors == f"inferctl: main: {words}\n"
+
+
+@pytest.mark.parametrize(
+    ("permission", "words"),
+    [("force", "--force cuts requests that are still at work"), ("allow_downtime", "--allow-downtime swaps anyway")],
+)
+def test_a_refusal_names_the_option_of_this_command(node: Node, run: Run, permission: str, words: str) -> None:
+    node.perform = lambda _swap: node.end(swaps.REFUSED, "why", permission=permission)
+    code, _output, errors = run("swap", "main", "--to", "2")
+    assert code == 1 and errors == f"inferctl: main: why. nothing was touched. {words}\n"
 
 
 def test_what_a_swap_has_left_to_do_is_told(node: Node, run: Run) -> None:

@@ -105,6 +105,13 @@ def test_without_a_release_before_there_is_no_way_back() -> None:
     assert isinstance(end, Swap) and end.step == swaps.STUCK and "nothing to go back to" in end.failure
 
 
+def test_a_refusal_keeps_which_term_would_have_allowed_the_step() -> None:
+    refused = machine.failed(replace(BEGUN, step=swaps.GATE), "busy", permission="force")
+    assert isinstance(refused, Swap) and (refused.step, refused.permission) == (swaps.RELEASE, "force")
+    back = machine.failed(replace(BEGUN, step=swaps.PROBE, touched=True), "no", permission="force")
+    assert isinstance(back, Swap) and back.permission == ""
+
+
 @pytest.mark.parametrize("step", STEPS)
 def test_without_gateways_a_release_that_is_not_judged_goes_back(step: str) -> None:
     touched = step in FORWARD[4:]

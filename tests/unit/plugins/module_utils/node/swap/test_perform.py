@@ -168,6 +168,14 @@ def test_a_disk_that_keeps_no_mark_does_not_keep_the_release_before_from_serving
     assert report.unproven.startswith("a fault at: write var/lib/inference/history")
 
 
+def test_a_report_tells_which_term_would_have_allowed_the_swap(make_node: MakeNode) -> None:
+    node = make_node()
+    scenario(node, {"others": False, "deaf": True})
+    report = node.run()
+    assert report and node.check_end(report) == swaps.REFUSED
+    assert "is the only server of its set" in report.failure and report.permission == "allow_downtime"
+
+
 @pytest.mark.parametrize("content", [None, "{", "[]", '{"schema": 7}', '{"schema": 1}'])
 def test_a_damaged_file_of_settings_ends_the_swap_at_once(
     make_node: MakeNode, monkeypatch: pytest.MonkeyPatch, content: str | None
