@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The virtual machine as the tests see it."""
+"""The virtual machine of the scenario vm, as a node for the tests."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Machine(Node):
         self._qemu = machines.Machine(EPHEMERAL / "machine")
 
     def argv(self, *command: str) -> list[str]:
-        # What ssh is given, a shell reads.
+        # A shell on the machine reads the command that ssh sends.
         return [*self._qemu.ssh_command(), shlex.join(command)]
 
     def maintenance(self, **extra: Any) -> str:
-        """Reboot it for what waits for that, as its operator would; returns what the playbook said."""
+        """Run the playbook that reboots the machine if a reboot is due. Returns the output of the playbook."""
         name = "baremetal.inference.maintenance"
         return playbook(self.name, "--tags", "reboot", name=name, **extra)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A monitoring host as the tests see it: Prometheus' and Alertmanager's own APIs, and somebody who is told."""
+"""A monitoring host in the tests: the APIs of Prometheus and Alertmanager, and a receiver of notifications."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOLD = "/tmp/told.jsonl"
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-# Writes down what Alertmanager sends, one request on a line.
+# The receiver: appends each request of Alertmanager to a file, one request a line.
 HOOK = f"""
 import http.server, sys
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -40,13 +40,13 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_
 
 
 def shipped_rules() -> list[dict[str, Any]]:
-    """All rules that the role brings."""
+    """All rules that the role installs."""
     files = [yaml.safe_load(path.read_text()) for path in (PROJECT / "roles/monitoring/files/rules").glob("*.yml")]
     return [rule for file in files for group in file["groups"] for rule in group["rules"]]
 
 
 def slower_than(seconds: float) -> set[str]:
-    """The alerts whose rules wait for longer than that: within it, nothing that happens can raise one."""
+    """The alerts whose rules wait for longer than `seconds`: no event of the last `seconds` can have raised them."""
     waits = {rule["alert"]: rule.get("for", "0s") for rule in shipped_rules() if "alert" in rule}
     return {name for name, text in waits.items() if int(text[:-1]) * UNITS[text[-1]] > seconds}
 
@@ -59,24 +59,24 @@ class Watcher:
     user: str
     password: str
     hook: int
-    """The port at which somebody is told."""
+    """The port of the receiver of notifications."""
 
     # --- Prometheus and Alertmanager
 
     def status(self, port: int, path: str = "/", user: str = "", node: Node | None = None, scheme: str = "http") -> str:
-        """The HTTP status that somebody gets, from the monitoring host itself or another node; 000 for no answer."""
+        """The HTTP status of a request from the monitoring host itself or from `node`; 000 for no answer."""
         host = self.node.address if node else "127.0.0.1"
         who = f"--user '{user}'" if user else ""
         command = f"curl --insecure --silent --output /dev/null --max-time 3 --write-out '%{{http_code}}' {who}"
         return (node or self.node).run(f"{command} {scheme}://{host}:{port}{path}", check=False)
 
     def get(self, path: str, port: int = 9090) -> Any:
-        """What an API tells to a user."""
+        """The answer of an API to the user of this object."""
         url = f"http://127.0.0.1:{port}{path}"
         return json.loads(self.node.run(f"curl --silent --fail --globoff --user '{self.user}:{self.password}' '{url}'"))
 
     def query(self, expression: str, port: int = 9090) -> list[dict[str, Any]]:
-        """The series of an expression now, each with `metric` and `value`; the port says of which Prometheus."""
+        """The series of an expression now, each with `metric` and `value`. `port` is that of the Prometheus to ask."""
         url = f"http://127.0.0.1:{port}/api/v1/query"
         user = f"--user '{self.user}:{self.password}'"
         argv = self.node.argv("sh", "-c", f"curl --silent {user} --data-urlencode query@- {url}")
@@ -101,11 +101,11 @@ class Watcher:
         return float(series["value"][1])
 
     def alerts(self) -> list[dict[str, Any]]:
-        """What Alertmanager has, the quiet ones included."""
+        """All alerts that Alertmanager has, silenced and inhibited alerts included."""
         return list(self.get("/api/v2/alerts", 9093))
 
     def quiet(self, *names: str) -> dict[tuple[str, str], bool]:
-        """Whether another alert keeps the alerts of some names quiet, by name and node."""
+        """Whether another alert inhibits the alerts with these names, by name and node."""
         found = [alert for alert in self.alerts() if alert["labels"]["alertname"] in names]
         return {
             (alert["labels"]["alertname"], alert["labels"]["node"]): bool(alert["status"]["inhibitedBy"])
@@ -113,17 +113,17 @@ class Watcher:
         }
 
     def fired(self, since: float = 0.0) -> set[tuple[str, str]]:
-        """The alerts that fire, by name and node; with a time since the epoch, also those that have fired since."""
+        """The alerts that fire, by name and node. With `since` (epoch seconds), also those that have fired since."""
         window = f"[{max(1, int(time.time() - since))}s]" if since else ""
         series = f'ALERTS{{alertstate="firing"}}{window}'
         found = self.query(f"last_over_time({series})" if since else series)
         return {(one["metric"]["alertname"], one["metric"].get("node", "")) for one in found}
 
     def raised(self, since: float, before: set[tuple[str, str]]) -> set[tuple[str, str]]:
-        """What has raised alerts since a time: those that had not fired `before`, by name and node.
+        """The alerts that an event after `since` has raised, by name and node. Alerts of `before` do not count.
 
-        Of the others, some were on their way: after half an hour, one tells of the clock of a container, which is its
-        host's.
+        Alerts whose rules wait for longer do not count, either: their cause is older. One example is the alert about
+        the clock, which fires after half an hour on every container: the host sets the clock.
         """
         found = self.fired(since) - before
         slow = slower_than(time.time() - since)
@@ -131,7 +131,7 @@ class Watcher:
 
     @contextmanager
     def tunnel(self, port: int = 9090) -> Iterator[str]:
-        """A port of the monitoring host on this machine, as docs/monitoring.md has people reach it; yields its URL."""
+        """Forward a port of the monitoring host to this machine, as docs/monitoring.md shows. Yields its URL here."""
         own = 18000 + port % 1000
         options = ["-o", f"UserKnownHostsFile={EPHEMERAL / 'known_hosts'}", "-o", "ExitOnForwardFailure=yes"]
         argv = ["ssh", "-N", "-i", str(EPHEMERAL / "id_ed25519"), *options, "-L", f"{own}:127.0.0.1:{port}"]
@@ -144,12 +144,12 @@ class Watcher:
             process.terminate()
             process.wait()
 
-    # --- who is told
+    # --- the receiver of notifications
 
     def listen(self) -> None:
-        """Have somebody there to be told, who knows nothing yet.
+        """Start the receiver, and forget all earlier notifications.
 
-        Who is there already stays: whom Alertmanager does not reach is an alert itself.
+        A receiver that runs already goes on: Alertmanager raises an alert itself if it does not reach its receiver.
         """
         self.node.run(f"rm -f {TOLD}")
         if self.node.run("systemctl is-active hook.service", check=False) == "active":
@@ -164,14 +164,14 @@ class Watcher:
         return [alert for line in lines for alert in json.loads(line)["alerts"]]
 
     def told_of(self, *names: str, status: str = "firing") -> list[dict[str, str]]:
-        """The labels of every alert of some names that somebody was told of."""
+        """The labels of the delivered alerts with these names and this status."""
         found = [alert for alert in self.told() if alert["status"] == status]
         return [alert["labels"] for alert in found if alert["labels"]["alertname"] in names]
 
     def news(self, since: float, before: set[tuple[str, str]]) -> dict[str, str]:
-        """The severity of each alert, by name, that somebody was told of since a time and that had not fired `before`.
+        """The severity of each delivered alert, by name, that an event after `since` has raised.
 
-        Of what ended before, or was on its way, somebody may be told now.
+        Alerts of `before`, and alerts whose rules wait for longer, do not count: Alertmanager may still send them.
         """
         known = {name for name, _node in before} | slower_than(time.time() - since)
         found = [alert["labels"] for alert in self.told() if alert["status"] == "firing"]
@@ -180,11 +180,11 @@ class Watcher:
     # --- Ansible
 
     def playbook(self, *options: str, limit: str = "", check: bool = True, **extra: Any) -> str:
-        """Run monitoring.yml, on the monitoring host alone if nothing else is said."""
+        """Run baremetal.inference.monitoring on `limit`, else on the monitoring host alone. Returns the output."""
         return playbook(limit or self.node.name, *options, check=check, name=MONITORING, **extra)
 
     def files(self) -> str:
-        """Content and mode of everything that both read, and whether they are the same processes."""
+        """Content, mode and owner of the configuration of Prometheus and Alertmanager, and their main processes."""
         return self.node.run(
             "cd /etc/prometheus; find . -type f -printf '%p %m %u %g\\n' | sort;"
             " find . -type f | sort | xargs sha256sum;"
@@ -198,7 +198,7 @@ def _listens(port: int) -> bool:
 
 
 def without(node: Node, directory: Path, group: str = "") -> Path:
-    """A copy of the scenario's inventory that does not know a node, or not as a member of a group."""
+    """A copy of the scenario's inventory without a node; with `group`, the node is missing in this group alone."""
     for path in (EPHEMERAL / "inventory").iterdir():
         if path.is_file():
             known = yaml.safe_load(path.read_text())

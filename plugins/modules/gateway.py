@@ -264,7 +264,7 @@ class Gateway(ServiceFiles):
         self.refuse_foreign(
             {DIRECTORY / CONFIG: "haproxy"},
             HEADER,
-            "Take over what it serves, and set gateway_replace to true to replace it: a copy stays next to it.",
+            "Take over what it serves, and set gateway_replace to true to replace this file: a copy stays beside it.",
         )
         self.read_units()
         self.validated = self.validate()
@@ -279,7 +279,7 @@ class Gateway(ServiceFiles):
         with self.staged(DIRECTORY) as stage:
             why = self.refusal([self.haproxy, "-c", "-q", "-f", str(stage / CONFIG)], stage, DIRECTORY)
         if why:
-            raise ServiceError(f"HAProxy refuses the new configuration. Nothing was changed. Its words:\n{why}")
+            raise ServiceError(f"HAProxy refuses the new configuration. Nothing was changed. HAProxy says:\n{why}")
         return True
 
     def mode(self, path: Path) -> int:

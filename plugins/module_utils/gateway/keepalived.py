@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""keepalived, which holds the floating address, on this machine. Private to the collection."""
+"""keepalived, which holds the floating address of the gateways. Private to the collection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Keepalived(ServiceFiles):
         self.refuse_foreign(
             {FLOATING: "keepalived"},
             HEADER,
-            "Set gateway_replace to true to replace it: a copy stays next to it.",
+            "Set gateway_replace to true to replace this file: a copy stays beside it.",
         )
         self.read_units()
         if self.program is not None:
@@ -36,7 +36,9 @@ class Keepalived(ServiceFiles):
                 check = [self.program, "--config-test", f"--use-file={stage / FLOATING.name}"]
                 why = self.refusal(check, stage, FLOATING.parent)
             if why:
-                raise ServiceError(f"keepalived refuses the new configuration. Nothing was changed. Its words:\n{why}")
+                raise ServiceError(
+                    f"keepalived refuses the new configuration. Nothing was changed. keepalived says:\n{why}"
+                )
 
     def kept(self, path: Path) -> bool:
         return files.own(path)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The units of Prometheus and Alertmanager: what is added to Debian's own. Private to the collection; pure."""
+"""The drop-ins for Debian's units of Prometheus and Alertmanager. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from .places import DIRECTORY, HEADER, SAMPLES, SILENCES
 from .settings import Settings
 
 CONSOLES = f"{DIRECTORY}/inference"
-"""Beside the directories of the package, which hold what others installed."""
+"""Not the directories of Debian's package, which may have consoles that people installed."""
 
 WEB = "web.yml"
 
 _PATHS = r"""s#(https?://)([^@/\\" ]*@)?([^/?\\" ]+)[^\\" ]*#\1\3/...#g"""
 WITHOUT_PATHS = f"""exec "$@" 2> >(exec sed --unbuffered --regexp-extended '{_PATHS}' >&2)"""
-"""Runs a program, and takes what may be secret out of the addresses in its log: a webhook's path is its password. Up to
-0.26, Alertmanager tells all of one that it could not reach. (Debian 12's systemd knows no LogFilterPatterns.)"""
+"""Runs a program, and removes user, path and query from the addresses in its log. A webhook's path is its password.
+
+Up to version 0.26, Alertmanager logs the whole address of a receiver that it could not reach. Debian 12's systemd does
+not have LogFilterPatterns.
+"""
 
 
 def prometheus(settings: Settings) -> str:
@@ -42,17 +45,17 @@ def alertmanager(settings: Settings) -> str:
     options = [
         f"--config.file={DIRECTORY}/alertmanager.yml",
         f"--storage.path={SILENCES}/",
-        # It is alone: its port for others would be open to everybody.
+        # No cluster: this Alertmanager has no peers, and its cluster port would be open to the network.
         "--cluster.listen-address=",
         *_web(settings, settings.alertmanager_port, settings.alertmanager_external_url),
     ]
     command = ["-c", WITHOUT_PATHS, "alertmanager", "/usr/bin/prometheus-alertmanager", *options]
     more = [
         "SyslogIdentifier=prometheus-alertmanager",
-        # The filter ends with the log, and not before its last words, for which it gets a moment.
+        # SIGTERM goes to Alertmanager alone. The filter ends with that log, and gets 0.2 s for the last lines.
         "KillMode=mixed",
         "ExecStopPost=/bin/sleep 0.2",
-        # Debian's unit has `no`: with a filter that is not through by then, systemd would not start it again.
+        # Debian's unit has `no`: systemd would not start Alertmanager again while an old filter still runs.
         "SendSIGKILL=yes",
         "",
     ]
@@ -63,7 +66,7 @@ def _web(settings: Settings, port: int, url: str) -> list[str]:
     return [
         f"--web.listen-address={in_url(settings.bind_address)}:{port}",
         f"--web.config.file={DIRECTORY}/{WEB}",
-        # A proxy in front takes the path of the URL off: here, everything is at its usual place.
+        # A proxy in front removes the path of the URL from requests, so the pages here are at their usual paths.
         "--web.route-prefix=/",
         *([f"--web.external-url={url}"] if url else []),
     ]
@@ -74,7 +77,7 @@ def _drop_in(program: str, options: Iterable[str], memory_max: str) -> str:
         [
             HEADER,
             "[Unit]",
-            # However often it has failed: only systemd starts it again.
+            # No limit of starts: systemd alone starts the service again after a failure.
             "StartLimitIntervalSec=0",
             "[Service]",
             "ExecStart=",

@@ -85,7 +85,9 @@ def update(stage: Any, tmp_path: Path) -> Callable[..., tuple[bool, str]]:
     """The end of update_model.yml, from the swaps on, which are left out."""
     plays = yaml.safe_load((ROOT / "playbooks/update_model.yml").read_text(encoding="utf-8"))
     names = [play["name"] for play in plays]
-    plays = plays[names.index("Swap the instances, batch by batch") : names.index("Report how it went") + 1]
+    plays = plays[
+        names.index("Swap the instances, batch by batch") : names.index("Report the result of the update") + 1
+    ]
     (tmp_path / "engine.json").write_text("[]")
     variables = {
         "ansible_become": False,
@@ -115,7 +117,7 @@ def test_what_a_gateway_would_refuse_at_the_end_is_refused_before(
 ) -> None:
     """A way back is not held up by it."""
     plays = yaml.safe_load((ROOT / "playbooks/update_model.yml").read_text(encoding="utf-8"))
-    (play,) = [play for play in plays if play["name"] == "Check what the gateways would be told"]
+    (play,) = [play for play in plays if play["name"] == "Check the new configuration of the gateways"]
     given = {
         "instances": [{"name": "main", "model": "new", "port": 5005}],
         "gateway_keys": [{"name": "portal", "key": "a-key-of-20-letters-", "models": [model]}],
@@ -188,7 +190,5 @@ def test_a_gateway_that_refuses_or_is_gone_is_named_at_the_end(stage: Any, updat
 @pytest.mark.full
 def test_with_a_limit_who_is_left_out_is_named(stage: Any, update: Any) -> None:
     succeeded, output = update(HOSTS, "--limit", "a", seen=[tells("a", "new")])
-    assert succeeded and "gw, mon did not hear of it" in output and "baremetal.inference.site -l gw,mon" in output, (
-        output
-    )
+    assert succeeded and "gw, mon were not updated" in output and "baremetal.inference.site -l gw,mon" in output, output
     assert stage.calls(module="gateway") == []

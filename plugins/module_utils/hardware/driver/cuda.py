@@ -1,8 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether CUDA works: asked of the driver itself, for nvidia-smi may be fine where CUDA is not. Private to the
-collection."""
+"""Check whether CUDA works, by calls into the driver's library: nvidia-smi can succeed where CUDA fails.
+
+Private to the collection.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,13 @@ Source: CUDA driver API, chapters Initialization, Version Management, Device Man
 """
 
 ADVICE = {
-    2: "the GPUs have no memory left: see nvidia-smi for who has it",
+    2: "the GPUs have no memory left: see nvidia-smi for the processes that use it",
     46: "a GPU is in exclusive mode and taken, or does not answer: see nvidia-smi -q -d COMPUTE",
     100: "the driver sees no GPU, or CUDA_VISIBLE_DEVICES hides them: compare with lspci -d 10de:",
-    101: "a GPU is not one that CUDA can use, such as one in MIG mode without slices: see nvidia-smi -L",
+    101: "CUDA cannot use a GPU, for example one in MIG mode without slices: see nvidia-smi -L",
     802: "the NVLink fabric is not up: see systemctl status nvidia-fabricmanager, whose version must be the driver's",
     803: "libraries and loaded kernel module are of different versions: reboot, or reload the module",
-    804: "the libraries are newer than the loaded kernel module, and the GPUs are not ones that allow it",
+    804: "the libraries are newer than the loaded kernel module, which these GPUs refuse: install the module's version",
     999: "nvidia-uvm is not loaded, or /dev/nvidia-uvm is not there: run nvidia-modprobe -c 0 -u, and see dmesg",
 }
 """What to do, by code. Source: enum CUresult of cuda.h for the meaning."""
@@ -56,11 +58,11 @@ ADVICE = {
 
 @dataclass(frozen=True)
 class Check:
-    """What CUDA said. Unknown fields are None."""
+    """The answer of CUDA. Unknown fields are None."""
 
     ok: bool
     code: int | None = None
-    """CUresult of cuInit, or of cuDeviceGetCount where that failed; 0 is success."""
+    """CUresult of cuInit, or of cuDeviceGetCount if only cuDeviceGetCount failed; 0 is success."""
     name: str | None = None
     """CUDA_SUCCESS, CUDA_ERROR_NO_DEVICE, …"""
     devices: int | None = None
@@ -68,12 +70,12 @@ class Check:
     cuda_version: str | None = None
     """The highest version of CUDA that the driver supports, as 13.0."""
     message: str = ""
-    """What is wrong, and what to do; empty where nothing is."""
+    """What is wrong, and what to do; empty if CUDA works."""
 
 
 def check(library: str, timeout: float, runner: Callable[..., Outcome] = run) -> Check:
     """Initialise CUDA in a child process that gets `timeout` seconds. Raises nothing."""
-    # -I: what is imported depends on neither the caller's PYTHON variables nor the working directory.
+    # -I: neither PYTHON variables of the caller nor the working directory change what Python imports.
     outcome = runner([sys.executable, "-I", "-c", SCRIPT, library], timeout)
     if outcome.failure:
         return Check(False, message=f"CUDA did not answer: {outcome.message}. See dmesg for Xid and NVRM lines")
@@ -91,7 +93,7 @@ def check(library: str, timeout: float, runner: Callable[..., Outcome] = run) ->
 
 
 def _read(code: int, name: str | None, devices: int | None, cuda: int | None) -> Check:
-    # 12020 is 12.2. Source: cuDriverGetVersion.
+    # 12020 means version 12.2. Source: cuDriverGetVersion.
     version = f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None
     if code == 0:
         return Check(True, code, name, devices, version)
