@@ -3,4 +3,4 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The collection's version in galaxy.yml, which is not on the node. Private to the collection."""
 
-VERSION = "0.1.0"
+VERSION = "0.2.0"
