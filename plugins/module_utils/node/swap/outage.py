@@ -116,8 +116,8 @@ def _requests(node: Node, *, contested: bool) -> list[str]:
     views = node.ask_settled()
     if contested and (rivals := _contested(node, views)):
         return rivals
-    knowing = _knowing(node, views)
-    untold = [name for name in node.traffic.untold(node.name, "drain") if name in knowing] if _runs(node) else []
+    sending = _knowing(node, views) - _cut_off(node, views)
+    untold = [name for name in node.traffic.untold(node.name, "drain") if name in sending] if _runs(node) else []
     number = releases.active_number(node.paths, node.name)
     port = None if number is None else node.port(number)
     connected = node.traffic.clients(port) if port is not None else 0
@@ -152,6 +152,13 @@ def _knowing(node: Node, views: Views) -> set[str]:
     deaf = node.traffic.deaf(node.name)
     told = {view.gateway for view in views.told if node.own[0] in view.servers}
     return told | {name for name in views.silent if name not in deaf}
+
+
+def _cut_off(node: Node, views: Views) -> set[str]:
+    """The gateways that have an instance as down and do not ask the agent. When they reach it again, they hear of the
+    drain first."""
+    down = {view.gateway for view in views.told if node.own[0] not in view.up()}
+    return down & set(node.traffic.deaf(node.name))
 
 
 def _share(node: Node) -> list[str]:

@@ -123,6 +123,16 @@ def test_requests_are_away_when_gateways_know_and_no_client_is_connected_twice(s
     assert outage.requests(10, []) == []
 
 
+def test_a_gateway_that_does_not_reach_this_machine_is_not_waited_for(stage: Stage) -> None:
+    """Such as after the machine got another address: the gateway has the engine as down, and never asks."""
+    stage.servers["gw2"]["n1"] = server("DOWN")
+    stage.answered("drain", "gw1")
+    stage.outage().begin("a restore", ["main"])
+    assert stage.outage().requests(0, []) == ["the last look is missing"]
+    stage.servers["gw2"]["n1"] = server()
+    assert stage.outage().requests(0, []) == ["gw2 was not told to send main nothing"]
+
+
 def test_a_request_that_ends_meanwhile_is_waited_for(stage: Stage) -> None:
     stage.answered("drain")
     stage.outage().begin("a new disk", [])

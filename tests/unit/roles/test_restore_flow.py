@@ -1,0 +1,106 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of a node's requests while the node is restored, with stand-ins for modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+MODULES = ("backup_restore", "engine_facts", "engine_outage", "engine_service")
+
+SERVE = "- name: Start\n  baremetal.inference.engine_service: {names: main}\n"
+"""In place of the tasks that start units."""
+
+Call = dict[str, Any]
+
+ENGINES = [{"name": name, "serving": serving} for name, serving in (("main", True), ("side", True), ("ill", False))]
+SNAPSHOT = {
+    "snapshot": {"id": "ab12", "time": "then"},
+    "differences": [],
+    "aside": "",
+    "only_here": [],
+    "instances": ["ill", "main"],
+    "served": [{"instance": "main"}],
+    "recorded": {},
+}
+
+
+class Restore:
+    """The restore of one node."""
+
+    def __init__(self, stage: Any) -> None:
+        self.stage = stage
+
+    def run(self, *failures: Call, options: tuple[str, ...] = (), **extra: Any) -> tuple[bool, str]:
+        """Whether it succeeded, and what was printed."""
+        variables = {
+            "backup_models_path": "/mnt/models",
+            "backup_restore_snapshot": "latest",
+            "backup_restore_start": True,
+            "__backup_asked": SNAPSHOT,
+            **extra,
+        }
+        included = {"name": "baremetal.inference.backup", "tasks_from": "restore"}
+        tasks = [{"name": "Restore", "ansible.builtin.include_role": included}]
+        seen = [({"module": "engine_facts"}, {"instances": ENGINES}), ({"module": "backup_restore"}, SNAPSHOT)]
+        seen.append(({"module": "engine_outage"}, {"words": []}))
+        play = {"name": "Restore", "hosts": "a", "vars": variables, "tasks": tasks}
+        found: tuple[bool, str] = self.stage.run([play], "a", *options, failures=failures, seen=seen)
+        return found
+
+    def steps(self) -> list[str]:
+        """What was done, in short."""
+        words = {"backup_restore": "restored", "engine_service": "started", "engine_outage": "drained"}
+        return [call.get("state", words[call["module"]]) for call in self.stage.calls() if call["module"] in words]
+
+
+@pytest.fixture
+def restore(staged: Callable[..., Any]) -> Restore:
+    return Restore(staged(MODULES, {"roles/backup/tasks/serve.yml": SERVE}))
+
+
+def test_engines_that_serve_and_are_restarted_have_no_requests_meanwhile(restore: Restore) -> None:
+    succeeded, output = restore.run()
+    assert succeeded, output
+    assert restore.steps() == ["drained", "restored", "started", "ended"]
+    drained, ended = restore.stage.calls(module="engine_outage")
+    assert (drained["names"], drained["owner"], drained["last"]) == (["main"], "restore", ["main"])
+    assert (ended["names"], ended["owner"], ended["seconds"]) == (["main"], "restore", 0)
+    assert "requests may be cut off" not in output
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("extra", "options"),
+    [
+        ({"backup_restore_start": False}, ()),
+        ({"__backup_asked": {**SNAPSHOT, "instances": []}}, ()),
+        ({}, ("--check",)),
+    ],
+)
+def test_what_restarts_no_engine_drains_none(restore: Restore, extra: Call, options: tuple[str, ...]) -> None:
+    succeeded, output = restore.run(options=options, **extra)
+    assert succeeded, output
+    assert not restore.stage.calls(module="engine_outage")
+
+
+def test_a_node_that_cannot_drain_is_mended_nevertheless(restore: Restore) -> None:
+    succeeded, output = restore.run({"module": "engine_outage", "reason": "latest is restored"})
+    assert succeeded, output
+    assert "requests may be cut off: engine_outage was told to fail" in output
+    assert restore.steps() == ["drained", "restored", "started", "ended"]
+
+
+@pytest.mark.once
+def test_a_restore_that_fails_lets_requests_back(restore: Restore) -> None:
+    succeeded, _output = restore.run({"module": "backup_restore"})
+    assert not succeeded and restore.steps() == ["drained", "restored", "ended"]
+
+
+@pytest.mark.once
+def test_an_engine_that_does_not_pass_its_probe_fails_the_restore(restore: Restore) -> None:
+    succeeded, output = restore.run({"module": "engine_outage", "state": "ended"})
+    assert not succeeded and "engine_outage was told to fail" in output
