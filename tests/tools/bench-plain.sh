@@ -40,6 +40,7 @@ ExecStart=/usr/bin/docker run --name vllm-main --init --network host --user $(id
   --mount type=bind,source=/mnt/nvme/workspace/vllm_cache/main,target=/cache \
   -e HOME=/cache -e USER=inference -e VLLM_CACHE_ROOT=/cache -e HF_HUB_OFFLINE=1 -e VLLM_NO_USAGE_STATS=1 \
   -e VLLM_CPU_KVCACHE_SPACE=1 -e OMP_NUM_THREADS=1 -e VLLM_CPU_OMP_THREADS_BIND=nobind \
+  -e VLLM_ENABLE_V1_MULTIPROCESSING=0 \
   --entrypoint vllm $image serve /mnt/models/tiny-a --served-model-name main tiny-a --host 127.0.0.1 --port 5005 \
   --dtype float32 --enforce-eager --max-model-len 512
 Restart=always

@@ -143,7 +143,7 @@ def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> Non
 
     def freeze() -> None:
         wait_for("another engine serves", lambda: _gone(canary, before) and fleet.up() == names, 600)
-        canary.run("pkill -STOP -f VLLM::Worke[r]")
+        canary.run("pkill -STOP -f VLLM::EngineCor[e]")
 
     said: list[str] = []
 
