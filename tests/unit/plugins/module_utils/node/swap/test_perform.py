@@ -97,6 +97,7 @@ def test_a_swap_ends_as_it_must(make_node: MakeNode, name: str) -> None:
     acts_of(make_node, name)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", EXHAUSTIVE)
 @pytest.mark.parametrize("kind", ["kill", "restart"])
 def test_what_dies_at_any_act_ends_as_if_nothing_had_died(make_node: MakeNode, name: str, kind: str) -> None:
@@ -105,6 +106,7 @@ def test_what_dies_at_any_act_ends_as_if_nothing_had_died(make_node: MakeNode, n
         assert outcome_of(make_node, name, {at: FAULTS[kind]}) == expected
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", EXHAUSTIVE)
 @pytest.mark.parametrize("kind", ["raise before", "raise after"])
 def test_any_act_may_fail(make_node: MakeNode, name: str, kind: str) -> None:
@@ -206,6 +208,7 @@ def test_a_node_that_has_forgotten_its_gateways_ends_its_swap(make_node: MakeNod
         assert not (outcome == swaps.DONE and act.startswith(("drain", "gate", "stop", "probe"))), f"{kind} {at} {act}"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_any_two_acts_may_fail(make_node: MakeNode, name: str) -> None:
     chosen = random.Random(f"{name} 29")
