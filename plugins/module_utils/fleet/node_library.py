@@ -20,7 +20,7 @@ from ..core import node_call
 ROOT = Path(__file__).parents[1]
 """The directory of all libraries of the collection."""
 
-STARTS = ("node/cli/inferctl.py", "models/prompts/command.py")
+STARTS = ("node/cli/entry.py", "models/prompts/command.py")
 """What nodes run beside the implementations of modules: the command, and what containers of the engine's image run."""
 
 CALLS = "node/calls"

@@ -14,7 +14,7 @@ from ...core.paths import Paths
 from ...core.version import VERSION
 from ...engine import gate, node_removal
 
-INFERCTL = f"{node_library.BASE}node.cli.inferctl"
+INFERCTL = f"{node_library.BASE}node.cli.entry"
 """The module that the command runs, by its name: the call itself does not need the module."""
 
 

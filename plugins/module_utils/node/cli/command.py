@@ -3,8 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What all commands of `inferctl` share. Private to the collection."""
 
+# pylint: disable=ansible-bad-function  # a command, which prints
 from __future__ import annotations
 
+import argparse
+import os
+import sys
 from collections.abc import Sequence
 
 from ...core.paths import Paths
@@ -17,6 +21,25 @@ OK, FAILED, USAGE, LOADING, UNCLEAR = 0, 1, 2, 3, 4
 
 class UsageError(Exception):
     """The command cannot do what was asked; the message says what to do instead."""
+
+
+def answer(options: argparse.Namespace, paths: Paths | None, told: tuple[type[Exception], ...]) -> int:
+    """Run a command for root, and return the exit code. Of the errors `told`, only the message is printed."""
+    try:
+        if paths is None and os.geteuid() != 0:
+            raise UsageError(f"must run as root: sudo inferctl {options.command}")
+        code: int = options.run(options, paths or Paths())
+        return code
+    except UsageError as error:
+        return fail(str(error), USAGE)
+    except told as error:
+        return fail(str(error), FAILED)
+
+
+def fail(message: str, code: int) -> int:
+    """Print an error, and return the exit code."""
+    print(f"inferctl: {message}", file=sys.stderr, flush=True)
+    return code
 
 
 def known(paths: Paths, names: Sequence[str]) -> list[str]:

@@ -11,72 +11,34 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 
-from ...core import systemd
-from ...core.docker_api import Docker, DockerError, DockerUnavailable
-from ...core.paths import Paths, container_name, unit_name
+from ...core.paths import Paths
 from ...core.version import VERSION
-from ...engine import environment, gate, prepare, swap_settings
-from ...engine.probe import idle, wait
-from ...engine.state import attempts, drains, lock, releases
+from ...engine import gate, swap_settings
+from ...engine.probe import wait
+from ...engine.state import drains, lock
 from ...hardware.gpu_settings import boot
 from ...hardware.gpu_settings.apply import NoAnswer
 from .. import status
-from ..supervisor import Supervisor
 from ..swap.request import Refused
-from . import bundle, doctor, drain, health, metrics, plan, recover, swap
+from . import bundle, doctor, drain, health, metrics, plan, recover, swap, unit_steps
 from . import releases as cli_releases
-from .command import FAILED, LOADING, OK, USAGE, UsageError, known
+from .command import FAILED, LOADING, OK, answer, fail, known
 
 SCHEMA = 1
-
-CLEAR_TIMEOUT = 20.0
-"""Seconds for the removal of a container whose engine has ended. A Docker that hangs must not hold up the next start;
-that removes what is left."""
 
 WAIT_SECONDS = 600.0
 """How long wait-ready waits unless told otherwise."""
 
+TOLD = (*unit_steps.TOLD, drains.Held, lock.Locked, Refused, swap_settings.NoSettings, gate.GateError, NoAnswer)
+"""Errors of the commands whose message says all."""
+
 
 def main(arguments: Sequence[str] | None = None, paths: Paths | None = None) -> int:
     """Run one command and return the exit code."""
-    options = _parser().parse_args(arguments)
-    try:
-        if paths is None and os.geteuid() != 0:
-            raise UsageError(f"must run as root: sudo inferctl {options.command}")
-        code: int = options.run(options, paths or Paths())
-        return code
-    except UsageError as error:
-        return _fail(str(error), USAGE)
-    except prepare.NotPrepared as error:
-        for problem in error.problems:
-            _fail(f"{options.name}: {problem}", FAILED)
-        return FAILED
-    except (
-        releases.ReleaseError,
-        systemd.SystemdError,
-        drains.Held,
-        lock.Locked,
-        Refused,
-        swap_settings.NoSettings,
-        gate.GateError,
-        DockerError,
-        DockerUnavailable,
-        NoAnswer,
-        OSError,
-        ValueError,
-    ) as error:
-        return _fail(str(error), FAILED)
-
-
-def _fail(message: str, code: int) -> int:
-    print(f"inferctl: {message}", file=sys.stderr, flush=True)
-    return code
+    return answer(_parser().parse_args(arguments), paths, TOLD)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -116,16 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     recover.add(commands)
     cli_releases.add(commands)
     swap.add(commands)
-
-    steps = (("prepare", _prepare, "check and clear the way"), ("supervise", _supervise, "run the engine"))
-    for verb, run, text in steps:
-        command = commands.add_parser(verb, help=f"(called by the unit) {text}")
-        command.add_argument("name", metavar="NAME", help="instance")
-        command.add_argument("--release", type=int, required=True, metavar="N", help="number of the release")
-        command.set_defaults(run=run)
-    command = commands.add_parser("clear", help="(called by the unit) remove the container")
-    command.add_argument("name", metavar="NAME", help="instance")
-    command.set_defaults(run=_clear)
+    unit_steps.add(commands)
     return parser
 
 
@@ -163,57 +116,5 @@ def _gpu_settings(options: argparse.Namespace, paths: Paths) -> int:
         for line in (*result.changes, *result.pending):
             print(line)
     for failure in result.failures:
-        _fail(failure, FAILED)
+        fail(failure, FAILED)
     return FAILED if result.failures else OK
-
-
-def _unit_of_caller(options: argparse.Namespace) -> dict[str, str]:
-    """The properties of the unit that calls us.
-
-    Raises UsageError for any other caller: each of these commands would take the container from a serving engine.
-    """
-    unit = unit_name(options.name)
-    properties = systemd.show([unit], ["InvocationID", "NRestarts"])[unit]
-    caller = os.environ.get("INVOCATION_ID", "")
-    # A unit that was never started has no id either.
-    if not caller or caller != properties["InvocationID"]:
-        raise UsageError(f"{options.command} is for {unit} alone: systemctl start {unit}")
-    return properties
-
-
-def _prepare(options: argparse.Namespace, paths: Paths) -> int:
-    properties = _unit_of_caller(options)
-    _keep_count(options.name, lambda: recover.count_start(paths, options.name, int(properties["NRestarts"])))
-    release = releases.load(paths, options.name, options.release)
-    prepare.prepare(release, Docker(), lambda text: print(f"{options.name}: {text}", file=sys.stderr, flush=True))
-    return OK
-
-
-def _supervise(options: argparse.Namespace, paths: Paths) -> int:
-    _unit_of_caller(options)
-    release = releases.load(paths, options.name, options.release)
-    key = environment.read(paths, options.name).get(environment.API_KEY, "")
-    supervisor = Supervisor(
-        release,
-        Docker(),
-        systemd.Notifier(),
-        key,
-        on_ready=lambda: _keep_count(options.name, lambda: attempts.ready(paths, options.name)),
-        is_idle=lambda: idle.is_idle(paths, release, datetime.now(UTC)),
-    )
-    return supervisor.run()
-
-
-def _clear(options: argparse.Namespace, paths: Paths) -> int:
-    """What `docker rm --force` does, without its complaint where a start failed before there was a container."""
-    _unit_of_caller(options)
-    Docker(timeout=CLEAR_TIMEOUT).remove(container_name(options.name))
-    return OK
-
-
-def _keep_count(name: str, entry: Callable[[], object]) -> None:
-    """Keep count of the starts. A full or read-only disk must not keep an engine down for that: it is only told."""
-    try:
-        entry()
-    except OSError as error:
-        print(f"{name}: the count of failed starts cannot be kept: {error}", file=sys.stderr, flush=True)

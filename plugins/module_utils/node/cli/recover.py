@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from ...core.journal import Journal
 from ...core.paths import Paths
-from ...engine.state import attempts, releases
-from ...engine.state.drains import format_time
-from ..recovery import policy, requests, settings, state
+from ...engine.state import releases
+from ..recovery import policy, requests, settings
 from ..recovery.ladder import Ladder, summaries
 from ..recovery.settings import Settings
 from .command import FAILED, OK, UsageError, known
@@ -48,15 +47,6 @@ def add(commands: Commands) -> None:
     verb.add_argument("--dispatch", action="store_true", help=argparse.SUPPRESS)
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_recover)
-
-
-def count_start(paths: Paths, name: str, restarts: int) -> None:
-    """Count a start, and the death before it where an engine that served has died: both are of one budget.
-
-    Raises OSError.
-    """
-    if attempts.begin(paths, name, restarts) == 1 and restarts:
-        state.record_death(paths, name, format_time(datetime.now(UTC)))
 
 
 def _recover(options: argparse.Namespace, paths: Paths) -> int:

@@ -53,7 +53,7 @@ def test_what_is_imported_comes_with_its_packages(tmp_path: Path) -> None:
     for path, text in {
         "node/__init__.py": "",
         "node/cli/__init__.py": "",
-        "node/cli/inferctl.py": "from ...core.files import write",
+        "node/cli/entry.py": "from ...core.files import write",
         "node/calls/ask.py": "from ...core import systemd",
         "core/__init__.py": "",
         "core/files.py": "import os",
@@ -67,7 +67,7 @@ def test_what_is_imported_comes_with_its_packages(tmp_path: Path) -> None:
         "__init__.py",
         "node/__init__.py",
         "node/cli/__init__.py",
-        "node/cli/inferctl.py",
+        "node/cli/entry.py",
         "node/calls/ask.py",
         "core/__init__.py",
         "core/files.py",

@@ -15,7 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import fi
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import liveness
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
-from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import entry
 
 from ...conftest import stage
 from ...http_engine import Engine
@@ -63,7 +63,7 @@ def run(paths: Paths, capsys: pytest.CaptureFixture[str]) -> Run:
     """Call a command: its exit code, what it printed, its errors."""
 
     def call(*arguments: str) -> tuple[int, str, str]:
-        code = inferctl.main(list(arguments), paths)
+        code = entry.main(list(arguments), paths)
         captured = capsys.readouterr()
         return code, captured.out, captured.err
 

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import health
-from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, recover
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import inferctl, recover, unit_steps
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery import requests, state
 from ansible_collections.baremetal.inference.plugins.module_utils.node.recovery.state import Breaker, State
 
@@ -87,11 +87,11 @@ def test_the_command_does_what_it_is_told_to_every_instance(
 
 
 def test_a_death_costs_budget_and_a_failed_start_does_not(machine: Machine) -> None:
-    recover.count_start(machine.paths, "main", 0)
+    unit_steps.count_start(machine.paths, "main", 0)
     assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 0
     machine.paths.starts("main").unlink()
-    recover.count_start(machine.paths, "main", 1)
-    recover.count_start(machine.paths, "main", 2)
+    unit_steps.count_start(machine.paths, "main", 1)
+    unit_steps.count_start(machine.paths, "main", 2)
     assert state.deaths(machine.paths, "main", datetime.now(UTC)) == 1
     assert state.died_last(machine.paths, state.read(machine.paths, "main"))
     machine.time += timedelta(minutes=1)

@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands of `inferctl` that the unit of an engine calls. Private to the collection.
+
+Each start and each swap of an engine waits for them, with no engine serving. So this file imports little.
+"""
+
+# pylint: disable=ansible-bad-function  # a command, which prints
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ...core import systemd
+from ...core.docker_api import Docker, DockerError, DockerUnavailable
+from ...core.paths import Paths, container_name, unit_name
+from ...engine import environment, prepare
+from ...engine.probe import idle
+from ...engine.state import attempts, releases
+from ...engine.state.drains import format_time
+from ..recovery import state
+from ..supervisor import Supervisor
+from .command import FAILED, OK, UsageError, answer, fail
+
+if TYPE_CHECKING:
+    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+
+VERBS = ("prepare", "supervise", "clear")
+
+CLEAR_TIMEOUT = 20.0
+"""Seconds for the removal of a container whose engine has ended. A Docker that hangs must not hold up the next start;
+that removes what is left."""
+
+TOLD = (releases.ReleaseError, systemd.SystemdError, DockerError, DockerUnavailable, OSError, ValueError)
+"""Errors of these commands whose message says all."""
+
+
+def main(arguments: Sequence[str], paths: Paths | None = None) -> int:
+    """Run one of these commands and return the exit code."""
+    parser = argparse.ArgumentParser(prog="inferctl")
+    add(parser.add_subparsers(dest="command", required=True))
+    return answer(parser.parse_args(arguments), paths, TOLD)
+
+
+def add(commands: Commands) -> None:
+    """Add the commands to the parser."""
+    steps = (("prepare", _prepare, "check and clear the way"), ("supervise", _supervise, "run the engine"))
+    for verb, run, text in steps:
+        command = commands.add_parser(verb, help=f"(called by the unit) {text}")
+        command.add_argument("name", metavar="NAME", help="instance")
+        command.add_argument("--release", type=int, required=True, metavar="N", help="number of the release")
+        command.set_defaults(run=run)
+    command = commands.add_parser("clear", help="(called by the unit) remove the container")
+    command.add_argument("name", metavar="NAME", help="instance")
+    command.set_defaults(run=_clear)
+
+
+def _unit_of_caller(options: argparse.Namespace) -> dict[str, str]:
+    """The properties of the unit that calls us.
+
+    Raises UsageError for any other caller: each of these commands would take the container from a serving engine.
+    """
+    unit = unit_name(options.name)
+    properties = systemd.show([unit], ["InvocationID", "NRestarts"])[unit]
+    caller = os.environ.get("INVOCATION_ID", "")
+    # A unit that was never started has no id either.
+    if not caller or caller != properties["InvocationID"]:
+        raise UsageError(f"{options.command} is for {unit} alone: systemctl start {unit}")
+    return properties
+
+
+def _prepare(options: argparse.Namespace, paths: Paths) -> int:
+    properties = _unit_of_caller(options)
+    _keep_count(options.name, lambda: count_start(paths, options.name, int(properties["NRestarts"])))
+    release = releases.load(paths, options.name, options.release)
+    try:
+        prepare.prepare(release, Docker(), lambda text: print(f"{options.name}: {text}", file=sys.stderr, flush=True))
+    except prepare.NotPrepared as error:
+        for problem in error.problems:
+            fail(f"{options.name}: {problem}", FAILED)
+        return FAILED
+    return OK
+
+
+def count_start(paths: Paths, name: str, restarts: int) -> None:
+    """Count a start, and the death before it where an engine that served has died: both are of one budget.
+
+    Raises OSError.
+    """
+    if attempts.begin(paths, name, restarts) == 1 and restarts:
+        state.record_death(paths, name, format_time(datetime.now(UTC)))
+
+
+def _supervise(options: argparse.Namespace, paths: Paths) -> int:
+    _unit_of_caller(options)
+    release = releases.load(paths, options.name, options.release)
+    key = environment.read(paths, options.name).get(environment.API_KEY, "")
+    supervisor = Supervisor(
+        release,
+        Docker(),
+        systemd.Notifier(),
+        key,
+        on_ready=lambda: _keep_count(options.name, lambda: attempts.ready(paths, options.name)),
+        is_idle=lambda: idle.is_idle(paths, release, datetime.now(UTC)),
+    )
+    return supervisor.run()
+
+
+def _clear(options: argparse.Namespace, paths: Paths) -> int:
+    """What `docker rm --force` does, without its complaint where a start failed before there was a container."""
+    _unit_of_caller(options)
+    Docker(timeout=CLEAR_TIMEOUT).remove(container_name(options.name))
+    return OK
+
+
+def _keep_count(name: str, entry: Callable[[], object]) -> None:
+    """Keep count of the starts. A full or read-only disk must not keep an engine down for that: it is only told."""
+    try:
+        entry()
+    except OSError as error:
+        print(f"{name}: the count of failed starts cannot be kept: {error}", file=sys.stderr, flush=True)

@@ -1,0 +1,126 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The commands that the unit of an engine calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import prepare
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import unit_steps
+
+from ...conftest import FakeDocker
+from ..test_prober import Unit
+from .conftest import Run
+
+CLEAR = ["clear", "main"]
+
+
+@pytest.fixture(autouse=True)
+def serving(unit: Unit) -> None:
+    unit.properties |= {"StatusText": "serving tiny-a", "NRestarts": "2", "InvocationID": "abc"}
+
+
+@pytest.mark.parametrize("arguments", [["prepare", "main", "--release=1"], ["supervise", "main", "--release=1"], CLEAR])
+@pytest.mark.parametrize("invocation", ["abc", ""], ids=["started", "never started"])
+def test_what_the_unit_calls_is_not_for_people(
+    run: Run, unit: Unit, monkeypatch: pytest.MonkeyPatch, arguments: list[str], invocation: str
+) -> None:
+    """Each would take the container from an engine that serves."""
+    unit.properties["InvocationID"] = invocation
+    monkeypatch.delenv("INVOCATION_ID", raising=False)
+    monkeypatch.setattr(unit_steps, "Docker", pytest.fail)
+    code, _out, errors = run(*arguments)
+    assert code == 2
+    assert "systemctl start vllm@main.service" in errors
+
+
+def test_the_container_is_cleared_away_without_a_word(
+    run: Run, docker: FakeDocker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the start failed before there was one; but not without a word where dockerd is away."""
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    monkeypatch.setattr(unit_steps, "Docker", lambda timeout: Docker(docker.path, timeout))
+    docker.create("vllm-main")
+    assert [run(*CLEAR), run(*CLEAR)] == [(0, "", ""), (0, "", "")]
+    assert docker.removed == ["vllm-main"]
+    docker.down()
+    code, _out, errors = run(*CLEAR)
+    assert code == 1
+    assert "does not answer" in errors
+
+
+class Ready:
+    """Stands for a supervisor whose engine is ready at once, and stopped then. Exits with 1 if that may be quick."""
+
+    def __init__(self, *arguments: object, on_ready: Callable[[], None], is_idle: Callable[[], bool]) -> None:
+        self.on_ready = on_ready
+        self.is_idle = is_idle
+
+    def run(self) -> int:
+        self.on_ready()
+        return int(self.is_idle())
+
+
+def test_a_count_that_cannot_be_kept_keeps_no_engine_down(
+    run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Stands for a full or read-only disk, which root does not get from permissions.
+    (paths.state / "starts").write_text("")
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    reached = []
+
+    monkeypatch.setattr(unit_steps.prepare, "prepare", lambda release, docker, say: reached.append(release.number))
+    monkeypatch.setattr(unit_steps, "Supervisor", Ready)
+    code, _out, errors = run("prepare", "main", "--release", "1")
+    assert code == 0
+    assert reached == [1]
+    assert "main: the count of failed starts cannot be kept: " in errors
+    code, _out, errors = run("supervise", "main", "--release", "1")
+    assert code == 0
+    assert "main: the count of failed starts cannot be kept: " in errors
+
+
+def test_each_problem_of_a_start_is_named_and_the_start_is_counted(
+    run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_release: object, _docker: object, say: Callable[[str], None]) -> None:
+        say("looks for the port")
+        raise prepare.NotPrepared(["port 5005 is taken", "no GPU 1"])
+
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    monkeypatch.setattr(unit_steps.prepare, "prepare", refuse)
+    code, _out, errors = run("prepare", "main", "--release", "1")
+    assert code == 1
+    assert errors.splitlines() == [
+        "main: looks for the port",
+        "inferctl: main: port 5005 is taken",
+        "inferctl: main: no GPU 1",
+    ]
+    assert paths.starts("main").exists()
+
+
+def test_a_supervisor_learns_whether_its_stop_may_be_quick(
+    run: Run, paths: Paths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    monkeypatch.setattr(unit_steps, "Supervisor", Ready)
+    monkeypatch.setattr(
+        unit_steps.idle, "scrape", lambda *_given: "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"
+    )
+    assert run("supervise", "main", "--release", "1")[0] == 0
+    drains.drain(paths, ["main"], drains.Drain("update", "a new model", drains.format_time(datetime.now(UTC))))
+    assert run("supervise", "main", "--release", "1")[0] == 1
+
+
+def test_a_release_that_is_not_there(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INVOCATION_ID", "abc")
+    code, _out, errors = run("supervise", "main", "--release", "9")
+    assert code == 1
+    assert "releases/main/9/release.json" in errors
