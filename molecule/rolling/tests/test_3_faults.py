@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What breaks below a swap that a node makes by itself: Docker, the agent, the firewall, the disk, the whole node."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from typing import Any
+
+import pytest
+from fleet import Fleet, unharmed
+from node import Node, wait_for
+from test_2_by_hand import reached, settled, started
+
+pytestmark = pytest.mark.full
+
+STATE = "/var/lib/inference/swap"
+REPORT = "/var/lib/inference/swapped/main.json"
+
+
+def docker_dies(node: Node) -> None:
+    node.run("systemctl kill --signal KILL docker")
+
+
+def agent_dies(node: Node) -> None:
+    node.run("systemctl kill --signal KILL inference-agent")
+
+
+def firewall_reloads(node: Node) -> None:
+    node.run("systemctl reload nftables")
+
+
+def node_restarts(node: Node) -> None:
+    """A power cut: nothing is told to stop."""
+    subprocess.run(["docker", "restart", "--time=0", node.container], check=True, capture_output=True)
+    wait_for("systemd answers", lambda: node.run("systemctl is-system-running", check=False), 120)
+
+
+@contextmanager
+def full_disk(node: Node) -> Iterator[None]:
+    """A disk without a free block below the state of swaps."""
+    node.run(f"mkdir -p {STATE} && mount -t tmpfs -o size=64k,mode=0750 swap {STATE}")
+    node.run(f"dd if=/dev/zero of={STATE}/full bs=4k", check=False)
+    try:
+        yield
+    finally:
+        node.run(f"umount {STATE}")
+
+
+def other_model(fleet: Fleet) -> str:
+    """What the second node does not serve now."""
+    return "tiny-a" if fleet.models()[1] == "tiny-b" else "tiny-b"
+
+
+def swapped(fleet: Fleet, steps: tuple[str, ...], breaks: Callable[[Node], Any]) -> dict[str, Any]:
+    """The report of a swap on the second node, which is no gateway, of whose steps some break something."""
+    node = fleet.nodes[1]
+    process = started(node, other_model(fleet))
+    for name in steps:
+        wait_for(f"the swap reaches {name}", partial(reached, node, name, process))
+        breaks(node)
+    # Where the node went away, the command went with it, and the swap goes on without it.
+    process.communicate(timeout=600)
+    wait_for("the swap ends", lambda: _ended(node), 600)
+    return dict(json.loads(node.run(f"cat {REPORT}")))
+
+
+def _ended(node: Node) -> bool:
+    said = node.run("inferctl status main --json 2>/dev/null || true", check=False)
+    return bool(said) and json.loads(said)["instances"][0]["swap"] is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "breaks", "around"),
+    [
+        pytest.param(("drain", "gate", "start", "watch"), docker_dies, nullcontext, id="docker"),
+        pytest.param(("drain", "gate", "probe", "watch"), agent_dies, nullcontext, id="agent"),
+        pytest.param(("gate", "start", "probe"), firewall_reloads, nullcontext, id="firewall"),
+        pytest.param((), firewall_reloads, full_disk, id="disk"),
+    ],
+)
+def test_a_swap_goes_on_over_what_breaks_below_it(
+    fleet: Fleet,
+    steps: tuple[str, ...],
+    breaks: Callable[[Node], Any],
+    around: Callable[[Node], AbstractContextManager[None]],
+) -> None:
+    fleet.wait_up()
+    node, target = fleet.nodes[1], other_model(fleet)
+    reports: list[dict[str, Any]] = []
+
+    def under_fire() -> None:
+        with around(node):
+            reports.append(swapped(fleet, steps, breaks))
+
+    unharmed(fleet.load().during(under_fire, seconds_after=3))
+    assert reports[0]["outcome"] == "done", reports
+    assert fleet.models()[1] == target and node.ask() == f"I am {target}."
+    settled(node)
+
+
+@pytest.mark.parametrize("step", ["drain", "start", "probe"])
+def test_a_node_that_restarts_in_a_swap_ends_it_at_the_next_boot(fleet: Fleet, step: str) -> None:
+    """Requests that it carried when its power was cut, while it drained, are lost; no others."""
+    fleet.wait_up()
+    node, before, target = fleet.nodes[1], fleet.models()[1], other_model(fleet)
+    reports: list[dict[str, Any]] = []
+    load = fleet.load().during(lambda: reports.append(swapped(fleet, (step,), node_restarts)), seconds_after=3)
+    assert len(load.failures) <= (fleet.clients if step == "drain" else 0), str(load)
+    served = target if reports[0]["outcome"] == "done" else before
+    fleet.wait_up()
+    assert fleet.models()[1] == served and node.ask() == f"I am {served}."
+    settled(node)
