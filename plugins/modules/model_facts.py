@@ -161,9 +161,47 @@ ansible_facts:
             sliding_layers:
               description: Layers that keep the sliding window.
               type: int
-            other_layers:
-              description: Layers that keep something else, such as a state.
+            state_layers:
+              description: Layers that keep a state of one size. A layer that keeps tokens, too, counts for both.
               type: int
+            other_layers:
+              description: Layers that keep something of which the size is not known.
+              type: int
+        full_heads:
+          description: Heads in the cache of layers that keep every token; null where they are C(kv_heads) of
+            C(head_size).
+          type: dict
+          contains:
+            count:
+              description: How many.
+              type: int
+            size:
+              description: The size of each.
+              type: int
+        sliding_heads:
+          description: The same for layers with a sliding window.
+          type: dict
+          contains:
+            count:
+              description: How many.
+              type: int
+            size:
+              description: The size of each.
+              type: int
+        state:
+          description: What one layer keeps of a request in place of tokens, in values; null where no layer does, or
+            the form of the state is not known.
+          type: dict
+          contains:
+            convolution:
+              description: Values of the convolution.
+              type: int
+            recurrence:
+              description: Values of the recurrence.
+              type: int
+            dtype:
+              description: The dtype of the recurrence; null for the engine's own.
+              type: str
         mla:
           description: Multi-head latent attention; null where the model has none.
           type: dict
@@ -232,6 +270,10 @@ ansible_facts:
           type: list
           elements: str
           sample: [vision]
+        tower_parameters:
+          description: Parameters of the parts that see or hear, 0 where there is none; null where one does not tell its
+            sizes.
+          type: int
         weights:
           description: The weights as the engine holds them; null where there are none to read.
           type: dict

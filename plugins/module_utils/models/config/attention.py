@@ -5,18 +5,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .declared import layer_types
 from .values import positive
 
-FULL, SLIDING = "full_attention", "sliding_attention"
-"""Words of `layer_types` in config.json."""
+FULL = frozenset({"full_attention", "attention", "full", "global", "indexed_attention", "self_attention", "*"})
+"""Words for layers that keep every token, in `layer_types` and the like of config.json."""
+
+SLIDING = frozenset({"sliding_attention", "chunked_attention", "sliding", "local"})
+"""Words for layers that keep a window, or the chunk under way."""
+
+STATE = frozenset({"linear_attention", "mamba", "mamba2", "recurrent", "conv", "linear", "M"})
+"""Words for layers that keep a state of one size, however long the request is."""
+
+BOTH = frozenset({"hybrid"})
+"""Words for layers that keep every token and a state."""
+
+NOTHING = frozenset({"mlp", "moe", "dense", "sparse", "none", "-", "E"})
+"""Words for layers that keep nothing."""
 
 RECURRENT_KEYS = (
-    *("layers_block_type", "hybrid_override_pattern", "attn_layer_period", "attn_type_list", "block_configs"),
-    *("linear_attn_config", "mamba_d_state", "state_size", "ssm_state_size", "mamba_d_conv"),
+    *("attn_layer_period", "attn_type_list", "block_configs", "linear_attn_config"),
+    *("mamba_d_state", "state_size", "ssm_state_size", "mamba_d_conv"),
 )
 """Keys of models that keep a state instead of keys and values in some layers, or differ from layer to layer: their
 cache cannot be told from the other keys alone."""
@@ -27,18 +40,48 @@ ALL_SLIDING = frozenset({"mistral", "mixtral", "phi3", "phi3small", "phimoe", "s
 MIXED_BY_LAYER = frozenset({"qwen2", "qwen2_moe", "qwen3", "qwen3_moe"})
 """Types whose window begins at layer `max_window_layers` (transformers, configuration_qwen2.py)."""
 
-PATTERNS: Mapping[str, int] = {"gemma2": 2, "gemma3_text": 6, "gemma3": 6, "cohere2": 4}
-"""Types of which every n-th layer is full, where `sliding_window_pattern` does not say otherwise (transformers,
-configuration_gemma2.py, configuration_gemma3.py, configuration_cohere2.py)."""
-
 
 @dataclass(frozen=True)
 class Attention:
-    """How many layers keep every token, only those of the sliding window, or something else."""
+    """How many layers keep every token, only those of the sliding window, a state, or something else. A layer that
+    keeps both tokens and a state counts twice; one that keeps nothing counts nowhere."""
 
     full_layers: int
     sliding_layers: int = 0
     other_layers: int = 0
+    state_layers: int = 0
+
+
+def kinds(text: Mapping[str, Any], layers: int | None, model_type: str | None) -> list[str]:
+    """The words for the kinds of layers, one for each layer; empty where neither configuration nor class has them."""
+    for key in ("layer_types", "layers_block_type"):
+        told = text.get(key)
+        if isinstance(told, list) and told:
+            return [str(one) for one in told]
+    if isinstance(marks := text.get("hybrid_override_pattern"), str):
+        return [mark for mark in marks if mark != "|"]
+    if layers is None:
+        return []
+    if interval := positive(text.get("full_attention_interval")):
+        return _every(layers, interval, "linear_attention", "full_attention")
+    if period := positive(text.get("attn_layer_period")):
+        offset = text.get("attn_layer_offset")
+        first = offset if isinstance(offset, int) else 0
+        return ["full_attention" if index % period == first else "linear_attention" for index in range(layers)]
+    if isinstance(told := text.get("attn_type_list"), list):
+        return ["full_attention" if one == 1 else "linear_attention" for one in told]
+    if pattern := positive(text.get("sliding_window_pattern")):
+        return _every(layers, pattern, "sliding_attention", "full_attention")
+    if interval := positive(text.get("no_rope_layer_interval")):
+        return _every(layers, interval, "chunked_attention", "full_attention")
+    if model_type in MIXED_BY_LAYER:
+        return []
+    return layer_types(model_type, layers)
+
+
+def _every(layers: int, step: int, usual: str, rare: str) -> list[str]:
+    """Every step-th layer is of the rare kind."""
+    return [usual if (index + 1) % step else rare for index in range(layers)]
 
 
 def attention(
@@ -47,27 +90,33 @@ def attention(
     """The kinds of layers, None where the configuration does not tell; and what is wrong with it."""
     if layers is None:
         return None, ""
-    types = text.get("layer_types")
-    if isinstance(types, list) and types:
-        if len(types) != layers:
-            return None, f"has layer_types for {len(types)} layers, num_hidden_layers says {layers}"
-        full = types.count(FULL)
-        sliding = types.count(SLIDING) if window else 0
-        # A layer that slides over no window keeps everything.
-        full += 0 if window else types.count(SLIDING)
-        return Attention(full, sliding, layers - full - sliding), ""
-    if interval := positive(text.get("full_attention_interval")):
-        return Attention(layers // interval, 0, layers - layers // interval), ""
-    if any(text.get(key) for key in RECURRENT_KEYS) or text.get("compress_ratios"):
+    words = kinds(text, layers, model_type)
+    if words and len(words) != layers:
+        return None, f"has layer_types for {len(words)} layers, num_hidden_layers says {layers}"
+    if text.get("compress_ratios"):
+        return None, ""
+    if words:
+        # The last layers may use the keys and values of earlier ones.
+        shared = positive(text.get("num_kv_shared_layers")) or 0
+        return _count(words[: max(layers - shared, 1)], window), ""
+    if any(text.get(key) for key in RECURRENT_KEYS):
         return None, ""
     return _by_window(text, layers, window, model_type), ""
+
+
+def _count(words: Sequence[str], window: int | None) -> Attention:
+    full = sum(word in FULL or word in BOTH for word in words)
+    sliding = sum(word in SLIDING for word in words)
+    state = sum(word in STATE or word in BOTH for word in words)
+    nothing = sum(word in NOTHING for word in words)
+    other = len(words) - sum(word in FULL | SLIDING | STATE | BOTH for word in words) - nothing
+    # A layer that slides over no window keeps everything.
+    return Attention(full, sliding, other, state) if window else Attention(full + sliding, 0, other, state)
 
 
 def _by_window(text: Mapping[str, Any], layers: int, window: int | None, model_type: str | None) -> Attention | None:
     if window is None:
         return Attention(layers)
-    if pattern := positive(text.get("sliding_window_pattern")) or PATTERNS.get(model_type or ""):
-        return Attention(layers // pattern, layers - layers // pattern)
     if model_type in MIXED_BY_LAYER:
         first = text.get("max_window_layers")
         full = min(first, layers) if isinstance(first, int) and first >= 0 else None

@@ -12,12 +12,25 @@ from __future__ import annotations
 from .config import Config, Mla
 from .weights import Parts, Weights
 
-KNOWN = frozenset(
+GATED = frozenset(
     {
-        *("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe"),
-        *("deepseek_v2", "deepseek_v3", "kimi_k2", "gpt_oss"),
+        *("axk1", "bitnet", "cohere", "cohere2", "cohere2_moe", "cwm", "deepseek_v2", "deepseek_v3", "deepseek_v32"),
+        *("diffllama", "emu3", "ernie4_5", "exaone4", "flex_olmo", "gemma", "gemma2", "gemma3_text", "glm", "glm4"),
+        *("glm4_moe", "glm_moe_dsa", "gpt_oss", "granite", "granite_swa", "granitemoe", "granitemoe_swa"),
+        *("granitemoeshared", "helium", "hyperclovax", "kimi_k2", "llama", "mellum", "minimax_m2", "ministral3"),
+        *("mistral", "mixtral", "olmo", "olmo2", "olmo3", "olmoe", "phi3", "phimoe", "qwen2", "qwen2_moe", "qwen3"),
+        *("qwen3_moe", "seed_oss", "smollm3", "solar_open", "stablelm", "vaultgemma", "youtu"),
+        # The language parts of models that also see have the layers of these.
+        *("qwen2_vl_text", "qwen2_5_vl_text", "qwen3_vl_text", "qwen3_vl_moe_text"),
     }
 )
+"""Types whose feed-forwards have three matrices. What is worked out for them is within 0.4 % of the parameters of their
+classes in transformers 5.19."""
+
+PLAIN = frozenset({"apertus", "arcee", "gpt_neox", "jais2", "lfm2", "nanochat", "persimmon", "phi", "starcoder2"})
+"""Types whose feed-forwards have two matrices; compared likewise."""
+
+KNOWN = GATED | PLAIN
 
 EXPERTS_ONLY = frozenset({"mxfp4"})
 """Methods that leave all but the experts as they are (modules_to_not_convert of gpt-oss)."""
@@ -37,10 +50,12 @@ UNQUANTIZED_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 def compute(config: Config) -> Weights | None:
     """The weights that a configuration amounts to; biases, below a thousandth, are left out. None where unknown."""
     layers, hidden, vocabulary = config.layers, config.hidden_size, config.vocabulary_size
-    if config.model_type not in KNOWN or not layers or not hidden or not vocabulary:
+    towers = config.tower_parameters
+    if config.model_type not in KNOWN or towers is None or not layers or not hidden or not vocabulary:
         return None
     attention = _attention(config, hidden)
-    dense = 3 * hidden * config.intermediate_size if config.intermediate_size else None
+    matrices = 2 if config.model_type in PLAIN else 3
+    dense = matrices * hidden * config.intermediate_size if config.intermediate_size else None
     experts = config.experts
     expert_layers = (experts.layers or 0) if experts else 0
     if attention is None or (dense is None and expert_layers < layers):
@@ -50,8 +65,8 @@ def compute(config: Config) -> Weights | None:
     if experts:
         if not experts.intermediate_size:
             return None
-        expert = 3 * hidden * experts.intermediate_size * experts.count
-        shared = 3 * hidden * (experts.shared_intermediate_size or 0)
+        expert = matrices * hidden * experts.intermediate_size * experts.count
+        shared = matrices * hidden * (experts.shared_intermediate_size or 0)
         router = hidden * experts.count
     norms = 2 * hidden
     one = _unquantized(config)
@@ -70,7 +85,7 @@ def compute(config: Config) -> Weights | None:
         replicated=round(layers * (replicated * linear + norms * one) + expert_layers * router * one),
         kv_projections=round(layers * kv_projections * linear),
         experts=round(expert_layers * expert * experts_bytes),
-        rest=hidden * one,
+        rest=(hidden + towers) * one,
     )
     parameters = (
         layers * (split + replicated + kv_projections + norms)
@@ -78,6 +93,7 @@ def compute(config: Config) -> Weights | None:
         + expert_layers * (expert + shared + router)
         + table * (1 if config.tied_embeddings else 2)
         + hidden
+        + towers
     )
     return Weights(parts.total, parameters, parts=parts, measured=False)
 

@@ -13,8 +13,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .attention import Attention, attention
+from .attention import Attention, attention, kinds
+from .class_defaults import TYPES
+from .declared import completed
+from .heads import Heads, heads_by_kind
 from .quantization import Quantization, quantization
+from .state import State, state
+from .towers import towers
 from .values import Reader, as_dict, positive
 
 TEXT_CONFIGS = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -33,8 +38,24 @@ LENGTH_KEYS = (
 )
 """The smallest of them is the length; model_max_length overrules all (derive_max_model_len_and_key)."""
 
-SCALED_ALREADY = frozenset({"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "default"})
-"""Kinds of rope whose factor is in max_position_embeddings already, or that have none."""
+SCALED_ALREADY = frozenset(
+    {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "telechat3-yarn"}
+)
+"""Kinds of rope whose factor is in max_position_embeddings already."""
+
+DEFAULT_LENGTH = 2048
+"""What the engine takes where neither configuration nor class has a length, which then limits nothing."""
+
+MLA_TYPES = frozenset(
+    {
+        *("axk1", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_v41", "dots3_note"),
+        *("deepseek_mtp", "k3_dspark", "glm5_next", "glm5_next_text", "glm_moe_dsa", "glm4_moe_lite"),
+        *("glm4_moe_lite_mtp", "kimi_k2", "kimi_linear", "longcat_flash", "pangu_ultra_moe", "pangu_ultra_moe_mtp"),
+        *("bailing_hybrid", "bailing_hybrid_mtp", "bailing_hybrid_v3_mtp", "hy_v4", "hy_v4_mtp"),
+    }
+)
+"""Types that the engine serves with latent attention (is_deepseek_mla). Others that are known, such as minicpm3, have
+keys and values for each head."""
 
 MAX_LAYERS = 1000
 """More than any model has, so that a broken number or name makes no list of a terabyte."""
@@ -75,7 +96,10 @@ class Experts:
 
 @dataclass(frozen=True)
 class Config:
-    """What a config.json says. Lengths in tokens; None where it says nothing."""
+    """What a config.json says, with what its class declares. Lengths in tokens; None where neither says anything.
+
+    `full_heads` and `sliding_heads` are the heads in the cache of layers that keep every token, and of those with a
+    window, where they are not `kv_heads` of `head_size`. `tower_parameters` are those of the parts that see or hear."""
 
     architectures: tuple[str, ...] = ()
     model_type: str | None = None
@@ -92,12 +116,16 @@ class Config:
     rope: Rope | None = None
     sliding_window: int | None = None
     attention: Attention | None = None
+    full_heads: Heads | None = None
+    sliding_heads: Heads | None = None
+    state: State | None = None
     mla: Mla | None = None
     experts: Experts | None = None
     dtype: str | None = None
     quantization: Quantization | None = None
     tied_embeddings: bool | None = None
     modalities: tuple[str, ...] = ()
+    tower_parameters: int | None = 0
 
 
 def parse(
@@ -110,27 +138,39 @@ def parse(
     `quantization_file` is the content of hf_quant_config.json, which Model Optimizer writes beside it. Raises nothing,
     whatever the values are.
     """
-    text = _text(raw)
+    whole = completed(raw)
+    told, text = _text(raw), _text(whole)
     read = Reader(text)
-    layers = read.size("num_hidden_layers", "n_layer", "n_layers", "num_layers", most=MAX_LAYERS)
+    model_type = _text_or_none(text.get("model_type")) or _text_or_none(raw.get("model_type"))
+    layers = _layers(told, text, read, model_type)
     heads = read.size("num_attention_heads", "n_head", "n_heads")
     hidden = read.size("hidden_size", "n_embd", "d_model")
-    model_type = _text_or_none(text.get("model_type")) or _text_or_none(raw.get("model_type"))
     rope = _rope(text)
-    max_positions = _max_positions(read)
-    longest = _max_length(max_positions, rope, tokenizer_max_length, model_type)
+    max_positions = _max_positions(read) or tokenizer_max_length
+    known = model_type in TYPES and layers is not None
+    longest = _max_length(max_positions or (DEFAULT_LENGTH if known else None), rope, tokenizer_max_length, model_type)
     window = read.size("sliding_window") if text.get("use_sliding_window") is not False else None
+    window = window or read.size("attention_chunk_size")
     found, problem = attention(text, layers, window, model_type)
     if problem:
         read.problems.append(problem)
+    mla = _mla(read, model_type)
+    size = read.size("head_dim", "hidden_size_per_head") or _head_size(text, hidden, heads)
+    usual = Heads(_kv_heads(text, read, heads), size)
+    full, sliding = heads_by_kind(text, usual, kinds(text, layers, model_type), model_type)
+    # The engine tells one size for all layers: the largest.
+    there = [one for one in (usual, full, sliding) if one]
+    if mla is None and (latent := _mla(read, None)) and latent.qk_nope_head_dim:
+        full = Heads(usual.count, latent.qk_nope_head_dim + latent.qk_rope_head_dim)
     method = quantization(_quantization(raw, text), quantization_file)
+    modalities = {key: name for key, name in MODALITIES.items() if as_dict(_beside(raw).get(key))}
     return Config(
         architectures=tuple(name for name in _list(raw.get("architectures")) if isinstance(name, str)),
         model_type=model_type,
         layers=layers,
         attention_heads=heads,
-        kv_heads=_kv_heads(text, read, heads),
-        head_size=read.size("head_dim", "hidden_size_per_head") or (hidden // heads if hidden and heads else None),
+        kv_heads=max((one.count for one in there if one.count), default=None),
+        head_size=max((one.size for one in there if one.size), default=None),
         hidden_size=hidden,
         intermediate_size=read.size("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
         vocabulary_size=read.size("vocab_size"),
@@ -140,15 +180,23 @@ def parse(
         rope=rope,
         sliding_window=window,
         attention=found,
-        mla=_mla(read),
+        full_heads=full,
+        sliding_heads=sliding,
+        state=state(text, hidden),
+        mla=mla,
         experts=_experts(text, read, layers),
         dtype=_dtype(raw, text),
         quantization=method,
         tied_embeddings=next(
-            (one["tie_word_embeddings"] for one in (raw, text) if isinstance(one.get("tie_word_embeddings"), bool)),
+            (
+                one["tie_word_embeddings"]
+                for one in (raw, told, text, whole)
+                if isinstance(one.get("tie_word_embeddings"), bool)
+            ),
             None,
         ),
-        modalities=tuple(sorted({name for key, name in MODALITIES.items() if as_dict(raw.get(key))})),
+        modalities=tuple(sorted(set(modalities.values()))),
+        tower_parameters=towers([_beside(whole)[key] for key in modalities], hidden),
     ), read.problems
 
 
@@ -158,6 +206,27 @@ def _text(raw: Mapping[str, Any]) -> Mapping[str, Any]:
         if part := as_dict(raw.get(key)):
             return _text(part)
     return raw
+
+
+def _beside(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Where the parts that see or hear stand: at the top, or in the part that thinks."""
+    return as_dict(raw.get("thinker_config")) or raw
+
+
+def _layers(told: Mapping[str, Any], text: Mapping[str, Any], read: Reader, model_type: str | None) -> int | None:
+    """The number of layers; a list of their kinds counts where the configuration tells no number."""
+    names = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    if not any(told.get(name) for name in names) and (words := kinds(text, None, model_type)):
+        return len(words) if len(words) <= MAX_LAYERS else None
+    return read.size(*names, most=MAX_LAYERS)
+
+
+def _head_size(text: Mapping[str, Any], hidden: int | None, heads: int | None) -> int | None:
+    """The share of each head of the hidden size; some types have heads that are larger by a factor."""
+    if not hidden or not heads:
+        return None
+    ratio = text.get("head_ratio")
+    return int(hidden * (ratio if isinstance(ratio, (int, float)) and 0 < ratio < MAX_LAYERS else 1)) // heads
 
 
 def _kv_heads(text: Mapping[str, Any], read: Reader, heads: int | None) -> int | None:
@@ -216,7 +285,10 @@ def _default_length(text: Mapping[str, Any], rope: Rope | None, longest: int | N
     return longest
 
 
-def _mla(read: Reader) -> Mla | None:
+def _mla(read: Reader, model_type: str | None) -> Mla | None:
+    """Latent attention, where the engine has it for this type; of a type that is not known, the keys tell."""
+    if model_type in TYPES and model_type not in MLA_TYPES:
+        return None
     rank, rope = read.size("kv_lora_rank"), read.size("qk_rope_head_dim")
     if rank is None or rope is None:
         return None

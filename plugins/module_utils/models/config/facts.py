@@ -17,7 +17,9 @@ from ..shards import FileProblem
 from .attention import Attention
 from .computed import compute
 from .config import Config, Experts, Mla, Rope, parse
+from .heads import Heads
 from .quantization import Quantization
+from .state import State
 from .values import as_dict, positive
 from .weights import Parts, Weights, weigh
 
@@ -79,6 +81,9 @@ class ModelFacts:
 NESTED: Mapping[str, type] = {
     "rope": Rope,
     "attention": Attention,
+    "full_heads": Heads,
+    "sliding_heads": Heads,
+    "state": State,
     "mla": Mla,
     "experts": Experts,
     "quantization": Quantization,

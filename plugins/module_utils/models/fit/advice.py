@@ -95,7 +95,7 @@ class Case:
             if memory is not None and held + given > memory:
                 message = f"with {_held(divided)} it is more than the {_gib(memory)} of {device.name}"
                 yield "memory", key, _value(key, given), message
-        elif divided.available is not None and divided.available <= 0:
+        elif divided.weights is not None and divided.budget is not None and divided.budget <= held:
             message = (
                 f"leaves {_gib(divided.budget or 0)} of each {device.name} to the engine, and nothing of it to the KV "
                 f"cache after {_held(divided)}"

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..config.config import Config
+from ..config.heads import Heads
+from ..config.state import State
 from .capabilities import DTYPE_BYTES, KV_BYTES
 from .flags import Flags
 from .weights import stages
@@ -30,20 +32,25 @@ FEW_MORE = 1.5
 @dataclass(frozen=True)
 class Cache:
     """How the cache of one GPU is cut. `full_groups` keep every token of a request, `sliding_groups` no more than
-    `window_tokens`. A block is `block_tokens` tokens of one group's layers, `block_bytes` on this GPU."""
+    `window_tokens`. A block is `block_tokens` tokens of one group's layers, `block_bytes` on this GPU.
+    Layers whose heads are of another size have blocks of `sliding_block_tokens`. Each of `state_groups` takes one block
+    for a request, however long."""
 
     block_tokens: int
     block_bytes: int
     full_groups: int
     sliding_groups: int
     window_tokens: int
+    sliding_block_tokens: int | None = None
+    state_groups: int = 0
 
     def blocks(self, length: int) -> int:
         """Blocks of a request of so many tokens (max_memory_usage_bytes in vllm/v1/kv_cache_interface.py)."""
         full = math.ceil(length / self.block_tokens)
         # One more, for a window may begin in the middle of a block.
-        sliding = math.ceil(min(self.window_tokens, length) / self.block_tokens) + 1
-        return self.full_groups * full + self.sliding_groups * sliding
+        tokens = self.sliding_block_tokens or self.block_tokens
+        sliding = math.ceil(min(self.window_tokens, length) / tokens) + 1
+        return self.full_groups * full + self.sliding_groups * sliding + self.state_groups
 
     def needed(self, length: int) -> int:
         """Bytes for one request of so many tokens, with the block that the engine keeps back."""
@@ -67,12 +74,13 @@ def largest(fits: Callable[[int], bool], limit: int) -> int:
     return low
 
 
-def bytes_per_token_and_layer(config: Config, flags: Flags, dtype: str) -> int | None:
+def bytes_per_token_and_layer(config: Config, flags: Flags, dtype: str, heads: Heads | None = None) -> int | None:
     """Bytes that one token leaves in one layer on one GPU. None where the model or the kind of cache is not known.
 
     Keys and values of each KV head: 2 x heads x size. At least one head is on each GPU, so that beyond as many GPUs as
     heads the cache is repeated and no longer shrinks (get_num_kv_heads in vllm/config/model.py). MLA keeps one latent
-    vector and one key with positions, whole on every GPU (MLAAttentionSpec in vllm/v1/kv_cache_interface.py).
+    vector and one key with positions, whole on every GPU (MLAAttentionSpec in vllm/v1/kv_cache_interface.py). `heads`
+    are those of layers that have others than the model tells.
     """
     kind = flags.kv_cache_dtype
     size = DTYPE_BYTES[dtype] if kind == "auto" else KV_BYTES.get(kind)
@@ -80,38 +88,61 @@ def bytes_per_token_and_layer(config: Config, flags: Flags, dtype: str) -> int |
         return None
     if config.mla:
         return (config.mla.kv_lora_rank + config.mla.qk_rope_head_dim) * size
-    if not config.kv_heads or not config.head_size:
+    count, width = (heads.count, heads.size) if heads else (config.kv_heads, config.head_size)
+    if not count or not width:
         return None
-    return 2 * max(1, config.kv_heads // flags.tensor_parallel_size) * config.head_size * size
+    return 2 * max(1, count // flags.tensor_parallel_size) * width * size
+
+
+def state_bytes(state: State, flags: Flags, dtype: str) -> int:
+    """Bytes that one layer's state of one request takes on one GPU. The engine has it in its own dtype where neither
+    flag nor configuration tells another."""
+    asked = flags.mamba_cache_dtype
+    cache = DTYPE_BYTES[asked] if asked in DTYPE_BYTES else DTYPE_BYTES[dtype]
+    told = flags.mamba_ssm_cache_dtype if flags.mamba_ssm_cache_dtype in DTYPE_BYTES else state.dtype
+    recurrence = DTYPE_BYTES[told] if told else cache
+    return math.ceil((state.convolution * cache + state.recurrence * recurrence) / flags.tensor_parallel_size)
 
 
 def layout(config: Config, flags: Flags, dtype: str, batch_tokens: int, on_cpu: bool) -> Cache | None:
     """How the engine will cut its cache. None for a model whose layers keep something else, or are not known."""
-    per_layer = bytes_per_token_and_layer(config, flags, dtype)
     attention = config.attention
-    if per_layer is None or attention is None or attention.other_layers:
+    if attention is None or attention.other_layers or (attention.state_layers and config.state is None):
         return None
-    full, sliding = attention.full_layers, attention.sliding_layers
+    per_full = bytes_per_token_and_layer(config, flags, dtype, config.full_heads)
+    per_sliding = bytes_per_token_and_layer(config, flags, dtype, config.sliding_heads)
+    full, sliding, states = attention.full_layers, attention.sliding_layers, attention.state_layers
+    if (full and per_full is None) or (sliding and per_sliding is None):
+        return None
     if full and flags.disable_hybrid_kv_cache_manager:
         full, sliding = full + sliding, 0
-    group = _group_layers(full, sliding)
+    group = _group_layers(full, sliding, states)
+    if not group:
+        return None
     block = flags.block_size or (GPU_BLOCK if not on_cpu else CPU_MLA_BLOCK if config.mla else CPU_BLOCK)
+    # All blocks are of one size: layers that leave less of a token have more tokens in a block.
+    leave = [size for layers, size in ((full, per_full), (sliding, per_sliding)) if layers and size]
+    page = block * max(leave, default=0)
+    if states and config.state:
+        state = state_bytes(config.state, flags, dtype)
+        page = page * math.ceil(state / page) if page else state
     # The stage with the most layers; layers of each kind are dealt out evenly.
     layers = max(stages(group, flags.pipeline_parallel_size))
     return Cache(
-        block_tokens=block,
-        block_bytes=layers * block * per_layer,
+        block_tokens=page // per_full if full and per_full else block,
+        block_bytes=layers * page,
         full_groups=math.ceil(full / group),
         sliding_groups=math.ceil(sliding / group),
         window_tokens=(config.sliding_window or 1) - 1 + _batches(flags, on_cpu) * batch_tokens,
+        sliding_block_tokens=page // per_sliding if sliding and per_sliding else None,
+        state_groups=math.ceil(states / group),
     )
 
 
-def _group_layers(full: int, sliding: int) -> int:
+def _group_layers(*kinds: int) -> int:
     """Layers of a group."""
-    if not full or not sliding:
-        return full or sliding
-    few, many = sorted((full, sliding))
+    there = [layers for layers in kinds if layers]
+    few, many = min(there, default=0), max(there, default=0)
     return many if many < few * FEW_MORE else few
 
 

@@ -60,6 +60,8 @@ class Flags:
     dtype: str = "auto"
     quantization: str | None = None
     block_size: int | None = None
+    mamba_cache_dtype: str = "auto"
+    mamba_ssm_cache_dtype: str = "auto"
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
     enable_chunked_prefill: bool = True

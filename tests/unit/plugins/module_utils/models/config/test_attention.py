@@ -28,11 +28,22 @@ def read(text: dict[str, Any], layers: int | None = 12) -> tuple[Attention | Non
         ({"sliding_window": 4096, "model_type": "gemma2"}, Attention(6, 6)),
         ({"sliding_window": 512, "sliding_window_pattern": 4, "model_type": "cohere2"}, Attention(3, 9)),
         ({"sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"] * 6}, Attention(6, 6)),
-        ({"layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 3}, Attention(3, 0, 9)),
-        ({"full_attention_interval": 4}, Attention(3, 0, 9)),
+        ({"layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 3}, Attention(3, 0, 0, 9)),
+        ({"full_attention_interval": 4}, Attention(3, 0, 0, 9)),
         # What a type that is not known does with its window, and where a hybrid has attention, is not known.
         ({"sliding_window": 4096, "model_type": "unheard_of"}, None),
-        ({"hybrid_override_pattern": "M*M*"}, None),
+        ({"hybrid_override_pattern": "M*-M*-M*-ME-"}, Attention(3, 0, 0, 4)),
+        ({"layer_types": ["hybrid"] * 12}, Attention(12, 0, 0, 12)),
+        ({"layer_types": ["of_a_kind_unheard_of"] * 12}, Attention(0, 0, 12)),
+        ({"attn_layer_period": 4, "attn_layer_offset": 2}, Attention(3, 0, 0, 9)),
+        ({"attn_type_list": [0, 0, 1] * 4}, Attention(4, 0, 0, 8)),
+        ({"sliding_window": 8192, "model_type": "llama4_text"}, Attention(3, 9)),
+        ({"sliding_window": 8192, "no_rope_layer_interval": 6}, Attention(2, 10)),
+        # The last layers use the keys and values of earlier ones.
+        (
+            {"sliding_window": 512, "layer_types": ["sliding_attention"] * 12, "num_kv_shared_layers": 4},
+            Attention(0, 8),
+        ),
         ({"sliding_window": 4096, "model_type": "gemma3_text"}, Attention(2, 10)),
         # Window or not, the pattern of kinds counts.
         ({"layer_types": ["sliding_attention", "full_attention"] * 6}, Attention(12)),

@@ -42,7 +42,7 @@ def test_does_not_work_out_what_it_does_not_know() -> None:
         "vocab_size": 9,
     }
     assert computed.compute(parse(raw)[0]) is None
-    assert computed.compute(parse({**raw, "model_type": "llama"})[0]) is None
+    assert computed.compute(parse({**raw, "model_type": "llama", "intermediate_size": None})[0]) is None
     assert computed.compute(parse({**raw, "model_type": "llama", "intermediate_size": 32})[0]) is not None
 
 

@@ -153,8 +153,8 @@ def test_names_what_is_no_size() -> None:
     found, problems = parse({**BASE, "num_key_value_heads": "eight", "vocab_size": 1 << 80, "head_dim": True})
     assert (found.vocabulary_size, found.layers) == (None, 12)
     assert [problem.partition(":")[0] for problem in problems] == [
-        "has num_key_value_heads",
         "has head_dim",
+        "has num_key_value_heads",
         "has vocab_size",
     ]
 

@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts, from_config
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.advice import Case
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.devices import (
     NO_DEVICE,
@@ -125,3 +126,28 @@ def test_what_is_not_known_does_not_pass(model: Model) -> None:
     assert not case(model("llama-3-8b"), {}, [Device("GB300", None, (10, 3))]).passes()
     assert not case(model("llama-3-8b", model_type="unheard_of"), {}, "1xL4").passes()
     assert not case(model("llama-3-8b"), {}, "1xL4").passes(dtype="float32")
+
+
+def test_weights_beyond_the_budget_are_refused_whatever_else_is_unknown(model: Model) -> None:
+    facts = model("llama-3-70b")
+    unknown = replace(facts, config=replace(facts.config, vocabulary_size=None, max_length=None, attention=None))
+    misfit = only(case(unknown, {}, "1xL40S"))
+    assert misfit.check == "weights"
+    assert misfit.message.endswith("after 131.42 GiB of weights")
+
+
+def test_a_published_model_that_leaves_defaults_out_gets_an_answer() -> None:
+    """Gemma 3's 27B tells neither vocabulary nor tied embeddings, and also sees."""
+    text = {"model_type": "gemma3_text", "hidden_size": 5376, "intermediate_size": 21504, "num_hidden_layers": 62}
+    heads = {"num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 128, "sliding_window": 1024}
+    vision = {"model_type": "siglip_vision_model", "hidden_size": 1152, "intermediate_size": 4304}
+    raw = {
+        "model_type": "gemma3",
+        "dtype": "bfloat16",
+        "text_config": {**text, **heads},
+        "vision_config": {**vision, "num_hidden_layers": 27},
+    }
+    facts = from_config(raw)
+    assert facts.weights and abs(facts.weights.parameters - 27.43e9) < 0.1e9
+    assert case(facts, {"max-model-len": 100_000}, "1xH100-80GB").passes()
+    assert only(case(facts, {}, "1xL40S")).check == "weights"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts, from_config
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit import cache
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.flags import Flags
 
@@ -120,3 +120,71 @@ def test_the_longest_request_is_the_one_that_just_fits(model: Model) -> None:
     assert found.needed(longest) <= available < found.needed(longest + 1)
     assert found.longest(available, 1000) == 1000
     assert (found.longest(0, 1000), found.concurrency(-1, 1000)) == (0, 0)
+
+
+def described(**raw: Any) -> ModelFacts:
+    """A model of 12 layers of which there is nothing but a configuration."""
+    usual = {"num_hidden_layers": 12, "hidden_size": 1024, "num_attention_heads": 8, "num_key_value_heads": 4}
+    return from_config({**usual, "head_dim": 128, "vocab_size": 1000, "max_position_embeddings": 65536, **raw})
+
+
+def test_layers_that_work_by_chunks_keep_one_chunk() -> None:
+    facts = described(model_type="llama4_text", attention_chunk_size=8192, no_rope_layer_interval=4)
+    found = layout(facts)
+    assert (found.full_groups, found.sliding_groups, found.window_tokens) == (1, 3, 8191 + 2 * 8192)
+    # A chunk is kept, however long the request is: with full attention it would be four times as much.
+    assert found.needed(1 << 20) < 0.3 * layout(described(model_type="llama")).needed(1 << 20)
+
+
+DELTA_NET = {
+    "layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 3,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "linear_conv_kernel_dim": 4,
+}
+
+
+def test_layers_with_a_state_take_one_block_of_a_request() -> None:
+    found = layout(described(model_type="unheard_of", **DELTA_NET))
+    state = (8192 * 3 + 32 * 128 * 128) * 2
+    assert (found.full_groups, found.sliding_groups, found.state_groups) == (1, 0, 3)
+    # A block of tokens is as large as a state, in whole blocks of 16 tokens.
+    per_token = 2 * 4 * 128 * 2
+    assert found.block_bytes == 3 * found.block_tokens * per_token
+    assert state <= found.block_tokens * per_token < state + 16 * per_token
+    assert found.blocks(found.block_tokens * 5) == 5 + 3
+    # Ranks share the state, and a recurrence of 32 bits has twice the bytes.
+    shared = layout(described(model_type="unheard_of", **DELTA_NET), tensor_parallel_size=4)
+    assert shared.block_bytes < found.block_bytes / 3
+    assert (
+        layout(described(model_type="unheard_of", **DELTA_NET), mamba_ssm_cache_dtype="float32").block_bytes
+        > 1.9 * found.block_bytes
+    )
+
+
+def test_a_model_of_states_alone_takes_the_same_for_every_length() -> None:
+    found = layout(from_config({"model_type": "mamba", "hidden_size": 1024, "num_hidden_layers": 12}))
+    assert (found.full_groups, found.state_groups) == (0, 1)
+    assert found.needed(10) == found.needed(1 << 20) == 2 * 12 * (2048 * 3 + 2048 * 16) * 2
+
+
+def test_a_state_of_unknown_form_is_not_known() -> None:
+    facts = described(model_type="unheard_of", layer_types=["linear_attention", "full_attention"] * 6)
+    assert cache.layout(facts.config, Flags(), "bfloat16", 8192, False) is None
+
+
+def test_layers_with_other_heads_have_blocks_of_other_lengths() -> None:
+    raw = {
+        "layer_types": (["sliding_attention"] * 5 + ["full_attention"]) * 2,
+        "sliding_window": 1024,
+        "num_key_value_heads": 16,
+        "num_global_key_value_heads": 4,
+        "attention_k_eq_v": True,
+        "head_dim": 256,
+    }
+    found = layout(described(model_type="gemma4_text", **raw))
+    # 2 x 16 x 256 of a token in layers with a window, 2 x 4 x 512 in those without.
+    assert (found.block_tokens, found.sliding_block_tokens) == (32, 16)
+    assert found.block_bytes == 2 * 16 * 2 * 16 * 256 * 2

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a config.json leaves out because it is what the model's class declares. Private to the collection.
+
+The engine reads a configuration through such a class: a key that is missing has the class's value, some keys have a
+second name, and parts that are missing are there. `make catalogue` asks the classes (class_defaults.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .class_defaults import TYPES
+from .values import as_dict
+
+KEYS = frozenset(
+    {
+        *("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_attention_heads", "n_head", "n_heads"),
+        *("hidden_size", "n_embd", "d_model", "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
+        *("head_dim", "attention_head_dim", "hidden_size_per_head", "vocab_size", "tie_word_embeddings"),
+        *("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups"),
+        *("multi_query", "new_decoder_architecture", "global_head_dim", "num_global_key_value_heads"),
+        *("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"),
+        *("max_target_positions", "max_sequence_length", "max_seq_length", "seq_len"),
+        *("original_max_position_embeddings", "sliding_window", "use_sliding_window", "max_window_layers"),
+        *("attention_chunk_size", "num_kv_shared_layers", "attention_k_eq_v", "layer_types", "layers_block_type"),
+        *("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts", "moe_intermediate_size"),
+        *("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_top_k", "moe_k"),
+        *("shared_expert_intermediate_size", "n_shared_experts", "first_k_dense_replace", "decoder_sparse_step"),
+        *("moe_layer_freq", "interleave_moe_layer_step", "expert_layer_period", "intermediate_size_mlp"),
+        *("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim", "q_lora_rank"),
+        *("mamba_d_state", "ssm_state_size", "state_size", "mamba_d_conv", "conv_kernel", "mamba_expand", "expand"),
+        *("mamba_n_heads", "mamba_num_heads", "n_mamba_heads", "num_heads", "mamba_d_head", "mamba_head_dim"),
+        *("mamba_headdim", "mamba_d_ssm", "n_groups", "mamba_n_groups", "mamba_ngroups", "conv_L_cache"),
+        *("linear_num_key_heads", "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim"),
+        *("linear_conv_kernel_dim", "mamba_ssm_cache_dtype"),
+        *(
+            "head_ratio",
+            "depth",
+            "embed_dim",
+            "encoder_layers",
+            "encoder_ffn_dim",
+            "mlp_ratio",
+            "patch_size",
+            "out_hidden_size",
+        ),
+    }
+)
+"""The keys that this package reads: of others, no default is kept."""
+
+
+def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
+    """A configuration as its class has it: with all defaults, second names and parts.
+
+    `model_type` is the type of a part that does not tell its own. A key that says null stays null.
+    """
+    told = raw.get("model_type")
+    known = TYPES.get(told if isinstance(told, str) else model_type)
+    if known is None:
+        return {key: _part(value) for key, value in raw.items()}
+    values, names, parts = known[:3]
+    whole = {**values, **raw}
+    for name, key in names.items():
+        # What is stored under the class's own name is read under the other one, too, and the other way round.
+        if key not in raw and name in raw:
+            whole[key] = raw[name]
+        if key in whole:
+            whole[name] = whole[key]
+    if model_type:
+        whole.setdefault("model_type", model_type)
+    for key, value in whole.items():
+        if key not in parts:
+            whole[key] = _part(value)
+    for key, kind in parts.items():
+        # A part that says null is left out by its class; one that is not said is made of nothing but defaults.
+        if key not in raw or isinstance(raw[key], dict):
+            whole[key] = completed(as_dict(raw.get(key)), kind)
+    return whole
+
+
+def _part(value: Any) -> Any:
+    """A part whose type is its own to tell."""
+    return completed(value) if isinstance(value, dict) and "model_type" in value else value
+
+
+def layer_types(model_type: str | None, layers: int) -> list[str]:
+    """The kinds of the layers that a type's class gives so many layers; empty where it gives none."""
+    pattern = TYPES[model_type][3] if model_type and model_type in TYPES else ()
+    return [pattern[index % len(pattern)] for index in range(layers)] if pattern else []
+
+
+def layer_sizes(model_type: str | None) -> Mapping[str, Mapping[str, int]]:
+    """Sizes of heads that a kind of layer of this type has for itself, by kind."""
+    return TYPES[model_type][4] if model_type and model_type in TYPES else {}

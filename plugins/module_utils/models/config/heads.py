@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Heads of keys and values, where layers of one kind have others than the rest. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .attention import FULL, SLIDING
+from .declared import layer_sizes
+from .values import as_dict, positive
+
+
+@dataclass(frozen=True)
+class Heads:
+    """How many heads of keys and values a layer has, and how large each is. None where unknown."""
+
+    count: int | None = None
+    size: int | None = None
+
+
+def heads_by_kind(
+    text: Mapping[str, Any], usual: Heads, words: Sequence[str], model_type: str | None
+) -> tuple[Heads | None, Heads | None]:
+    """Heads of the layers that keep every token, and of those with a window; None where all
+    layers are alike."""
+    full, sliding = _overrides(text, words, model_type)
+    if not full and not sliding:
+        return None, None
+    return _with(usual, full), _with(usual, sliding)
+
+
+def _with(usual: Heads, changes: Mapping[str, int]) -> Heads:
+    return Heads(changes.get("num_key_value_heads", usual.count), changes.get("head_dim", usual.size))
+
+
+def _overrides(
+    text: Mapping[str, Any], words: Sequence[str], model_type: str | None
+) -> tuple[dict[str, int], dict[str, int]]:
+    full: dict[str, int] = {}
+    sliding: dict[str, int] = {}
+    told = as_dict(text.get("per_layer_config"))
+    for index, layer in told.items():
+        # The engine sizes its buffers for the largest layer of a kind.
+        position = int(index) if str(index).isdecimal() else len(words)
+        word = words[position] if position < len(words) else ""
+        for kind, changes in ((FULL, full), (SLIDING, sliding)):
+            if word in kind:
+                _take(changes, as_dict(layer))
+    if told:
+        return full, sliding
+    for word, sizes in layer_sizes(model_type).items():
+        if word in words:
+            _take(full if word in FULL else sliding, sizes)
+    own = {"head_dim": text.get("global_head_dim")}
+    if text.get("attention_k_eq_v") is not False:
+        own["num_key_value_heads"] = text.get("num_global_key_value_heads")
+    if any(word in FULL for word in words):
+        full |= {key: size for key, value in own.items() if (size := positive(value))}
+    return full, sliding
+
+
+def _take(changes: dict[str, int], sizes: Mapping[str, Any]) -> None:
+    """Note the sizes of a layer, of each the largest."""
+    for key in ("head_dim", "num_key_value_heads"):
+        if size := positive(sizes.get(key)):
+            changes[key] = max(size, changes.get(key, 0))

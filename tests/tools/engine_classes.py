@@ -1,0 +1,153 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs inside an engine's image: prints what its configuration classes take for keys that a config.json leaves out.
+
+tests/tools/class_defaults sends this there. Facts alone are taken: declared values, other names of keys, the types of
+parts, and which kinds of layers follow each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Any
+
+LONGEST_PERIOD = 16
+"""Layers after which the order of kinds must repeat."""
+
+LAYER_NAMES = ("n_layer", "n_layers", "num_layers", "encoder_layers")
+
+PROBED_LAYERS = 96
+"""A multiple of every period up to 8, and larger than the first layers that some types treat apart."""
+
+
+def classes() -> dict[str, Any]:
+    """All configuration classes that transformers and the engine have, by type of model."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING, CONFIG_MAPPING_NAMES
+    from vllm.transformers_utils import config as engine
+
+    found: dict[str, Any] = {}
+    for name in CONFIG_MAPPING_NAMES:
+        with contextlib.suppress(Exception):
+            found[name] = CONFIG_MAPPING[name]
+    for name in engine._CONFIG_REGISTRY:
+        with contextlib.suppress(Exception):
+            found[name] = engine._CONFIG_REGISTRY[name]
+    return found
+
+
+def served() -> set[str]:
+    """The types of models that have an architecture which the engine knows."""
+    from transformers.models.auto import modeling_auto
+    from vllm.model_executor.models.registry import ModelRegistry
+    from vllm.transformers_utils import config as engine
+
+    known = set(ModelRegistry.get_supported_archs())
+    types = set(engine._CONFIG_REGISTRY)
+    for name in dir(modeling_auto):
+        if name.endswith("_MAPPING_NAMES"):
+            for model_type, architectures in getattr(modeling_auto, name).items():
+                if known & set([architectures] if isinstance(architectures, str) else architectures):
+                    types.add(model_type)
+    return types
+
+
+def declared(kind: Any) -> dict[str, Any]:
+    """The values that a class declares for its keys: numbers, texts and switches, and what is always the same list."""
+    values = {field.name: field.default for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
+    # Classes of the engine's own have a constructor instead.
+    values |= {one.name: one.default for one in inspect.signature(kind.__init__).parameters.values()}
+    return {name: value for name, value in values.items() if isinstance(value, (int, float, str, bool))}
+
+
+def parts(kind: Any) -> Iterator[tuple[str, str]]:
+    """The types of a class's parts, by their key, where each part has one."""
+    made: Any = None
+    for key, part in (getattr(kind, "sub_configs", None) or {}).items():
+        name = getattr(part, "model_type", "")
+        if not name:
+            # Of any type: what the class makes of nothing is its default.
+            with contextlib.suppress(Exception):
+                made = made or kind()
+                name = getattr(getattr(made, key, None), "model_type", "")
+        if name:
+            yield key, name
+
+
+def pattern(kind: Any) -> list[str]:
+    """The kinds of layers that follow each other, once, where the class works them out by the number of layers."""
+    with contextlib.suppress(Exception):
+        types = list(kind(num_hidden_layers=PROBED_LAYERS).layer_types)
+        if len(types) == PROBED_LAYERS:
+            for length in range(1, LONGEST_PERIOD + 1):
+                if all(types[index] == types[index % length] for index in range(PROBED_LAYERS)):
+                    return types[:length]
+    return []
+
+
+def differing(kind: Any) -> dict[str, dict[str, int]]:
+    """Sizes of heads that a kind of layer has for itself, by kind, where the layers of a class differ."""
+    found: dict[str, dict[str, int]] = {}
+    with contextlib.suppress(Exception):
+        made = kind()
+        types = list(made.layer_types) if made.is_heterogeneous else []
+        for index, layer in enumerate(made.per_layer_config[: len(types)]):
+            for key in ("head_dim", "num_key_value_heads"):
+                if getattr(layer, key) != declared(kind).get(key):
+                    found.setdefault(types[index], {})[key] = getattr(layer, key)
+    return found
+
+
+def derived(kind: Any) -> dict[str, Any]:
+    """What a class works out and does not declare: the number of layers, and how much larger heads are than their
+    share of the hidden size."""
+    values: dict[str, Any] = {}
+    with contextlib.suppress(Exception):
+        made = kind()
+        known = declared(kind)
+        if not known.get("num_hidden_layers") and not set(LAYER_NAMES) & set(known):
+            values["num_hidden_layers"] = int(made.num_hidden_layers)
+        ratios = set()
+        for factor in (1, 2):
+            other = kind(hidden_size=factor * made.hidden_size)
+            ratios.add(other.head_dim * other.num_attention_heads / other.hidden_size)
+        if "head_dim" not in known and len(ratios) == 1 and (ratio := ratios.pop()) not in (0, 1):
+            values["head_ratio"] = ratio
+    return values
+
+
+def describe() -> dict[str, Any]:
+    """Everything, by type of model: those that are served, and all their parts."""
+    known = classes()
+    waiting, found = sorted(served() & set(known)), {}
+    while waiting:
+        name = waiting.pop()
+        if name in found or name not in known:
+            continue
+        kind = known[name]
+        inner = dict(parts(kind))
+        found[name] = {
+            "values": {**derived(kind), **declared(kind)},
+            "names": dict(getattr(kind, "attribute_map", None) or {}),
+            "parts": inner,
+            "layers": pattern(kind),
+            "kinds": differing(kind),
+        }
+        waiting += inner.values()
+    return found
+
+
+def main() -> int:
+    versions: Mapping[str, str] = {name: re.sub(r"\+.*", "", version(name)) for name in ("vllm", "transformers")}
+    print(json.dumps({"versions": versions, "types": describe()}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a config.json leaves out is what its class declares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.declared import (
+    completed,
+    layer_sizes,
+    layer_types,
+)
+
+
+def test_what_is_left_out_is_what_the_class_declares() -> None:
+    whole = completed({"model_type": "gemma3_text", "num_hidden_layers": 62})
+    assert (whole["vocab_size"], whole["head_dim"], whole["num_hidden_layers"]) == (262208, 256, 62)
+    assert whole["tie_word_embeddings"] is True
+
+
+def test_what_says_null_stays_null() -> None:
+    assert completed({"model_type": "gemma3_text", "sliding_window": None})["sliding_window"] is None
+
+
+def test_parts_are_completed_by_their_own_class_or_by_the_one_that_the_whole_expects() -> None:
+    whole = completed({"model_type": "gemma3", "text_config": {"hidden_size": 5376}})
+    assert (whole["text_config"]["hidden_size"], whole["text_config"]["vocab_size"]) == (5376, 262208)
+    assert whole["text_config"]["model_type"] == "gemma3_text"
+    other = completed({"model_type": "llava", "text_config": {"model_type": "mistral"}})
+    assert other["text_config"]["max_position_embeddings"] == 131072
+    assert completed({"model_type": "llava"})["text_config"]["model_type"] == "llama"
+    assert completed({"model_type": "llava", "vision_config": None})["vision_config"] is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"n_embd": 64}, {"hidden_size": 64, "n_embd": 64}),
+        ({"hidden_size": 64}, {"hidden_size": 64, "n_embd": 64}),
+        ({}, {"hidden_size": 768, "n_embd": 768}),
+    ],
+)
+def test_a_key_is_read_by_both_of_its_names(raw: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert completed({"model_type": "gpt2", **raw}).items() >= expected.items()
+
+
+def test_a_type_that_is_not_known_declares_nothing() -> None:
+    raw = {"model_type": "unheard_of", "hidden_size": 8, "text_config": {"model_type": "llama"}}
+    whole = completed(raw)
+    assert set(whole) == set(raw)
+    assert whole["text_config"]["vocab_size"] == 32000
+    assert completed({"model_type": ["no", "text"]}) == {"model_type": ["no", "text"]}
+
+
+def test_the_order_of_layers_is_the_classs() -> None:
+    assert layer_types("gemma2", 3) == ["sliding_attention", "full_attention", "sliding_attention"]
+    assert layer_types("llama", 3) == layer_types("unheard_of", 3) == layer_types(None, 3) == []
+    assert layer_sizes("gemma4_text") == {"full_attention": {"head_dim": 512}}
+    assert layer_sizes("llama") == layer_sizes(None) == {}

@@ -1,0 +1,35 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Heads of layers that differ from the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.heads import Heads, heads_by_kind
+
+WORDS = ["sliding_attention", "sliding_attention", "full_attention"]
+
+
+@pytest.mark.parametrize(
+    ("text", "model_type", "expected"),
+    [
+        ({}, "llama", (None, None)),
+        ({}, "gemma4_text", (Heads(16, 512), Heads(16, 256))),
+        ({"global_head_dim": 1024}, "gemma4_text", (Heads(16, 1024), Heads(16, 256))),
+        ({"num_global_key_value_heads": 4, "attention_k_eq_v": True}, "gemma4_text", (Heads(4, 512), Heads(16, 256))),
+        ({"num_global_key_value_heads": 4, "attention_k_eq_v": False}, "gemma4_text", (Heads(16, 512), Heads(16, 256))),
+        (
+            {"per_layer_config": {"0": {"head_dim": 128}, "1": {"head_dim": 64}, "2": {"num_key_value_heads": 2}}},
+            "unheard_of",
+            (Heads(2, 256), Heads(16, 128)),
+        ),
+        ({"per_layer_config": {"7": {"head_dim": 128}, "x": 3}}, "unheard_of", (None, None)),
+    ],
+)
+def test_tells_heads_by_kind_of_layer(
+    text: dict[str, Any], model_type: str, expected: tuple[Heads | None, Heads | None]
+) -> None:
+    assert heads_by_kind(text, Heads(16, 256), WORDS, model_type) == expected

@@ -1,0 +1,38 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The parameters of parts that see or hear."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.towers import towers
+
+PIXTRAL = {
+    "model_type": "pixtral",
+    "hidden_size": 1024,
+    "num_hidden_layers": 24,
+    "intermediate_size": 4096,
+    "hidden_act": "gelu",
+}
+
+
+def test_a_model_without_such_parts_has_none() -> None:
+    assert towers([], 4096) == 0
+
+
+def test_works_out_the_tower_of_a_published_model() -> None:
+    # Mistral Small 3.2: 0.8 GiB in bfloat16.
+    assert (towers([PIXTRAL], 5120) or 0) * 2 / (1 << 30) == pytest.approx(0.8, abs=0.03)
+
+
+def test_reads_other_names() -> None:
+    part = {"embed_dim": 64, "depth": 2, "mlp_ratio": 4}
+    projector = 64 * 128 + 128 * 128
+    assert towers([part], 128) == 2 * (4 * 64 * 64 + 2 * 64 * 256) + projector
+    assert towers([part, part], 128) == 2 * (towers([part], 128) or 0)
+
+
+def test_is_unknown_where_a_part_does_not_tell_its_sizes() -> None:
+    assert towers([PIXTRAL, {"hidden_size": 64}], 5120) is None
+    assert towers([PIXTRAL], None) is None
