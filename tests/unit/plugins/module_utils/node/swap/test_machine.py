@@ -70,7 +70,7 @@ def test_what_fails_on_the_way_back_is_stuck(failing: dict[int, str], reason: st
 
 
 @pytest.mark.parametrize(
-    ("step", "returning"), [*((step, True) for step in BACK[:-1]), (swaps.RELEASE, False)], ids=lambda value: str(value)
+    ("step", "returning"), [*((step, True) for step in BACK[:-1]), (swaps.RELEASE, False)], ids=str
 )
 def test_a_step_of_the_way_back_is_tried_again(step: str, returning: bool) -> None:
     swap = Swap(1, 2, "run", "2026-11-25T12:00:00Z", step=step, returning=returning, touched=returning, failure="a")
