@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all commands of `inferctl` share: exit codes, errors, and names of instances."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.node.cli import command
+
+
+def options(run: Callable[..., int]) -> argparse.Namespace:
+    return argparse.Namespace(command="status", run=run)
+
+
+def failing(error: Exception) -> argparse.Namespace:
+    def run(_options: argparse.Namespace, _paths: Paths) -> int:
+        raise error
+
+    return options(run)
+
+
+def test_the_exit_code_is_the_command_s_own(paths: Paths) -> None:
+    assert command.answer(options(lambda _options, given: 3 if given is paths else 0), paths, ()) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(command.UsageError("which?"), command.USAGE), (OSError("no space"), command.FAILED)]
+)
+def test_of_an_error_that_says_all_the_message_is_printed(
+    paths: Paths, capsys: pytest.CaptureFixture[str], error: Exception, code: int
+) -> None:
+    assert command.answer(failing(error), paths, (OSError,)) == code
+    assert capsys.readouterr().err == f"inferctl: {error}\n"
+
+
+def test_a_mistake_of_ours_is_not_hidden(paths: Paths) -> None:
+    with pytest.raises(KeyError):
+        command.answer(failing(KeyError("name")), paths, (OSError,))
+
+
+def test_only_root_may_ask_of_the_machine_itself(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert command.answer(options(pytest.fail), None, ()) == command.USAGE
+    assert "must run as root: sudo inferctl status" in capsys.readouterr().err
+
+
+def test_names_of_instances(paths: Paths) -> None:
+    assert command.known(paths, []) == ["main", "side"]
+    assert command.known(paths, ["side", "side"]) == ["side"]
+    with pytest.raises(command.UsageError, match="did you mean 'main'"):
+        command.known(paths, ["mian"])
