@@ -152,6 +152,25 @@ def test_what_goes_on_failing_on_the_way_back_is_stuck(make_node: MakeNode) -> N
     assert found and "is not fit to serve; and then: a fault at: start main" in found.failure
 
 
+def test_the_gate_is_held_while_a_step_waits_for_its_next_try(make_node: MakeNode) -> None:
+    """`nft flush ruleset` opens every gate, and a step that waits looks at none."""
+    node = make_node()
+    scenario(node, SCENARIOS["unfit"][0])
+    node.outage = ("start main", 1000.0)
+    pause = node.sleep
+
+    def flushed(seconds: float) -> None:
+        swap = node.swap()
+        if swap and swap.tries:
+            node.closed.clear()
+        pause(seconds)
+
+    node.sleep = flushed  # type: ignore[method-assign]
+    assert node.check_end(node.run()) == swaps.STUCK
+    # Each second of the 60, and not by a step.
+    assert node.acts.count(": close 5005") >= 50
+
+
 def test_tries_count_on_where_the_swap_is_killed_between_them(make_node: MakeNode) -> None:
     node = make_node()
     scenario(node, SCENARIOS["unfit"][0])
