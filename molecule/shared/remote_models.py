@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A web server with resume, and a small hub: what the test's models are fetched from. Runs on the node.
+"""A web server with resume, and a small hub, from which a node fetches the models of a test. Runs on the node.
 
-remote_models.py PORT DIRECTORY LOG [ADDRESS]: every file below DIRECTORY lies at its path; DIRECTORY/hub is the
-repository acme/tiny at COMMIT, which wants TOKEN. The file DIRECTORY/slow, where it is there, holds the bytes after
-which an answer of more than SMALL bytes breaks off, and takes a second. LOG gets a line of each request: method, path,
-range, status.
+remote_models.py PORT DIRECTORY LOG [ADDRESS]: the server offers every file below DIRECTORY at the file's path, and
+DIRECTORY/hub as the repository acme/tiny at COMMIT, which requires TOKEN. If the file DIRECTORY/slow exists, it holds
+a number of bytes: the server breaks off each answer larger than SMALL after that many bytes and one second. LOG gets a
+line for each request: method, path, range, status.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_arguments: object) -> None:
-        """Nothing: LOG has it."""
+        """Print nothing: LOG has a line for the request already."""
 
 
 def main() -> None:

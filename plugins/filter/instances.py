@@ -13,21 +13,21 @@ from typing import Any
 
 
 def present_instances(instances: Sequence[Any]) -> list[Any]:
-    """The instances that have to be there."""
+    """The instances that are not declared absent."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine import inventory
 
     return inventory.present_instances(instances)
 
 
 def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
-    """The registry's entries whose weights at least one present instance needs."""
+    """The entries of the model registry whose weights at least one present instance needs."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine import served
 
     return served.served_models(models, instances)
 
 
 def want_gpus(instances: Sequence[Any]) -> bool:
-    """Whether any instance that has to be there runs on GPUs."""
+    """Whether any instance that is not declared absent runs on GPUs."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine import inventory
 
     return inventory.want_gpus(instances)

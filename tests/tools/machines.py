@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Virtual machines for what a container cannot show: a kernel, a boot loader, disks and a watchdog of their own.
 
-One is a qemu process that belongs to a directory: its key, disks, console's log and inventory lie there.
+Each machine is a qemu process with a directory, which holds the machine's key, disks, console log and inventory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BOOT_SECONDS = 600
 """An emulated machine boots in 40 s on two idle cores."""
 STOP_SECONDS = 20
 DISK_MIB = 512
-"""Of each further disk. mkfs.xfs refuses less than 300."""
+"""Size of each further disk. mkfs.xfs refuses less than 300."""
 SERIALS = ("blank1", "blank2", "blank3", "blank4", "ext4", "lvm", "md", "parted", "swap", "noise")
 """The further disks, all empty at first; in the machine each is /dev/disk/by-id/virtio-SERIAL."""
 
@@ -35,7 +35,7 @@ class MachineError(Exception):
 
 
 def accelerator() -> str:
-    """Kvm where it works, else emulation. A /dev/kvm that is there may still fail: only a try tells."""
+    """Kvm where it works, else emulation (tcg). Only a try tells: qemu may fail although /dev/kvm exists."""
     argv = ["qemu-system-x86_64", "-accel", "kvm", "-cpu", "max", "-nodefaults", "-display", "none", "-S"]
     try:
         tried = subprocess.run(
@@ -61,7 +61,8 @@ def arguments(directory: Path, accel: str, port: int, public_key: str, serials: 
     for serial in serials:
         drive = f"if=none,id={serial},format=raw,cache=unsafe,discard=unmap,file={directory}/{serial}.raw"
         devices += ["-drive", drive, "-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
-    # Emulated, the oldest processor is the quickest by a fifth: what is chosen for wide vectors is slow there.
+    # The oldest processor is the quickest one to emulate, by a fifth: programs use wide vectors on newer ones, and
+    # emulated wide vectors are slow.
     cpu = "max" if accel == "kvm" else "qemu64"
     return [
         *("qemu-system-x86_64", "-name", directory.name, "-accel", accel, "-cpu", cpu, "-smp", "2", "-m", "2048"),
@@ -95,19 +96,19 @@ class Machine:
             raise MachineError(f"{self.name} was never started: {self.directory} holds no machine") from None
 
     def pid(self) -> int:
-        """The process id of its qemu; 0 where none runs."""
+        """The process id of the machine's qemu; 0 where none runs."""
         try:
             pid = int((self.directory / "qemu.pid").read_text())
             command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError):
             return 0
-        # The number may have become another process's.
+        # Another process may have got this process id since.
         return pid if f"{self.directory}/qemu.pid".encode() in command else 0
 
-    # --- its life
+    # --- start and stop
 
     def up(self) -> None:
-        """Start it with fresh disks, unless it runs, and wait until its boot is done. Raises MachineError."""
+        """Start the machine with fresh disks, unless it runs, and wait until it has booted. Raises MachineError."""
         if not self.pid():
             if not DISK.exists():
                 raise MachineError(f"{DISK} is not there. Run: make setup")
@@ -132,7 +133,7 @@ class Machine:
 
     def _start(self) -> None:
         public_key = self.key.with_suffix(".pub").read_text()
-        # Another process may take the port between the look and qemu's own.
+        # Another process may take the port after free_port and before qemu.
         for attempts_left in (2, 1, 0):
             port = free_port()
             try:
@@ -144,7 +145,7 @@ class Machine:
         (self.directory / "port").write_text(f"{port}\n")
 
     def wait(self, boot: str = "") -> None:
-        """Wait until it has booted; with `boot`, into another boot than that. Raises MachineError."""
+        """Wait until the machine has booted; `boot`: the id of the boot before a reboot. Raises MachineError."""
         deadline = time.monotonic() + BOOT_SECONDS
         said = ""
         while time.monotonic() < deadline:
@@ -159,9 +160,9 @@ class Machine:
         raise MachineError(f"{self.name} has not booted after {BOOT_SECONDS} s ({said}). {self._last_words()}")
 
     def reboot(self) -> None:
-        """Boot again, and wait for it. Raises MachineError."""
+        """Reboot, and wait until the machine has booted again. Raises MachineError."""
         boot = self.ssh("cat /proc/sys/kernel/random/boot_id").stdout.strip()
-        # In its own time: who waits for the answer of a machine that goes waits long.
+        # A second later: ssh would wait long for the answer of a machine that shuts down at once.
         self.ssh("systemd-run --quiet --on-active=1s --timer-property=AccuracySec=100ms systemctl reboot")
         self._disconnect()
         self.wait(boot)
@@ -170,7 +171,7 @@ class Machine:
         _run("ssh", *self.ssh_options(), "-O", "exit", "root@127.0.0.1", check=False)
 
     def down(self) -> None:
-        """Switch it off and forget its disks. What helps to find a fault stays: the console's log."""
+        """Switch the machine off and remove its disks. The console log stays, as evidence of a fault."""
         pid = self.pid()
         if pid:
             self._disconnect()
@@ -190,13 +191,13 @@ class Machine:
             lines = []
         return f"The end of {self.console}:\n" + "\n".join(lines[-20:])
 
-    # --- how it is reached
+    # --- SSH
 
     def ssh_options(self) -> list[str]:
-        """What ssh needs to reach it as root, less the port."""
-        # Nobody else reaches the port: what answers first is the machine.
+        """The options with which ssh reaches the machine as root, without the port."""
+        # Only this computer reaches the port, so the first host key is the machine's.
         options = ["BatchMode=yes", "ConnectTimeout=10", "StrictHostKeyChecking=accept-new"]
-        # The emulator keeps the connections of a machine that has gone open for minutes.
+        # When a machine goes down, the emulator keeps its connections open for minutes.
         options += ["ServerAliveInterval=5", "ServerAliveCountMax=4"]
         # A new connection takes two seconds where the processor is emulated.
         options += ["ControlMaster=auto", "ControlPersist=120", f"ControlPath={self.directory}/ssh"]
@@ -210,7 +211,7 @@ class Machine:
         return ["ssh", *self.ssh_options(), "-p", str(self.port), "root@127.0.0.1"]
 
     def ssh(self, command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a shell command on it. Raises MachineError where it fails and check is set."""
+        """Run a shell command on the machine. Raises MachineError where the command fails and check is set."""
         return _run(*self.ssh_command(), command, check=check)
 
     def write_inventory(self, path: Path) -> None:
@@ -228,7 +229,7 @@ class Machine:
 
 
 def _run(*argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run a command. Raises MachineError with its own words."""
+    """Run a command. Raises MachineError with the command's error output where it fails and check is set."""
     result = subprocess.run(argv, text=True, capture_output=True, errors="replace", stdin=subprocess.DEVNULL)
     if check and result.returncode != 0:
         raise MachineError(f"{' '.join(argv)}: {result.stderr.strip() or result.stdout.strip()}")

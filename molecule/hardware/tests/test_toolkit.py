@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NVIDIA's container toolkit, from a small signed repository, with a real Docker that resolves what it describes: by
-CDI itself in version 26, by NVIDIA's runtime in version 20.10."""
+"""NVIDIA's container toolkit, from a small signed repository, with a real Docker.
+
+The toolkit describes GPUs in a CDI specification. Docker 26 reads the specification itself; Docker 20.10 leaves that to
+NVIDIA's runtime.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +38,12 @@ tar -C /srv/image -c . | docker import - gpu-test >/dev/null
 
 
 class Toolkit(Node):
-    """A node, with role docker to be run on it."""
+    """A node, and the run of role docker on it."""
 
     playbook = str(PROJECT / "molecule/hardware/toolkit.yml")
 
     def role(self, *options: str, check: bool = True, **extra: Any) -> str:
-        """Run role docker; returns what it said, without line breaks."""
+        """Run role docker; returns its output, without line breaks."""
         output = self.site(*options, check=check, **{"docker_nvidia": "always", **extra})
         return " ".join(output.replace("\\n", " ").split())
 
@@ -48,11 +51,11 @@ class Toolkit(Node):
         return set(self.run(f"dpkg-query -W -f '${{Version}}\\n' {PACKAGES}").split())
 
     def driver(self, loaded: bool) -> None:
-        """Have the file that tells of a loaded driver, or not."""
+        """Make the device file of a loaded driver; or remove it, and the CDI specification with it."""
         self.run("touch /dev/nvidiactl" if loaded else f"rm -f /dev/nvidiactl {SPEC}")
 
     def options(self, *names: str) -> str:
-        """The options by which a container asks for GPUs, as a release renders them."""
+        """The options of docker that give a container its GPUs, as a release renders them."""
         devices = [f"nvidia.com/gpu={name}" for name in names]
         if self.name.endswith("12"):
             return f"--runtime nvidia --env NVIDIA_VISIBLE_DEVICES={','.join(devices)}"
@@ -74,7 +77,7 @@ def bare(node: Node) -> Toolkit:
 
 @pytest.fixture
 def bare12(deb12: Node) -> Toolkit:
-    """For what does not depend on the release of Debian, on the node that has less to do."""
+    """The Debian 12 node without a driver, for tests of any Debian release: this node has fewer tests of its own."""
     toolkit = Toolkit(deb12.name)
     toolkit.driver(loaded=False)
     return toolkit
@@ -82,14 +85,14 @@ def bare12(deb12: Node) -> Toolkit:
 
 @pytest.fixture
 def gpu(bare: Toolkit) -> Iterator[Toolkit]:
-    """The node with what is to be seen of a driver, and the toolkit."""
+    """The node with the toolkit, and with the device file of a loaded driver."""
     bare.driver(loaded=True)
     bare.role()
     yield bare
     bare.driver(loaded=False)
 
 
-def test_what_no_source_has_is_refused_with_the_way_out(bare12: Toolkit) -> None:
+def test_a_toolkit_that_no_source_has_is_refused_with_a_remedy(bare12: Toolkit) -> None:
     source = Repository(bare12, "Toolkit").source
     before = bare12.run("dpkg-query -W; ls /etc/apt/*")
     bare12.run(f"mv {source} /root/; apt-get -qq update")
@@ -103,21 +106,21 @@ def test_what_no_source_has_is_refused_with_the_way_out(bare12: Toolkit) -> None
 
 @pytest.mark.full
 @pytest.mark.parametrize("version", ["1.17.8", "1.19.0", "1.20"])
-def test_versions_that_do_not_do_are_refused(bare12: Toolkit, version: str) -> None:
+def test_unsupported_versions_are_refused(bare12: Toolkit, version: str) -> None:
     output = bare12.role(check=False, docker_nvidia_toolkit_version=version)
     assert f'docker_nvidia_toolkit_version is "{version}"' in output and changes(output) == 0
 
 
 @on_deb13
 def test_without_a_gpu_nothing_is_installed(bare: Toolkit) -> None:
-    """And Docker is, so that what comes after shows the toolkit alone."""
+    """The run installs Docker, so that later tests see only the changes of the toolkit."""
     bare.role(docker_nvidia="auto")
     assert "nvidia-container-toolkit" not in bare.run("dpkg-query -W")
 
 
 @on_deb13
-def test_it_is_installed_before_there_is_a_driver(bare: Toolkit, tmp_path: Path) -> None:
-    """Check mode tells what will be done, but for units that are not there yet."""
+def test_the_toolkit_is_installed_before_there_is_a_driver(bare: Toolkit, tmp_path: Path) -> None:
+    """Check mode predicts every change, except for units that do not exist yet."""
     later = ("Enable what keeps the specification", "Watch for another driver")
     extra = {"docker_nvidia": "always"}
     predicted, _output = changed_tasks(bare, tmp_path, "--check", **extra)
@@ -131,7 +134,7 @@ def test_it_is_installed_before_there_is_a_driver(bare: Toolkit, tmp_path: Path)
 
 
 @on_deb13
-def test_the_specification_waits_for_the_driver_and_docker_for_it(bare: Toolkit) -> None:
+def test_the_specification_waits_for_the_driver_and_docker_for_the_specification(bare: Toolkit) -> None:
     bare.role()
     unit = "nvidia-cdi-refresh.service"
     bare.run(f"systemctl start {unit}")
@@ -139,7 +142,7 @@ def test_the_specification_waits_for_the_driver_and_docker_for_it(bare: Toolkit)
     assert bare.run(f"systemctl is-failed {unit}", check=False) != "failed"
     assert bare.run(f"systemctl is-enabled {unit} nvidia-cdi-refresh.path") == "enabled\nenabled"
     assert "docker.service" in bare.run(f"systemctl show --value --property=Before {unit}").split()
-    # No cycle: systemd would name it.
+    # systemd-analyze would name a cycle.
     assert "ordering cycle" not in bare.run("systemd-analyze verify default.target 2>&1", check=False)
 
 
@@ -170,7 +173,7 @@ def test_a_specification_by_hand_is_moved_aside(gpu: Toolkit) -> None:
 
 
 @pytest.mark.full
-def test_a_specification_that_is_no_longer_true_is_written_anew(gpu: Toolkit) -> None:
+def test_an_outdated_specification_is_written_anew(gpu: Toolkit) -> None:
     gpu.run(f"sed -i s,/dev/null,/dev/gone, {SPEC}")
     assert changes(gpu.role("--check")) == 1
     gpu.role()
@@ -190,11 +193,11 @@ def test_a_toolkit_that_cannot_describe_the_gpus(gpu: Toolkit) -> None:
 
 @on_deb13
 def test_a_container_that_lost_its_gpus_is_named(gpu: Toolkit) -> None:
-    """One keeps them. The other has a device node that its cgroup does not let it open, as after a daemon-reload."""
+    """One container keeps its GPUs. The cgroup of the other forbids a device node, as after a daemon-reload."""
     gpu.run(IMAGE)
     for name in ("keeps", "loses"):
         gpu.run(f"docker run -d --name {name} --network none {gpu.options('0')} gpu-test /bin/busybox sleep 600")
-        # The stand-in for the runtime gives no device nodes.
+        # The fake runtime makes no device nodes.
         gpu.run(f"docker exec {name} /bin/busybox mknod -m 666 /dev/nvidia0 c 1 3", check=False)
     gpu.run("docker exec loses /bin/busybox mknod -m 666 /dev/nvidia1 c 1 11; systemctl daemon-reload")
     try:
@@ -206,7 +209,7 @@ def test_a_container_that_lost_its_gpus_is_named(gpu: Toolkit) -> None:
 
 
 @pytest.mark.full
-def test_upgrades_leave_it_alone_and_the_variable_changes_it(gpu: Toolkit) -> None:
+def test_upgrades_keep_the_version_and_the_variable_changes_it(gpu: Toolkit) -> None:
     gpu.run("apt-get -qq --yes full-upgrade")
     assert gpu.versions() == {f"{PINNED}-1"}
     gpu.role(docker_nvidia_toolkit_version=NEXT)

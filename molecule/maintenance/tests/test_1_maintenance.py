@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Updates, clean-up and reboots under load: no client notices, and what breaks a node stops the roll."""
+"""Updates, clean-up and reboots under load: no client notices, and an update that breaks a node stops the run."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from repository import Package, Repository
 
 MAINTENANCE = "baremetal.inference.maintenance"
 
-# What apt calls the origin of a repository without a label, in a directory.
+# apt gives this name to a repository that is a directory and has no label.
 SECURITY = ["localhost"]
 
 BREAKS = "systemctl stop vllm@main.service"
 
 
 def maintain(fleet: Fleet, *options: str, check: bool = True, **extra: Any) -> str:
-    """Run the maintenance with the updates of our repository alone; returns what it printed."""
+    """Run the maintenance with the updates of the test's repository alone; returns the output."""
     given = {"maintenance_security_labels": SECURITY, "maintenance_lists_seconds": 0, **extra}
     return playbook(fleet.limit, *options, check=check, name=MAINTENANCE, **given)
 
@@ -42,7 +42,7 @@ def versions(fleet: Fleet) -> list[str]:
 
 @pytest.fixture(scope="module")
 def packaged(fleet: Fleet) -> Fleet:
-    """Nodes that have a package, of which there is a newer version."""
+    """Nodes with version 1 of a package, and version 2 in the repository."""
     publish(fleet, "1")
     for node in fleet.nodes:
         node.run("apt-get -qq install --yes harmless")
@@ -92,7 +92,7 @@ def test_right_after_nothing_is_left_to_do(packaged: Fleet) -> None:
     assert all(f"nothing is due on {node.name}" in output for node in packaged.nodes)
 
 
-def test_an_update_that_breaks_a_node_stops_the_roll(packaged: Fleet) -> None:
+def test_an_update_that_breaks_a_node_stops_the_run(packaged: Fleet) -> None:
     packaged.wait_up()
     publish(packaged, "3", postinst=BREAKS)
     first, second = packaged.nodes
@@ -138,7 +138,7 @@ DKMS = "nvidia/580.105.08, 6.1.0-50-amd64, x86_64: installed"
 
 
 def test_a_kernel_without_the_driver_is_refused_before_the_reboot(packaged: Fleet) -> None:
-    """With what dkms says of two kernels, of which one has no module; the scenario driver builds real ones."""
+    """A fake dkms lists a module for one of two kernels. The scenario driver builds real modules."""
     node = packaged.nodes[1]
     node.run(f"printf '#!/bin/sh\\necho {DKMS}\\n' >/usr/local/sbin/dkms; chmod 755 /usr/local/sbin/dkms")
     node.run("mkdir -p /boot; touch /run/reboot-required /boot/vmlinuz-6.1.0-50-amd64 /boot/vmlinuz-6.1.0-51-amd64")
@@ -181,7 +181,7 @@ class Boots:
 
 @pytest.mark.full
 def test_a_node_reboots_only_where_that_is_due_and_allowed(packaged: Fleet) -> None:
-    """A container's reboot is its restart; that of a machine is the scenario vm's."""
+    """Here a reboot restarts the node's container. The scenario vm reboots a machine."""
     packaged.wait_up()
     gateway, node = packaged.nodes
     node.run("touch /run/reboot-required; echo libc6 >/run/reboot-required.pkgs")

@@ -35,7 +35,7 @@ def size(text: str) -> int:
 
 
 def mistakes(options: Mapping[str, str]) -> list[Problem]:
-    """What journald would ignore with a line in the log, and go on with its defaults."""
+    """Values that journald would ignore: it would log a line, and use its defaults."""
     problems = []
     for key in ("max_use", "keep_free"):
         text = options[key]
@@ -60,7 +60,7 @@ def render(values: Mapping[str, str], header: str) -> str:
 
 
 def overrides(files: Iterable[tuple[str, str]], wanted: Mapping[str, str]) -> list[Problem]:
-    """What files that are read after ours (path and text) set to something else."""
+    """Keys that other files set to other values. `files`: path and text of each file that journald reads after ours."""
     problems = []
     for path, text in files:
         for line in text.splitlines():
@@ -72,9 +72,10 @@ def overrides(files: Iterable[tuple[str, str]], wanted: Mapping[str, str]) -> li
 
 
 def limit(output: str) -> tuple[str, int]:
-    """The kind of journal in use, and its largest size in bytes, of journald's own message in `--output=json`.
+    """The kind of journal in use, and its largest size in bytes.
 
-    Raises ValueError where there is no such message.
+    `output` has journald's own messages about its journal, by `--output=json`; the last one counts. Raises ValueError
+    where there is no such message.
     """
     lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     if not lines:

@@ -22,12 +22,12 @@ from .instances import Instance, needed_entries, served_entries, sound_instances
 
 @dataclass(frozen=True)
 class Declared:
-    """The registry and the instances, checked by the flags of one version of the engine."""
+    """The registry and the instances, checked against the flags of one version of the engine."""
 
     catalogue: Catalogue
     """The flags of the engine's version."""
     entries: Mapping[str, Entry]
-    """The registry's entries by name, each with all that it gets from its bases."""
+    """The registry's entries by name, each with everything that it inherits from its bases."""
     served: tuple[Entry, ...]
     """The entries that present instances serve, each once, in the registry's order."""
     instances: tuple[Instance, ...]
@@ -35,7 +35,7 @@ class Declared:
     problems: tuple[Problem, ...]
     """Every mistake in registry and instances."""
     warnings: tuple[str, ...]
-    """What works, but not as its author may think, such as deprecated flags."""
+    """Input that works, but perhaps not as its author expects, such as deprecated flags."""
     models: Mapping[str, Any]
     """The registry as it was declared."""
 
@@ -47,9 +47,9 @@ class Declared:
         version: str = "",
         gpus: Sequence[Mapping[str, Any]] | None = None,
     ) -> Declared:
-        """Read a registry, and instances with the GPUs that they get of those in the fact `gpus`.
+        """Read a registry and instances, and assign GPUs of the fact `gpus` to the instances.
 
-        Without a version of the engine, the flags are those of the newest. Mistakes are collected and not raised: the
+        Without a version of the engine, the flags of the newest version count. Mistakes are collected, not raised: the
         module engine_plan reports them before anything changes, and `require` raises them.
         """
         catalogue = choose(version)
@@ -71,10 +71,10 @@ class Declared:
             raise InputError(self.problems)
 
     def arguments(self, entry: Entry) -> list[str]:
-        """The engine's arguments of an entry, as its version wants them."""
+        """The arguments that make the engine serve an entry, spelt for the engine's version."""
         return arguments(entry.flags, self.catalogue)
 
     @property
     def needed(self) -> dict[str, Any]:
-        """The registry's entries of the instances with all their bases, as they were declared."""
+        """The entries that the instances serve, and all bases of these entries, as they were declared."""
         return needed_entries(self.models, self.instances)

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the inventory says of instances, before the instances are checked, and how bridges are named.
 
-Private to the collection. A module that only names instances is sent with this file, and not with what checks them.
+Private to the collection. Ansible sends this file with modules that need only names of instances, without the files
+that check instances.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from contextlib import suppress
 from typing import Any
 
 _BRIDGE = "_bridge"
-"""What a bridge's name ends with. No instance has an underscore in its name, so that none is taken for a bridge."""
+"""The end of a bridge's name. No instance has an underscore in its name, so no instance is mistaken for a bridge."""
 
 
 def bridge_name(instance: str) -> str:
@@ -23,7 +24,7 @@ def bridge_name(instance: str) -> str:
 
 
 def bridged_instance(name: str) -> str:
-    """The instance that a bridge stands in for; empty where this is no bridge."""
+    """The instance that a bridge serves for; empty where `name` is not the name of a bridge."""
     return name.removesuffix(_BRIDGE) if name.endswith(_BRIDGE) else ""
 
 
@@ -39,9 +40,9 @@ def want_gpus(instances: Sequence[Any]) -> bool:
 
 
 def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
-    """The instances; those that are named with another model.
+    """All instances, with the model of `models` for those that `models` names.
 
-    All of them, for GPUs that are only counted are those that the others leave.
+    All are needed: an instance with a number of GPUs gets GPUs that the other instances do not name.
     """
     return [
         {**item, "model": models[item["name"]]} if isinstance(item, Mapping) and item.get("name") in models else item
@@ -52,7 +53,8 @@ def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any
 def models_once(given: object, rest: str = "") -> dict[str, str]:
     """The models of `-e set=…`, by instance.
 
-    Ansible cuts such a text at its first blank; the rest of it is `rest`. Raises ValueError.
+    Ansible cuts a text without quotes at its first blank: `given` is the text before, `rest` the text after. Raises
+    ValueError where the two together are no dictionary of models.
     """
     text = f"{given} {rest}".strip()
     found = given
@@ -61,7 +63,7 @@ def models_once(given: object, rest: str = "") -> dict[str, str]:
             found = json.loads(text)
     if not isinstance(found, Mapping) or not all(isinstance(model, str) for model in found.values()):
         raise ValueError(
-            f"set: found {text}, must be a model for each of some instances, and alone in its -e:"
+            f"set: found {text}, must be a dictionary of models by instance, in an -e of its own:"
             """ -e 'set={"main": "qwen3-8b"}', or -e '{"set": {"main": "qwen3-8b"}}'"""
         )
     return dict(found)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which engines answer to which name, over all nodes. Private to the collection.
 
-A replica set is the instances of one name on different nodes. It answers to that name, which stays, and to the name of
-the model that it serves: by the word of its nodes, for the inventory may be ahead of them.
+A replica set is the instances of one name on different nodes. Clients reach it by that name, which stays, and by the
+name of the model that it serves. The nodes report that model: the inventory may already ask for another one.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ..engine.reported import running
 from .names import MODEL, SET
 
 SERVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}")
-"""What may stand in HAProxy's maps, which separate key and value by blanks."""
+"""A name that can stand in HAProxy's maps, which separate key and value by blanks."""
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9_.:-]+")
-"""Letters of a server's name. Source: HAProxy's configuration manual, 4.2, "server"."""
+"""The characters that HAProxy allows in a server's name. Source: HAProxy's configuration manual, 4.2, "server"."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,16 @@ class Replica:
     host: str
     address: str
     name: str
-    """The instance's, and so the replica set's."""
+    """Name of the instance, and so of the replica set."""
     model: str
-    """What it serves."""
+    """The model that the engine serves."""
     port: int
     engine_key: str = ""
-    """What the engine wants as a bearer; empty for nothing."""
+    """The key that the engine requires; empty where the engine requires none."""
     bridge_port: int | None = None
-    """Where the engine would listen that stands in for this one while an update swaps it."""
+    """Port of the bridge, which serves while an update swaps this engine; None where there is no bridge."""
     declared: str = ""
-    """The model that the inventory asks for, which an update may have yet to bring."""
+    """The model that the inventory asks for. The engine may still serve another one, until an update."""
 
     @property
     def endpoint(self) -> str:
@@ -53,14 +53,14 @@ class Replica:
 
     @property
     def bridge(self) -> Replica | None:
-        """The engine that may stand in for this one."""
+        """The bridge of this engine; None where there is none."""
         if self.bridge_port is None:
             return None
         return replace(self, name=bridge_name(self.name), port=self.bridge_port, bridge_port=None)
 
     @property
     def alias(self) -> str:
-        """The name of its server wherever its host's alone would not tell which engine it is."""
+        """The name of its server in backends where the host's name alone would be ambiguous."""
         return f"{self.name}.{self.host}"
 
 
@@ -73,7 +73,7 @@ class Backend:
 
     @property
     def own(self) -> bool:
-        """Whether this is a replica set. Otherwise it borrows engines from several, and follows their state there."""
+        """Whether this backend is a replica set. Other backends borrow engines of sets, with their state there."""
         return self.name.startswith(SET)
 
 
@@ -84,7 +84,7 @@ class Fleet:
     backends: tuple[Backend, ...]
     routes: Mapping[str, Backend]
     declared: frozenset[str] = frozenset()
-    """Models that the inventory knows, whether they are served or not: a key may name them before, and after."""
+    """All models of the inventory, also those that no engine serves: a key may name a model before and after."""
 
 
 def replicas_of(
@@ -94,11 +94,11 @@ def replicas_of(
     resolver: Callable[[str], list[str]] = resolve,
     leaving: Mapping[str, Collection[str]] | None = None,
 ) -> list[Replica]:
-    """The engines that a site's variables declare on hosts, as the gateway on host `own` reaches them, but for those
-    that are `leaving`: names by host. Each with the model that it runs, if its node has reported it.
+    """The engines that `hosts` declare, with addresses as the gateway on host `own` reaches them.
 
-    What is no instance is passed over, since the node's own check reports it. Raises AddressError with all hosts whose
-    engines cannot be reached.
+    `leaving` has names of instances by host, which are left out. Each engine has the model that its node reports, or
+    the declared one. Skips items that are no instance: the node's own check reports them. Raises AddressError with all
+    hosts whose engines cannot be reached.
     """
     found, unreachable = [], []
     for host in hosts:
@@ -137,7 +137,7 @@ def replicas_of(
 
 
 def _engine_address(host: str, variables: Mapping[str, Any], own: bool, resolver: Callable[[str], list[str]]) -> str:
-    """Where the engines of a host answer. Raises AddressError."""
+    """The address at which the engines of a host answer. Raises AddressError."""
     listens = str(variables.get("inference_address") or "127.0.0.1")
     try:
         address = ipaddress.ip_address(listens)
@@ -154,7 +154,7 @@ def _engine_address(host: str, variables: Mapping[str, Any], own: bool, resolver
 
 
 def check_replicas(replicas: Iterable[Replica]) -> list[Problem]:
-    """What HAProxy could not route, or would route to the wrong engine."""
+    """Names that HAProxy cannot route, or would route to the wrong engine."""
     replicas = list(replicas)
     problems = []
     models: dict[str, str] = {}
@@ -178,10 +178,10 @@ def check_replicas(replicas: Iterable[Replica]) -> list[Problem]:
 
 
 def fleet_of(replicas: Iterable[Replica], models: Iterable[str] = ()) -> Fleet:
-    """Backends and routes, and what else may be named: `models`.
+    """The backends, and the routes from served names to them. `models`: other models that keys may name.
 
-    A model's own name leads to the replica set that serves it. Where several sets do, or only some of a set's nodes,
-    the name has a backend of its own over just those engines.
+    A model's own name leads to the replica set that serves it. If several sets serve the model, or only some nodes of a
+    set, the model gets a backend of its own with just those engines.
     """
     replicas = list(replicas)
     by_set: dict[str, list[Replica]] = defaultdict(list)
@@ -206,5 +206,5 @@ def fleet_of(replicas: Iterable[Replica], models: Iterable[str] = ()) -> Fleet:
 
 
 def _letters(name: str) -> str:
-    """A served name in the letters of a backend's name; what else it has becomes its code, so that none are alike."""
+    """A served name in characters that a backend's name may have: others become _CODE, so that names stay distinct."""
     return "".join(letter if re.match(r"[A-Za-z0-9.-]", letter) else f"_{ord(letter):02x}" for letter in name)

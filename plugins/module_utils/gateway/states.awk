@@ -2,8 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# awk -f states.awk haproxy.cfg STATES: the states, without those of servers that listen elsewhere by now, or whose
-# agent does. HAProxy would take the old ports from them, whatever its configuration says.
+# awk -f states.awk haproxy.cfg STATES: prints STATES without the servers whose port or agent port is another one in
+# the configuration, or that the configuration lacks. HAProxy would use the ports in STATES, not those of the
+# configuration.
 
 FNR == NR {
     if ($1 == "backend") {

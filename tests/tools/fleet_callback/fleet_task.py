@@ -1,6 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tells the stand-in for ssh which task asks: the processes that Ansible forks for a task have its environment."""
+"""Tells the simulated ssh which task runs, by environment variables.
+
+The processes that Ansible forks for a task inherit the environment of the process that runs this plugin.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ description: For the simulated fleet of `make bench`.
 
 
 def key(path: str, action: str) -> str:
-    """A task as the name of a file: the same in each run of the same playbook."""
+    """A name of a file for a task: the same name in each run of the same playbook."""
     return hashlib.sha256(f"{path} {action}".encode()).hexdigest()[:16]
 
 
 class CallbackModule(CallbackBase):
-    """What Ansible calls in the process that forks, before it forks for a task."""
+    """Ansible calls it before each task, in the process that forks the workers."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"

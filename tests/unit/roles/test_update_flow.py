@@ -484,7 +484,7 @@ def test_what_is_set_for_once_is_written_as_json_is(update: Update) -> None:
     said = update.stage.run([play], "a", "--extra-vars", 'set={"main": "tiny-c"}')
     assert said[0] and "tiny-c is set" in said[1], said[1]
     said = update.stage.run([play], "a", "--extra-vars", "set=main:tiny-c")
-    assert not said[0] and "set: found main:tiny-c, must be a model for each of some instances" in said[1], said[1]
+    assert not said[0] and "set: found main:tiny-c, must be a dictionary of models by instance" in said[1], said[1]
 
 
 @pytest.mark.full

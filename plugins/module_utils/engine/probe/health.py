@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From what probes saw to a verdict. Private to the collection; pure.
+"""Turns the observations of probes into a verdict. Private to the collection; pure.
 
 A verdict that takes an engine out of service needs evidence. Without evidence, the verdict is `unknown`, and the engine
 stays in service.
@@ -17,53 +17,53 @@ from .liveness import Observation, Seen
 from .wait import judge
 
 HEALTHY = "healthy"
-"""It has just made a token."""
+"""The engine has just made a token."""
 
 BUSY = "busy"
-"""No token in time, but it works, or its queue is full."""
+"""No token in time, but the engine works on other requests, or its queue is full."""
 
 STARTING = "starting"
-"""It loads, within its time."""
+"""The engine loads, within its time limit."""
 
 STOPPED = "stopped"
-"""It is stopped on purpose, or about to be; it is not probed."""
+"""The engine was stopped on purpose, or is about to stop. It is not probed."""
 
 HUNG = "hung"
-"""It takes requests and does nothing."""
+"""The engine takes requests and does nothing."""
 
 DEAD = "dead"
 """The engine does not listen although it should, or its starts fail."""
 
 WRONG = "wrong"
-"""It answers what does not count: another model, errors over and over, or another process on its port."""
+"""The answers are wrong: another model, errors over and over, or another process on the port."""
 
 UNKNOWN = "unknown"
-"""Cannot be told: the key is refused, the counters cannot be read, or too little has been seen yet."""
+"""No evidence: the key is refused, the counters cannot be read, or too few probes were made yet."""
 
 VERDICTS = (HEALTHY, BUSY, STARTING, STOPPED, HUNG, DEAD, WRONG, UNKNOWN)
 
 SERVING = frozenset({HEALTHY, BUSY})
 
 CONDEMNED = frozenset({HUNG, DEAD, WRONG})
-"""Only evidence to the contrary, or a new start, takes such a verdict back: one that is unknown would send requests to
-an engine that hangs."""
+"""Such a verdict ends only by evidence to the contrary, or with a new start. If `unknown` could follow it, gateways
+would send requests to an engine that hangs."""
 
 HANG_TIMEOUTS = 2
-"""Probes in a row without a token and without progress. A lone prefill whose single step takes longer than both
-together looks the same: --long-prefill-token-threshold, or a smaller --max-num-batched-tokens, makes steps short."""
+"""Probes in a row without a token and without progress. A single prefill step that takes longer than both probes
+together looks the same. --long-prefill-token-threshold, or a smaller --max-num-batched-tokens, makes steps short."""
 
 HANG_SILENCES = 3
-"""Probes in a row to which nothing answered, /metrics neither: about 40 s. An API server that is merely busy took
-2.3 s; one that is paused or stopped leaves no counters that could tell a hang."""
+"""Probes in a row without any answer, not even from /metrics: about 40 s. An API server under load took up to 2.3 s.
+The process of one that is paused gives no counters, so only its silence shows the hang."""
 
 ERRORS = 2
-"""Probes in a row that an HTTP error answers: a single one may be the request's own misfortune, and a restart costs all
-others theirs."""
+"""Probes in a row that get an HTTP error. A single error may concern that one request alone, and a restart would cut
+off all others."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict and why. `pending` says that the next probe may turn it into one that condemns."""
+    """A verdict and its reason. `pending`: the next probe may condemn the engine."""
 
     verdict: str
     detail: str
@@ -72,7 +72,7 @@ class Finding:
 
 
 class History:
-    """What the probes of one process say together."""
+    """The verdict on one engine process, from all its probes so far."""
 
     def __init__(self, verdict: str = UNKNOWN) -> None:
         self.verdict = verdict
@@ -128,7 +128,7 @@ class History:
         return Finding(UNKNOWN, f"{detail}, and /metrics does not answer either", pending=True)
 
     def _progress(self, samples: tuple[metrics.Sample, ...]) -> bool | None:
-        """Whether the engine has worked since the counters were first read; None where that cannot be told."""
+        """Whether the engine has worked since the counters were first read; None where counters are missing."""
         seen = [*([self._last] if self._last else []), *samples]
         if samples:
             self._last = samples[-1]
@@ -139,11 +139,11 @@ class History:
 
 
 def of_unit(properties: dict[str, str] | None, attempt: int, *, declared: bool = False) -> Finding | None:
-    """What systemd says of an instance that needs no probe; None where it should serve, or systemd does not say.
+    """The verdict from systemd alone; None where a probe must tell: it should serve, or systemd does not answer.
 
-    `properties` as systemd.show() gives them (wait.PROPERTIES), `attempt` the number of starts without success,
-    `declared` whether the inventory has it and it was started: a missing unit was then deleted by a person or
-    another program.
+    `properties` are those of systemd.show() (wait.PROPERTIES), `attempt` is the number of starts without success.
+    `declared`: the inventory has the instance, and it was started before. If its unit is missing, a person or another
+    program has deleted the unit.
     """
     if properties is None or properties["ActiveState"] in ("active", "reloading", "refreshing"):
         return None

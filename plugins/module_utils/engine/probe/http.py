@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One HTTP request to an engine with a limit on all of it. Private to the collection.
+"""One HTTP request to an engine, with a time limit for the whole request. Private to the collection.
 
-http.client limits each read, so that a server which sends a byte now and then holds its caller for ever; asyncio limits
-the whole, and waits for many engines at once. http.client still takes the answer apart.
+http.client limits only each single read: a server that sends a byte now and then would block its caller for ever. So
+asyncio sends and receives, with a limit for the whole request and for many engines at once. http.client only parses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Answer:
 
 
 class _Received:
-    """Bytes in the place of the socket that http.client wants to read from."""
+    """Received bytes, for http.client, which expects a socket to read from."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
@@ -51,7 +51,7 @@ async def ask(target: Target, method: str, path: str, body: dict[str, Any] | Non
             writer.write(_request(target, method, path, body))
             return parse(await _read(reader), method)
         finally:
-            # At once: what the engine still wants to say to a request that was given up is of no interest.
+            # Close at once: nobody reads the rest of the answer to a request that was given up.
             writer.transport.abort()
 
 
@@ -63,7 +63,7 @@ def _request(target: Target, method: str, path: str, body: dict[str, Any] | None
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
-    """Everything up to the end of the connection. Raises HTTPException where that is too much."""
+    """Everything until the engine closes the connection. Raises HTTPException above LARGEST_ANSWER."""
     received = bytearray()
     while chunk := await reader.read(65536):
         received += chunk
@@ -73,7 +73,7 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 def parse(raw: bytes, method: str) -> Answer:
-    """Take an answer apart. Raises ConnectionError where there is none, HTTPException where it is no HTTP."""
+    """Parse an answer. Raises ConnectionError where the answer is empty, HTTPException where it is no HTTP."""
     if not raw:
         raise ConnectionResetError("closed the connection without an answer")
     response = http.client.HTTPResponse(_Received(raw), method=method)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The deep probe: has this engine answered a completion with the right model? Private to the collection.
+"""The probe of a start: has this engine answered a completion with the right model? Private to the collection.
 
 `/health` answers 200 while the engine's worker hangs, and an older process may still sit on the port: only a
 completion from the process that was just started counts.
@@ -20,7 +20,7 @@ from ...core.addresses import in_url
 from ..listeners import PROC, ownership
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds for a reply that needs no engine: the API server gives it from its own memory."""
+"""Seconds for an answer that needs no GPU work: the API server has it in memory."""
 
 COMPLETION_TIMEOUT = 300.0
 """Seconds for one token. The first request may compile kernels; a CPU under load needs 20 s."""
@@ -51,14 +51,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one probe saw. `message` says what is awaited, or what was wrong."""
+    """The result of one probe. `message` says what the engine lacks yet, or did wrong."""
 
     ready: bool
     message: str
 
 
 class WrongAnswer(Exception):
-    """The engine, or another process, gave an answer that does not count; `status` is its HTTP status."""
+    """The engine, or another process on its port, gave a wrong answer; `status` is the HTTP status."""
 
     def __init__(self, message: str, status: int = 200) -> None:
         self.status = status

@@ -26,7 +26,7 @@ class Served:
     since: str
     load_seconds: float | None = None
     tokens_per_second: float | None = None
-    """Of one request alone, by the deep probe of the update that brought it."""
+    """Of one request alone, by the acceptance probe of the swap to this release."""
 
 
 def read(paths: Paths, name: str) -> list[Served]:

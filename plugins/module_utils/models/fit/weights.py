@@ -3,10 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How much of a model's weights each GPU holds. Private to the collection.
 
-Source: vLLM 0.32.0. Column- and row-parallel layers divide by the tensor-parallel size (vllm/model_executor/layers/
-linear.py), KV heads at most by their number, after which they are repeated (QKVParallelLinear there), experts by all
-GPUs of tensor and data parallelism, whether each has some experts or a slice of all (FusedMoEParallelConfig in
-vllm/model_executor/layers/fused_moe/config.py), layers by pipeline stage (get_pp_indices in vllm/distributed/utils.py).
+Source: vLLM 0.32.0.
+
+- Column- and row-parallel layers: divided by the tensor-parallel size (vllm/model_executor/layers/linear.py).
+- KV heads: divided by their number at most, and repeated on further GPUs (QKVParallelLinear in the same file).
+- Experts: divided by all GPUs of tensor and data parallelism. A GPU has some experts, or a slice of every expert
+  (FusedMoEParallelConfig in vllm/model_executor/layers/fused_moe/config.py).
+- Layers: divided among the pipeline stages (get_pp_indices in vllm/distributed/utils.py).
 """
 
 from __future__ import annotations
@@ -20,11 +23,11 @@ from .devices import Device
 from .flags import Flags
 
 HOPPER = 9
-"""Major number of its compute capability."""
+"""Major number of the compute capability of Hopper GPUs."""
 
 
 def stages(layers: int, count: int) -> list[int]:
-    """Layers of each pipeline stage: what is left over goes to stages before the last, from behind."""
+    """Layers of each pipeline stage. The remainder goes, one each, to the last stage but one and to those before."""
     sizes = [layers // count] * count
     for position in range(2, layers % count + 2):
         sizes[-position] += 1
@@ -55,7 +58,7 @@ def bytes_per_gpu(weights: Weights, config: Config, flags: Flags, device: Device
         if position == 0:
             stage += parts.embedding / tensor_parallel * scale[0]
         if position == len(sizes) - 1:
-            # A head that is tied to the embedding is a second copy of it where it stands on another stage.
+            # On another stage than the embedding, a head that is tied to it needs a second copy of it.
             head = parts.head or (parts.embedding if position else 0)
             stage += head / tensor_parallel * scale[0]
         largest = max(largest, stage)
@@ -64,10 +67,10 @@ def bytes_per_gpu(weights: Weights, config: Config, flags: Flags, device: Device
 
 
 def _padding(config: Config, flags: Flags, device: Device) -> float:
-    """How much MXFP4 experts grow when they are filled up to what their kernels want.
+    """The factor by which MXFP4 experts grow: they are padded to sizes that their kernels require.
 
-    mxfp4_round_up_hidden_size_and_intermediate_size in vllm/model_executor/layers/fused_moe/oracle/mxfp4.py: on Hopper
-    those of Triton, elsewhere Marlin's or TensorRT-LLM's.
+    Source: mxfp4_round_up_hidden_size_and_intermediate_size in vllm/model_executor/layers/fused_moe/oracle/mxfp4.py.
+    Hopper uses Triton's kernels, other GPUs Marlin's or TensorRT-LLM's.
     """
     experts, hidden = config.experts, config.hidden_size
     if not (config.quantization and config.quantization.method in MXFP4 and experts and hidden):
@@ -87,10 +90,10 @@ def _round_up(size: int, multiple: int) -> int:
 
 
 def _scale(weights: Weights, config: Config, flags: Flags, dtype: str) -> tuple[float, float]:
-    """What becomes of a stored byte outside of the layers and in them.
+    """Bytes in memory for each byte in the files: first outside of the layers, then in the layers.
 
-    Weights that are not quantized are held in the dtype that the engine computes in, whatever the files have; a method
-    that quantizes while it loads leaves 8 bits of each weight in the layers.
+    The engine holds unquantized weights in the dtype that it computes in, whatever dtype the files have. A method that
+    quantizes while it loads leaves 8 bits of each weight in the layers.
     """
     if config.quantization or not weights.bytes:
         return 1, 1

@@ -146,6 +146,6 @@ def test_a_plan_that_does_not_fit_is_refused_where_it_would_start() -> None:
 
 def test_models_for_once() -> None:
     assert FILTERS["set_models"]('{"main":', '"tiny-b"}') == {"main": "tiny-b"}
-    with pytest.raises(AnsibleFilterError, match="a model for each of some instances"):
+    with pytest.raises(AnsibleFilterError, match="a dictionary of models by instance"):
         FILTERS["set_models"]("main")
     assert FILTERS["with_models"]([{"name": "main", "model": "a"}], {"main": "b"}) == [{"name": "main", "model": "b"}]

@@ -68,5 +68,5 @@ def test_what_is_set_for_once_may_have_blanks(given: object, rest: str) -> None:
 def test_what_cannot_be_set_for_once_is_told_with_what_can(given: object) -> None:
     with pytest.raises(ValueError) as refused:
         models_once(given)
-    assert str(refused.value).startswith(f"set: found {given}, must be a model for each of some instances")
+    assert str(refused.value).startswith(f"set: found {given}, must be a dictionary of models by instance")
     assert """-e 'set={"main": "qwen3-8b"}'""" in str(refused.value)

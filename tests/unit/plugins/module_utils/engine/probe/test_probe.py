@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The deep probe: who owns the port, which models are listed, and one token."""
+"""The probe of a start: who owns the port, which models are listed, and one token."""
 
 from __future__ import annotations
 
