@@ -106,7 +106,9 @@ def test_neither_disk_nor_memory(paths: Paths, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_how_a_swap_ended_is_told_until_the_next_one_begins(paths: Paths) -> None:
-    report = swaps.Report(1, 2, "a", NEVER, NEVER, swaps.RETURNED, "too slow", ("one",), ("gw1",), load_seconds=2.5)
+    report = swaps.Report(
+        1, 2, "a", NEVER, NEVER, swaps.RETURNED, "too slow", words=("one",), unheard=("gw1",), load_seconds=2.5
+    )
     assert swaps.last(paths, "main") is None
     swaps.begin(paths, "main", swaps.Swap(1, 2, "a", NEVER))
     swaps.end(paths, "main", report)
