@@ -11,10 +11,10 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Drains instances of the node, and waits until every gateway knows and no client is connected any more. The engines
-    run on.
-  - Asks the gateways of the node (C(/etc/inference/swap.json)) who else serves, and takes no set's last server from any
-    of them.
+  - Drains instances of the node, and waits until every gateway knows of the drain and no client is connected any more.
+    The engines run on.
+  - Asks the gateways in C(/etc/inference/swap.json) which other engines serve, and leaves each gateway at least one
+    server of each set.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -25,7 +25,7 @@ attributes:
     support: none
 options:
   names:
-    description: The instances.
+    description: Names of the instances.
     type: list
     elements: str
     required: true
@@ -35,29 +35,29 @@ options:
     required: true
   state:
     description:
-      - V(begun) keeps requests away, and waits for O(seconds) until there are none. It fails before anything changes
-        where a gateway would have no server left.
-      - V(ended) tries each engine that runs, lets requests back, and waits for O(seconds) until every gateway gives the
-        engine its full share. Called again, it only waits.
+      - V(begun) drains the instances, and waits up to O(seconds) until no requests are left. If a gateway would have no
+        server left, the module fails before anything changes.
+      - V(ended) probes each engine that runs, undrains the instances, and waits up to O(seconds) until every gateway
+        gives the engines their full share. A second call only waits.
     type: str
     choices: [begun, ended]
     default: begun
   reason:
-    description: What for. Required for V(begun).
+    description: Reason of the drain. Required for V(begun).
     type: str
   seconds:
-    description: How long to wait, in seconds.
+    description: How long one call waits, in seconds.
     type: int
     default: 20
   last:
-    description: Instances that may be drained though a gateway has no other server of their set.
+    description: Instances that may be drained even if a gateway has no other server of their set.
     type: list
     elements: str
     default: []
 """
 
 EXAMPLES = r"""
-- name: Keep requests away, and wait until none is at work
+- name: Drain the instance, and wait until no requests are left
   baremetal.inference.engine_outage:
     names: [main]
     owner: maintenance
@@ -67,7 +67,7 @@ EXAMPLES = r"""
   retries: 90
   delay: 0
 
-- name: Let requests back
+- name: Probe the engine, and let requests in again
   baremetal.inference.engine_outage:
     names: [main]
     owner: maintenance
@@ -80,11 +80,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 reached:
-  description: Whether there are no requests any more, or every gateway sends requests again.
+  description: Whether the goal is reached - no requests are left, or every gateway sends requests again.
   returned: success
   type: bool
 words:
-  description: What is missing for that, a line each.
+  description: What is missing until the goal is reached, a line each.
   returned: success
   type: list
   elements: str

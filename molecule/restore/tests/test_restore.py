@@ -49,7 +49,7 @@ def test_a_blank_machine_becomes_what_the_lost_one_was(
     node = fleet.nodes[0]
     blank = Saved(node)
     predicted = blank.restore("--check", "--diff", snapshot="latest", **repository)
-    assert "would restore snapshot latest over" in predicted
+    assert "would restore snapshot latest after" in predicted
     assert not node.run("ls /usr/local/bin/inferctl /etc/docker 2>/dev/null", check=False)
 
     said: list[str] = []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes one step of the ladder, and remembers and tells it. Private to the collection."""
+"""Takes one step of the ladder, records the step and reports it. Private to the collection."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from .settings import Settings
 from .state import Breaker, State, Step
 
 DOCKER_TIMEOUT = 5.0
-"""Seconds for a call of Docker: one that hangs is to be found out soon."""
+"""Seconds for a call of Docker. Short, so that a hanging daemon is found soon."""
 
 STEPS_PER_RUN = 3
-"""Steps of one run at most: after Docker was restarted, the engine is inspected again."""
+"""The most steps of one run. Only a restart of Docker has a next step: the run inspects the engine again."""
 
 Run = Callable[..., Outcome]
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a run did with an instance. `changed` where a step was taken."""
+    """What a run did with an instance. `changed`: whether the run took a step."""
 
     instance: str
     act: str
@@ -80,7 +80,7 @@ class Ladder:
             return report
 
     def preview(self, name: str) -> Report:
-        """What recovering it by hand would do now, and why; it does nothing. Raises SystemdError."""
+        """What `recover` by hand would do now, and why. Changes nothing. Raises SystemdError."""
         _seen, decision = self._decide(name, by_hand=True)
         return Report(name, decision.act, decision.reason, changed=False)
 
@@ -92,8 +92,8 @@ class Ladder:
         return inspection, policy.decide(inspection.situation, self._settings, self._now(), by_hand=by_hand)
 
     def reset(self, name: str) -> bool:
-        """Close the breaker, give back the whole budget, lift the drain that giving up made, and start the engine
-        where systemd has given up. Returns whether anything changed. Raises SystemdError, OSError."""
+        """Close the breaker, restore the whole budget, undrain what recovery has drained, and start an engine that does
+        not run. Returns whether anything changed. Raises SystemdError, OSError."""
         with self._locked():
             before = state.read(self._paths, name)
             changed = state.write(self._paths, self._reset_state(before)) and before.steps != ()
@@ -102,10 +102,10 @@ class Ladder:
                 self._paths.deaths(name).unlink()
                 changed = True
             lifted = drains.undrain(self._paths, name, drains.RECOVERY, self._now())
-            # Its drain may be a person's: then giving up has made none.
+            # An instance that an operator had drained has no drain of recovery: the open breaker counts as well.
             started = (lifted.changed or before.breaker is not None) and self._start_again(name)
             if changed or lifted.changed:
-                self._say(name, "reset", "its breaker is closed and its budget is whole", journal.NOTICE)
+                self._say(name, "reset", "the breaker is closed, and the whole budget is left", journal.NOTICE)
             if before.breaker and self._settings.alertmanager:
                 self._resolve(name, before.breaker)
             return changed or lifted.changed or started
@@ -124,10 +124,10 @@ class Ladder:
         return State(known.instance, known.armed, total=known.total, gpus_reset=known.gpus_reset)
 
     def _resolve(self, name: str, breaker: Breaker) -> None:
-        """Take its alert back. Where none got there, that changes nothing."""
+        """Resolve the alert in Alertmanager. If no alert was received there, nothing changes."""
         outcome = alerts.resolve(self._settings, socket.gethostname(), name, breaker.since, self._now())
         if outcome != alerts.SENT:
-            self._say(name, "reset", f"its alert stays in Alertmanager: {outcome}", journal.WARNING)
+            self._say(name, "reset", f"the alert stays in Alertmanager: {outcome}", journal.WARNING)
 
     def _start_again(self, name: str) -> bool:
         unit = unit_name(name)
@@ -143,7 +143,7 @@ class Ladder:
         evidence_path = self._capture(name)
         known = inspection.situation.state
         step = Step(format_time(self._now()), decision.act, inspection.situation.verdict, decision.reason)
-        # Before the act: one that never returns, or a reboot in its middle, has been taken all the same.
+        # Recorded before the action: a step counts, even if the action never returns or the node reboots meanwhile.
         self._remember(known.with_step(step))
         self._say(
             name,
@@ -157,10 +157,10 @@ class Ladder:
             outcome = self._act(name, inspection, decision, evidence_path)
         except (actions.ActionError, systemd.SystemdError, OSError, DockerError, DockerUnavailable) as error:
             outcome = f"failed: {error}"
-        # Anew: giving up has opened the breaker.
+        # Read again: giving up has opened the breaker.
         known = state.read(self._paths, name)
         if known.steps[-1:] != (step,):
-            # Neither disk nor memory took it.
+            # The record of the step could be written neither to disk nor to memory.
             known = known.with_step(step)
         done = replace(step, outcome=outcome)
         self._remember(replace(known, steps=(*known.steps[:-1], done)))
@@ -184,16 +184,16 @@ class Ladder:
                 done.append(actions.reset_gpus([dict(gpu) for gpu in inspection.gpus], self._run))
                 known = state.read(self._paths, name)
                 self._remember(replace(known, gpus_reset=format_time(self._now())))
-                # A reset undoes them, and what sets them comes once at boot.
+                # A reset loses the GPU's settings, and the unit that applies them runs only at boot.
                 done += actions.apply_gpu_settings(self._paths)
             except actions.ActionError as error:
-                # It is started all the same: the next round sees whether that was enough.
+                # The engine is started all the same: the next run sees whether the start was enough.
                 done.append(str(error))
         actions.start(name)
-        return "; ".join([*done, "started anew"])
+        return "; ".join([*done, "started again"])
 
     def _give_up(self, name: str, inspection: Inspection, decision: Decision, evidence_path: str) -> str:
-        """Keep requests away, open the breaker, end a loop of starts that cannot succeed, and tell people."""
+        """Drain the instance, open the breaker, stop a unit whose starts cannot succeed, and send alerts."""
         now = format_time(self._now())
         notes = []
         try:
@@ -202,7 +202,7 @@ class Ladder:
         except (drains.Held, OSError) as error:
             notes.append(f"not drained: {error}")
         self._remember(replace(state.read(self._paths, name), breaker=Breaker(now, decision.reason)))
-        # Before the alerts, which may take half a minute, and whatever comes of it.
+        # Stopped before the alerts, which may take half a minute. A failure to stop does not prevent the alerts.
         if decision.futile and inspection.situation.unit_state == "activating":
             try:
                 systemd.systemctl("stop", "--no-block", unit_name(name))
@@ -216,7 +216,7 @@ class Ladder:
         return "; ".join(notes)
 
     def _send_missing_alerts(self, inspection: Inspection) -> None:
-        """Send what was not sent when the breaker opened: it failed, was cut off, or its channel was set later."""
+        """Send the alerts that were not sent when the breaker opened: they failed, or their channel was set later."""
         breaker = inspection.situation.state.breaker
         if breaker and alerts.unsent_channels(self._settings, breaker.alerts):
             self._alert(inspection, breaker, "")
@@ -238,7 +238,7 @@ class Ladder:
         return sent
 
     def _capture(self, name: str) -> str:
-        """Directory of the evidence, or why there is none."""
+        """The directory of the evidence; if there is none, the reason."""
         pid = None
         try:
             container = self._docker.inspect(container_name(name))
@@ -254,12 +254,12 @@ class Ladder:
         return str(where)
 
     def _remember(self, known: State) -> None:
-        """A disk that takes nothing must not keep an engine down. Whether it is armed is for people to say, perhaps
-        since this run began."""
+        """Record the state. A failure is only logged: a full disk must not keep an engine down. `armed` is read again,
+        because an operator may have changed it since this run began."""
         try:
             state.write(self._paths, replace(known, armed=state.read(self._paths, known.instance).armed))
         except OSError as error:
-            self._say(known.instance, "state", f"cannot be remembered: {error}", journal.WARNING)
+            self._say(known.instance, "state", f"the state cannot be recorded: {error}", journal.WARNING)
 
     def _say(self, name: str, act: str, words: str, priority: int, **fields: str) -> None:
         self._entries.say(
@@ -268,7 +268,7 @@ class Ladder:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One recovery at a time on a node: two that restart Docker would do so under each other."""
+        """Allow one recovery at a time on a node: two must not restart Docker at the same time."""
         directory: Path = self._paths.recovery_requests.parent
         directory.mkdir(parents=True, exist_ok=True)
         handle = os.open(directory / "recovery.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -280,7 +280,7 @@ class Ladder:
 
 
 def summaries(paths: Paths, names: Sequence[str], settings: Settings, now: datetime) -> list[dict[str, object]]:
-    """How the recovery stands, as `inferctl recover --json` shows it."""
+    """The state of recovery of each instance, as `inferctl recover --json` shows it."""
     found: list[dict[str, object]] = []
     for name in names:
         known, died = state.read(paths, name), state.deaths(paths, name, now)

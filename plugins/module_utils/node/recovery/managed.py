@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files that an instance starts from, held against the copies in its release. Private to the collection."""
+"""Compares the files that an instance starts from with the copies in its release. Private to the collection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...engine.state.drains import format_time
 
 @dataclass(frozen=True)
 class WrongFile:
-    """A managed file that is not what it should be, and where a sound copy of it is, None for nowhere."""
+    """A managed file with wrong content or mode. `source` is a sound copy of the file; None if there is none."""
 
     path: Path
     why: str
@@ -40,7 +40,7 @@ class _Pair:
 
 
 def verify(paths: Paths, name: str) -> list[WrongFile]:
-    """What is wrong with the files of the active release; nothing before the first start."""
+    """The wrong files of the active release; none before the first start."""
     number = _number(paths, name)
     if number is None:
         return []
@@ -59,7 +59,7 @@ def verify(paths: Paths, name: str) -> list[WrongFile]:
 
 
 def repair(paths: Paths, name: str, wrong: list[WrongFile], now: datetime) -> list[str]:
-    """Put sound copies in place of wrong files, which are kept aside. Returns what was done. Raises OSError."""
+    """Replace wrong files by sound copies, and keep the wrong files aside. Returns what was done. Raises OSError."""
     done = []
     number = _number(paths, name)
     pairs = _pairs(paths, name, paths.release(name, number)) if number is not None else []
@@ -70,19 +70,19 @@ def repair(paths: Paths, name: str, wrong: list[WrongFile], now: datetime) -> li
         kept = ""
         if one.path.is_file():
             aside = paths.aside(name) / f"{format_time(now).replace(':', '')}-{one.path.name}"
-            # May hold a key, as the sound one does.
+            # Like the sound file, the wrong one may hold a key.
             files.write(aside, one.path.read_bytes(), 0o600)
-            kept = f"; the wrong one is {aside}"
+            kept = f"; the wrong file is kept as {aside}"
         files.write(one.path, one.source.read_bytes(), modes[one.path])
         done.append(f"{one.path} {one.why}: repaired from {one.source}{kept}")
     if number is not None and releases.active_number(paths, name) != number:
         files.link(paths.active(name), str(number))
-        done.append(f"{paths.active(name)} led nowhere: it leads to release {number} again")
+        done.append(f"{paths.active(name)} was a broken link: the link leads to release {number} again")
     return done
 
 
 def _number(paths: Paths, name: str) -> int | None:
-    """The active release, or where the link is broken the one that last proved itself."""
+    """The number of the active release; if the link to it is broken, of the current release."""
     active = releases.active_number(paths, name)
     return active if active is not None else releases.current_number(paths, name)
 
@@ -95,7 +95,7 @@ def _pairs(paths: Paths, name: str, directory: Path) -> list[_Pair]:
 
 
 def _checksums(paths: Paths, name: str, number: int) -> Mapping[str, str]:
-    """The files' checksums from when this release proved itself; empty where it has not, or they are lost."""
+    """The checksums that were recorded when this release proved itself; empty if there are none."""
     try:
         known: Any = files.read_json(paths.known_good(name))
     except (OSError, ValueError):
@@ -106,7 +106,7 @@ def _checksums(paths: Paths, name: str, number: int) -> Mapping[str, str]:
 
 
 def _sound(path: Path, known: Mapping[str, str]) -> bool:
-    """Whether a file is there, holds something, and is what it was."""
+    """Whether a file exists, is not empty, and still has its recorded checksum, if one is recorded."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -125,7 +125,7 @@ def _compare(pair: _Pair, known: Mapping[str, str]) -> list[WrongFile]:
         if not files.same(pair.installed, data, pair.mode):
             return [WrongFile(pair.installed, "has another mode", pair.copy)]
         return []
-    # Without a checksum, it is unknown whether the file that is left is the right one.
+    # The installed file replaces the copy only if a checksum shows that the installed file is the right one.
     if installed and str(pair.installed) in known:
         return [WrongFile(pair.copy, "is damaged", pair.installed)]
     return [WrongFile(pair.copy, "is damaged", None), WrongFile(pair.installed, "cannot be verified", None)]

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ladder: from how an instance stands to the next step. Private to the collection; pure.
+"""The ladder: chooses the next step from the situation of an instance. Private to the collection; pure.
 
-systemd restarts deaths; this is for hangs, wrong answers and what systemd has given up. One budget counts both.
+systemd restarts an engine that died. Recovery handles engines that hang, answer wrongly, or that systemd no longer
+restarts. One budget counts both.
 """
 
 from __future__ import annotations
@@ -21,57 +22,57 @@ NOTHING, WAIT, DOCKER, RESTART, RESET, GIVE_UP = "nothing", "wait", "restart-doc
 """Steps, from the mildest to the last."""
 
 DOCKER_TRIES = 2
-"""Restarts of Docker within an hour, for whichever instance."""
+"""The most restarts of Docker within an hour, for all instances of the node together."""
 
 FAILED_STARTS = 1
-"""Starts in a row that have failed before files are suspected."""
+"""After this many failed starts in a row, files are suspected."""
 
 
 @dataclass(frozen=True)
 class Situation:
-    """How an instance stands. None where unknown."""
+    """The facts of an instance by which the next step is chosen. None if unknown."""
 
     name: str
     verdict: str
     detail: str
     stale: bool
-    """Whether the verdict is too old to count, or about an earlier start."""
+    """Whether the verdict is too old to count, or belongs to an earlier start."""
     unit_state: str
     """systemd's ActiveState."""
     attempt: int
-    """Starts without success, the one under way included."""
+    """Starts in a row without success, the present one included."""
     state: State
     deaths: int = 0
-    """Within the hour, of an engine that served."""
+    """How often the engine died within the last hour after it had served."""
     died_last: bool = False
-    """Whether the last of them came after the last step."""
+    """Whether the last of these deaths came after the last step."""
     lock: str | None = None
     drain: Drain | None = None
     docker_answers: bool = True
     docker_restarts: int = 0
-    """By the recovery of any instance, within the hour."""
+    """Restarts of Docker within the last hour, by the recovery of any instance."""
     docker_hold: str = ""
-    """Why Docker must not be restarted; empty where it may be."""
+    """Why Docker must not be restarted; empty if it may."""
     wrong_files: tuple[str, ...] = ()
     beyond_repair: tuple[str, ...] = ()
     damaged_models: tuple[str, ...] = ()
     damaged_copies: tuple[str, ...] = ()
-    """Files of fast copies whose originals in the store are whole."""
+    """Damaged files of fast copies whose originals in the store are whole."""
     gpu_action: str = xid_actions.NONE
-    """The worst that the XIDs of its GPUs ask for, since they were last reset."""
+    """The strongest action that the XIDs of the instance's GPUs need, since the last reset of these GPUs."""
     gpu_words: str = ""
     gpu_shared: bool = False
-    """Whether another instance computes on one of its GPUs."""
+    """Whether another instance computes on a GPU of this instance."""
 
     @property
     def repairable(self) -> tuple[str, ...]:
-        """What is put right before the next start."""
+        """The files that are repaired before the next start."""
         return (*self.wrong_files, *self.damaged_copies)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """The next step, and why. `repair` says what is put right first, `futile` that no start succeeds."""
+    """The next step, and why. `repair`: the files to repair first. `futile`: whether no start can succeed."""
 
     act: str
     reason: str
@@ -80,11 +81,11 @@ class Decision:
 
 
 def decide(situation: Situation, settings: Settings, now: datetime, *, by_hand: bool = False) -> Decision:
-    """The next step. `by_hand` waits for no back-off, budget or arming: a person decides; holds count all the same."""
+    """The next step. With `by_hand`, back-off, budget and arming do not count; locks and drains do."""
     if why := hold_reason(situation, settings, by_hand=by_hand):
         return Decision(NOTHING, why)
     if situation.stale or situation.verdict == health.UNKNOWN:
-        return Decision(NOTHING, "its agent cannot tell how it is: nothing is done without evidence")
+        return Decision(NOTHING, "the agent has no valid verdict: recovery takes no step without one")
     if situation.verdict in (*health.SERVING, health.STOPPED):
         return Decision(NOTHING, f"it is {situation.verdict}")
     futile = _why_futile(situation)
@@ -104,7 +105,7 @@ def decide(situation: Situation, settings: Settings, now: datetime, *, by_hand: 
 
 
 def hold_reason(situation: Situation, settings: Settings, *, by_hand: bool = False) -> str:
-    """Why nothing may be done, empty where it may."""
+    """Why recovery must not act; empty if it may."""
     if situation.lock:
         return f"the node's lock is held: {situation.lock}"
     if situation.drain and situation.drain.owner != RECOVERY and (not by_hand or situation.drain.owner == UPDATE):
@@ -119,18 +120,18 @@ def hold_reason(situation: Situation, settings: Settings, *, by_hand: bool = Fal
 
 
 def _why_futile(situation: Situation) -> str:
-    """Why a start would fail again, empty where it need not."""
+    """Why each start would fail; empty if a start can succeed."""
     if situation.damaged_models:
-        return f"the model is damaged: {'; '.join(situation.damaged_models)}. baremetal.inference.site copies it anew"
+        return f"the model is damaged: {'; '.join(situation.damaged_models)}. baremetal.inference.site copies the model again"
     if situation.beyond_repair:
-        return f"{'; '.join(situation.beyond_repair)}. baremetal.inference.site stages it anew"
+        return f"{'; '.join(situation.beyond_repair)}. baremetal.inference.site stages the release again"
     return ""
 
 
 def _while_it_starts(situation: Situation, settings: Settings, now: datetime, futile: str) -> Decision:
-    """systemd brings it up: that is left to it, unless it cannot succeed."""
+    """The step while systemd starts the unit: none, unless the start cannot succeed."""
     failed = situation.attempt > FAILED_STARTS
-    # vLLM 0.32 may sit on a truncated file until its start times out: that it is damaged is evidence enough.
+    # With a truncated file, vLLM 0.32 may hang until the start times out. So a damaged model needs no failed start as evidence.
     if futile and (failed or situation.damaged_models):
         return Decision(GIVE_UP, futile, futile=True)
     faults = _faults_in_window(situation, now)
@@ -165,31 +166,31 @@ def _restart(situation: Situation, settings: Settings, now: datetime) -> Decisio
         return Decision(GIVE_UP, f"no restart cures its GPU: {situation.gpu_words}")
     reason = f"it is {situation.verdict}: {situation.detail}"
     if situation.gpu_action == xid_actions.RESET and settings.reset_gpus:
-        # One that failed has cured nothing; one of the hour that --reset has forgotten counts no more.
+        # Only a reset that succeeded counts, and only while its step is recorded: `--reset` removes the steps.
         if situation.state.recent(now, RESET) and in_window(situation.state.gpus_reset, now):
             return Decision(GIVE_UP, f"its GPU was reset within the hour and fails again: {situation.gpu_words}")
         if not situation.gpu_shared:
             return Decision(RESET, f"{reason}; {situation.gpu_words}", situation.repairable)
         if situation.state.recent(now, RESTART):
-            return Decision(GIVE_UP, f"its GPU wants a reset, and another instance uses it: {situation.gpu_words}")
+            return Decision(GIVE_UP, f"its GPU needs a reset, and another instance uses the GPU: {situation.gpu_words}")
     return Decision(RESTART, reason, situation.repairable)
 
 
 def _faults_in_window(situation: Situation, now: datetime) -> int:
-    """How much of the hour's budget is gone."""
+    """How many faults of the last hour count against the budget."""
     return len(situation.state.recent(now, RESTART, RESET)) + situation.deaths
 
 
 def budget_left(state: State, deaths: int, settings: Settings, now: datetime) -> int:
-    """How many more faults within this hour are answered."""
+    """How many more faults recovery answers within this hour."""
     return max(0, settings.budget - len(state.recent(now, RESTART, RESET)) - deaths)
 
 
 def _back_off(state: State, settings: Settings, now: datetime) -> datetime | None:
-    """Until when to wait; None where the next step may be taken. The first two are not held up."""
+    """The time until which to wait; None if the next step may be taken. The first two steps do not wait."""
     steps = state.recent(now, RESTART, RESET)
     if len(steps) < 2:
         return None
     until = parse_time(steps[-1].time) + timedelta(seconds=settings.backoff * 2 ** (len(steps) - 2))
-    # A step of the future says only that the clock was set back.
+    # A step in the future only means that the clock was set back.
     return until if now < until <= now + timedelta(hours=1) else None

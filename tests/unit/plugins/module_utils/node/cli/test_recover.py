@@ -64,7 +64,7 @@ def test_the_command_says_what_it_did(
     document = json.loads(capsys.readouterr().out)
     assert document["changed"] is True
     assert document["reports"] == [
-        {"instance": "main", "act": "restart", "reason": "it is hung: why", "changed": True, "outcome": "started anew"}
+        {"instance": "main", "act": "restart", "reason": "it is hung: why", "changed": True, "outcome": "started again"}
     ]
 
 
@@ -120,7 +120,7 @@ def test_the_last_step_is_shown(
     assert inferctl.main(["recover"], machine.paths) == 0
     out = capsys.readouterr().out
     assert out.startswith("main: armed, 2 of this hour's budget left, last step ")
-    assert out.endswith(": restart: started anew\n")
+    assert out.endswith(": restart: started again\n")
 
 
 def test_a_unit_names_its_one_instance(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:

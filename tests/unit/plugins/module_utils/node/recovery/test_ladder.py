@@ -42,7 +42,7 @@ def test_a_hung_engine_is_ended_and_started_and_that_is_remembered(machine: Mach
         "start --no-block vllm@main.service",
     ]
     (step,) = state.read(machine.paths, "main").steps
-    assert (step.act, step.verdict, step.outcome) == ("restart", "hung", "started anew")
+    assert (step.act, step.verdict, step.outcome) == ("restart", "hung", "started again")
     assert (machine.paths.evidence("main")).is_dir()
     assert drains.read(machine.paths, "main", machine.time) is None
 
@@ -229,14 +229,14 @@ def test_who_disarms_it_in_the_middle_of_a_step_is_heard(machine: Machine, monke
     monkeypatch.setattr(actions, "stop", lambda _name, _docker: machine.ladder().arm("main", False))
     ladder.recover("main")
     known = state.read(machine.paths, "main")
-    assert not known.armed and known.steps[-1].outcome == "started anew"
+    assert not known.armed and known.steps[-1].outcome == "started again"
 
 
 def test_a_gpu_gets_its_settings_again_after_its_reset(gpu_machine: GpuMachine) -> None:
     gpu_machine.log(XID_95)
     report = gpu_machine.recover()
     assert gpu_machine.done == ["stop", "reset", "settings", "start"]
-    assert report.outcome == f"reset {SECOND}; its GPU settings: GPU 1: its power limit stays; started anew"
+    assert report.outcome == f"reset {SECOND}; its GPU settings: GPU 1: its power limit stays; started again"
     assert state.read(gpu_machine.paths, "main").gpus_reset == format_time(NOW)
 
 
