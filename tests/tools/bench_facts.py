@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What gathering facts of the hardware costs, against a shell script that runs the same tools and reads the same files.
+"""Compares the time to gather hardware facts with a shell script that runs the same tools and reads the same files.
 
-On machines made of files, as the unit tests make them, with tools that only print: measured within the process, so
-without the start of Python and the round trip, which every module has.
+The machines are trees of files, as in the unit tests, and the tools only print. The times leave out the start of Python
+and the round trip to the node, which every module has.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.rdma 
 
 UNIT = ROOT / "tests/unit/plugins/module_utils"
 TIMES = 10
-"""Runs of each; the fastest counts, since everything else that a machine does only adds."""
+"""Runs of each measurement. The fastest run counts, because other work on the machine can only add time."""
 NICS, GIDS, COUNTERS = 8, 256, 40
-"""As on nodes with eight GPUs: a table of GIDs has 256 places, of which few are in use."""
+"""Numbers as on a node with eight GPUs. A table of GIDs has 256 places; few of them are in use."""
 
 
 def bench() -> list[dict[str, Any]]:
-    """Measure; rows for the table."""
+    """Measure. Returns rows for the table of `make bench`."""
     with tempfile.TemporaryDirectory() as scratch:
         return [*_gpus(Path(scratch) / "gpu"), *_rdma(Path(scratch) / "rdma")]
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pages of docs/reference, from argument specifications and the documentation of modules.
+"""Makes the pages of docs/reference from argument specifications and the documentation of modules.
 
-Fails where a page differs from them; --write makes the pages. Ansible's own tools make no Markdown.
+With --write, the program writes the pages. Without, the program fails if a page differs. Ansible's own tools make no
+Markdown.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ COLLECTION = "baremetal.inference"
 SITE = ROOT / "playbooks/vars/roles.yml"
 
 INTERNAL = "Internal to this collection"
-"""Starts a sentence in the description of each module that only the roles of the collection call."""
+"""The description of each module that only the roles of the collection call has a sentence with this beginning."""
 
 FROM_SITE = re.compile(r"^\{\{ ([a-z][a-z_]*)(?: \|[^{}]*)? \}\}$")
-"""A variable of a role that is one variable of the site, or its default."""
+"""The value of a role's variable that is one variable of the site, with or without a filter such as `default`."""
 
 SET_BY_PLAYBOOKS = (
-    "Where the playbooks set a variable, the variable has no effect in the inventory: set the one that it comes from."
+    "If the playbooks set a variable, its value in the inventory has no effect: set the variable that is its source."
 )
 
 LONG = 70
-"""Characters: a longer default gets a block of its own."""
+"""Characters. A longer default is shown as a block."""
 
 
 def head(source: str) -> str:
     """The first line of a page."""
-    return f"<!-- Made by `make docs` from {source}: change that, not this page. -->"
+    return f"<!-- Made by `make docs` from {source}: change the source, not this page. -->"
 
 
 def texts(value: str | list[str] | None) -> list[str]:
@@ -49,7 +50,7 @@ def texts(value: str | list[str] | None) -> list[str]:
 
 
 def kind(option: dict[str, Any]) -> str:
-    """The type of an option, and whether it must be set."""
+    """The type of an option, and whether the option is required."""
     elements = f" of {option['elements']}" if option.get("elements") else ""
     return option.get("type", "str") + elements + (", required" if option.get("required") else "")
 
@@ -72,7 +73,7 @@ def terms(option: dict[str, Any]) -> str:
 
 
 def long_default(option: dict[str, Any]) -> str:
-    """The block of a default that is too long for a line; empty for a short one."""
+    """The block with a long default; empty for a short default."""
     default = option.get("default")
     if default is None or len(shown(default)) <= LONG:
         return ""
@@ -81,7 +82,7 @@ def long_default(option: dict[str, Any]) -> str:
 
 
 def keys(options: dict[str, Any], inner: str, page: Page, indent: str = "") -> Iterator[str]:
-    """The keys of a dictionary as a nested list; `inner` is the name of what holds the keys of a key."""
+    """The keys of a dictionary as a nested list. `inner` names the field with the keys of a nested dictionary."""
     for name, option in options.items():
         words = " ".join(paragraph(text, page) for text in texts(option.get("description")))
         returned = f" ({paragraph(option['returned'], page)})" if option.get("returned") else ""
@@ -113,7 +114,7 @@ def from_site(name: str, site: dict[str, Any]) -> str:
 
 
 def role_page(name: str, specs: dict[str, Any], site: dict[str, Any], page: Page) -> str:
-    """The page of a role: its variables, then what its other entry points need beside them."""
+    """The page of a role: its variables, then the further variables of its other entry points."""
     main = specs["main"]
     options = main.get("options", {})
     parts = [head(f"roles/{name}/meta/argument_specs.yml"), f"# Role {COLLECTION}.{name}"]
@@ -157,14 +158,14 @@ def module_page(name: str, documentation: dict[str, Any], page: Page) -> str:
 
 
 def table(title: str, directory: str, rows: dict[str, str], page: Page) -> str:
-    """A table of pages, from the name of a role or module to what the role or module does."""
+    """A table of roles or modules, each with a link to its page and a description."""
     lines = [f"| {title} | what it does |", "|---|---|"]
     lines += [f"| [{name}]({directory}/{name}.md) | {paragraph(words, page)} |" for name, words in rows.items()]
     return "\n".join(lines)
 
 
 def index(roles: dict[str, Any], modules: dict[str, Any], internal: list[str]) -> str:
-    """The page that leads to all others."""
+    """The page with links to all other pages."""
 
     def unlinked(_kind: str, _name: str) -> str:
         return ""
@@ -193,7 +194,7 @@ def read_roles() -> dict[str, Any]:
 
 
 def read_modules() -> dict[str, Any]:
-    """What ansible-doc says of all modules, by the module's name. Raises CalledProcessError where ansible-doc fails."""
+    """The output of ansible-doc for all modules, by the module's name. Raises CalledProcessError if it fails."""
     names = sorted(path.stem for path in (ROOT / "plugins/modules").glob("*.py"))
     command = ["ansible-doc", "--json", "--type", "module", *(f"{COLLECTION}.{name}" for name in names)]
     found = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout)
@@ -217,13 +218,13 @@ def pages() -> dict[str, str]:
 
 
 def stale(directory: Path, wanted: dict[str, str]) -> list[str]:
-    """Pages that are missing, differ, or belong to nothing any more."""
+    """The names of pages that are missing, differ, or have no source any more."""
     there = {str(path.relative_to(directory)): path.read_text(encoding="utf-8") for path in directory.rglob("*.md")}
     return sorted(name for name in there.keys() | wanted.keys() if there.get(name) != wanted.get(name))
 
 
 def write(directory: Path, wanted: dict[str, str]) -> None:
-    """Make the pages, and remove those that belong to nothing any more."""
+    """Write stale pages, and remove pages that have no source any more."""
     for name in stale(directory, wanted):
         file = directory / name
         if name not in wanted:

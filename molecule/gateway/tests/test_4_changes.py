@@ -21,7 +21,7 @@ def pid(gateway: Gateway) -> str:
 
 
 def test_keys_change_in_the_running_process(gateway: Gateway) -> None:
-    """Nobody's connection is dropped; who was let in no more is out at once."""
+    """No connection is dropped, and a removed key is refused at once."""
     before = pid(gateway)
     new = [key for key in KEYS if key["name"] != "narrow"] + [{"name": "new", "key": "a-new-key-0192837465"}]
     report = gateway.load(clients=3).during(lambda: gateway.node.site(gateway_keys=new))
@@ -29,19 +29,20 @@ def test_keys_change_in_the_running_process(gateway: Gateway) -> None:
     assert pid(gateway) == before
     assert gateway.ask(key="a-new-key-0192837465").status == 200
     assert gateway.ask(key="narrow-key-90ab4417").status == 401
-    # And what is on disk says the same, for the next start.
+    # The files on disk have the new keys, too: the next start reads them.
     gateway.node.run("systemctl reload haproxy")
     assert gateway.ask(key="a-new-key-0192837465").status == 200
 
 
 def test_a_setting_changes_by_a_reload(gateway: Gateway) -> None:
-    """Back to the scenario's keys, with a network of clients that holds nobody here."""
+    """Body size, paths and the clients' networks, with the keys of the scenario again."""
     before = pid(gateway)
-    # The role's own question at its end passes without its path among the clients'.
+    # The role's own request at its end passes, although gateway_paths does not list the path of that request.
     changes: dict[str, Any] = {"gateway_body_mib": 4, "gateway_paths": [CHAT]}
     report = gateway.load(clients=3).during(lambda: gateway.node.site(**changes))
     assert not report.failures and report.succeeded, report
     assert pid(gateway) != before
+    # No client of this test is in this network.
     gateway.node.site(gateway_clients=["192.0.2.0/24"], gateway_verify_seconds=20)
     answer = gateway.ask()
     assert (answer.status, answer.error["code"]) == (403, "address_not_allowed")
@@ -73,7 +74,7 @@ def test_a_mistake_changes_nothing(gateway: Gateway, words: list[str], extra: di
 
 
 def test_a_changed_port_takes_effect(gateway: Gateway) -> None:
-    """HAProxy's saved states have the old one. What listens at the new one knows no such model."""
+    """HAProxy's saved states name the old port. The server at the new port does not know the model."""
     replicas: list[dict[str, Any]] = HOSTS["gateway_replicas"]
     moved = [replica | ({"port": 5005} if replica["name"] == "lone" else {}) for replica in replicas]
     gateway.engine("127.0.0.2", agent="drain")
@@ -89,32 +90,32 @@ def test_a_changed_port_takes_effect(gateway: Gateway) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("affinity", ["session", "prefix"])
-def test_who_belongs_together_gets_the_same_engine(gateway: Gateway, affinity: str) -> None:
-    """By the session that a request names or how its prompt begins, so that the engine's prefix cache is hit."""
+def test_related_requests_get_the_same_engine(gateway: Gateway, affinity: str) -> None:
+    """Requests are related by their session or by the beginning of their prompt: the engine's prefix cache is hit."""
 
     def engine(number: int, session: str) -> str:
-        """Who answers one of many requests that have the first two messages in common with others of their number."""
+        """The engine that answers a request. All requests of one number have the same first two messages."""
         messages = [{"role": "user", "content": f"{words} {number}"} for words in ("You are", "Hello,")]
         messages.append({"role": "user", "content": f"asked as {session} for the {time.monotonic_ns()}th time"})
-        # An engine with half as many again as the others is passed over, and one request may be that already.
-        wait_for("none is at work", lambda: set(gateway.states(column=4).values()) == {"0"}, 30)
+        # The gateway passes over an engine with 1.5 times the mean of requests. A single request may be that many.
+        wait_for("no request is in flight", lambda: set(gateway.states(column=4).values()) == {"0"}, 30)
         answer = gateway.ask(data=body(messages=messages), session=session)
         assert answer.status == 200, answer
         return str(answer.json["choices"][0]["message"]["content"])
 
     gateway.node.site(gateway_affinity=affinity)
     try:
-        # While an engine starts slowly, more and more of them become its own.
-        wait_for("both have their share", lambda: set(gateway.weights().values()) == {"100"}, 60)
+        # During an engine's slow start, its share grows: related requests would change their engine.
+        wait_for("both engines have their full share", lambda: set(gateway.weights().values()) == {"100"}, 60)
         found = [
             [engine(number, f"s{number}" if affinity == "session" else "") for _turn in range(3)]
             for number in range(12)
         ]
         assert all(len(set(engines)) == 1 for engines in found), found
         assert len({engines[0] for engines in found}) == 2, found
-        # A session's name comes before what its prompt begins with.
+        # The session counts before the beginning of the prompt.
         (name,) = {engine(number, "one for all") for number in range(6)}
-        # Who is gone is stood in for.
+        # Another engine answers for a drained one.
         address = name.split()[-1].rstrip(".")
         gateway.engine(address, agent="drain")
         gateway.wait_state("one" if address == "127.0.0.1" else "two", "DRAIN")
@@ -123,7 +124,7 @@ def test_who_belongs_together_gets_the_same_engine(gateway: Gateway, affinity: s
         gateway.node.site()
 
 
-def test_somebody_elses_configuration_stays(gateway: Gateway) -> None:
+def test_a_foreign_configuration_stays(gateway: Gateway) -> None:
     gateway.node.run("cp /etc/haproxy/haproxy.cfg /root/ours.cfg; echo '# mine' > /etc/haproxy/haproxy.cfg")
     try:
         assert "This collection did not write /etc/haproxy/haproxy.cfg" in gateway.node.site(check=False)
@@ -133,7 +134,7 @@ def test_somebody_elses_configuration_stays(gateway: Gateway) -> None:
 
 
 def test_tls(gateway: Gateway) -> None:
-    """By links, so that a renewal needs a reload and nothing else; HTTP/2 as well."""
+    """HTTP/1.1 and HTTP/2 work with the certificate; TLS 1.1 is refused."""
     gateway.node.run(
         "mkdir -p /etc/ssl/gateway; cd /etc/ssl/gateway; openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256"
         " -nodes -keyout key.pem -out chain.pem -days 2 -subj /CN=gateway.example.com 2>/dev/null"

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Runs the implementation of a module from the library on the node. Private to the collection.
 
-Ansible parses and sends all that a module imports, for each module. So in the place of every module that needs much of
-the library, the action plugin sends one module, node_call, which imports this file alone. The implementation of the
-called module, node/calls/NAME.py, comes from the library that the module node_tool installs. Where the node has no
+For each module, Ansible parses and sends everything that the module imports. Modules that need much of the library are
+not sent: their action plugin sends the module node_call instead, which imports this file alone. The implementation of
+the called module, node/calls/NAME.py, comes from the library that the module node_tool installs. If the node has no
 library, or the library of another version, the action plugin sends the library once.
 """
 
@@ -28,7 +28,7 @@ from . import files
 from .paths import Paths
 
 PACKAGE = "baremetal_inference"
-"""The name of the library in the process of a module."""
+"""The name by which a module's process imports the library."""
 
 MISSING = "library_missing"
 """The key of the result that asks the action plugin for the library."""
@@ -36,25 +36,25 @@ MISSING = "library_missing"
 OPTION = "node_call"
 
 OPTIONS: dict[str, Any] = {OPTION: {"type": "str", "default": "", "no_log": True}}
-"""The option that holds a Wanted as text. With no_log, the node's log does not show its length."""
+"""The option that holds a Wanted as text. no_log keeps the long text out of the node's log."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the action plugin asks for."""
+    """The request of the action plugin."""
 
     module: str
     """The called module."""
     specification: Mapping[str, Any]
-    """What AnsibleModule takes for the called module."""
+    """The arguments of AnsibleModule for the called module."""
     digest: str
     """The checksum of the library that must run."""
     path: str = ""
     """A directory of the controller that holds this library."""
     archive: str = ""
-    """This library itself, in base64, for a node that does not have the library."""
+    """The library as a zip archive in base64, for a node that does not have it."""
     only: bool = False
-    """Whether to say no more than whether the node has this library."""
+    """Whether to answer only whether the node has this library, and not call the module."""
 
     def to_text(self) -> str:
         return json.dumps(asdict(self))
@@ -65,7 +65,7 @@ class Wanted:
 
 
 def specification(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What AnsibleModule takes for a module that is called with these options: those of the called module, and ours."""
+    """The arguments of AnsibleModule for a call with these options: those of the called module, with OPTIONS added."""
     text = given.get(OPTION)
     called: Mapping[str, Any] = Wanted.from_text(text).specification if text else {"supports_check_mode": True}
     return {**called, "argument_spec": {**called.get("argument_spec", {}), **OPTIONS}}
@@ -77,8 +77,8 @@ def refuse(module: Any) -> None:
 
 
 def run(module: Any) -> None:
-    """Answer by the implementation of the called module, or ask for the library."""
-    # Also from the result's invocation: the archive is of no use to a reader.
+    """Run the implementation of the called module, or ask for the library."""
+    # Removed, so that the result does not show the archive.
     text = module.params.pop(OPTION)
     if not text:
         refuse(module)
@@ -95,17 +95,17 @@ def run(module: Any) -> None:
 
 def implementation(module: Any, wanted: Wanted) -> Callable[[Any], None] | None:
     """The implementation of the called module; None where this machine does not have the library that is wanted."""
-    # Ansible makes the directory when it is asked for.
+    # Ansible creates the directory `tmpdir` at the first access, so a call that does not need it does not access it.
     private = Path(module.tmpdir) if wanted.archive and os.geteuid() != 0 else None
     place = find(wanted, Paths(), private)
     return None if place is None else load(place, wanted.module)
 
 
 def find(wanted: Wanted, paths: Paths, private: Path | None) -> Path | None:
-    """Where this machine has the library that is wanted; None where it does not have the library.
+    """Where this machine has the wanted library; None if the machine does not have it.
 
-    An archive that was sent is kept until the next boot; of a user who is not root, in the directory `private`.
-    Raises OSError.
+    An archive that was sent is kept until the next boot. For a user who is not root, the archive is written to the
+    directory `private`. Raises OSError.
     """
     if wanted.path and os.access(wanted.path, os.R_OK | os.X_OK):
         # Only the user who owns the collection writes byte code there.

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node's kernel and libblkid tell about its block devices and mounts. Reads only. Private to the collection."""
+"""Reads facts of block devices and mounts from the kernel and libblkid. Changes nothing. Private to the collection."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from .disks import Device, DiskError, Signature
 from .fstab import decode
 
 Run = Callable[..., tuple[int, str]]
-"""Runs a command: its exit code, and what it printed, errors included where it failed."""
+"""Runs a command. Returns the exit code and the output; if the command failed, with its errors."""
 
 HEAD = 4 << 20
-"""Bytes from the start that are empty on a blank device: file systems, key slots and first partitions begin there."""
+"""Bytes of the head, which is empty on a blank device: file systems, key slots and first partitions begin there."""
 
 ERASED = (0x00, 0xFF)
-"""What new, wiped and discarded devices read as, all over."""
+"""The byte with which a new, wiped or discarded device is filled: one of these."""
 
 BLKID_NOTHING = 2
 BLKID_SEVERAL = 8
 """Exit codes of ``blkid --probe`` besides 0. Source: blkid(8)."""
 
 NO_DISK = re.compile(r"^(dm|md|lvm)-|-part[0-9]+$")
-"""Names below /dev/disk/by-id of what is no whole disk."""
+"""Names below /dev/disk/by-id that are not names of whole disks."""
 
 LOCK_SECONDS = 60
 SHOWN = 12
@@ -54,18 +54,18 @@ class Mount:
 
 
 def read_mounts(proc: Path) -> list[Mount]:
-    """Every mount, the later ones upon the earlier. Never asks a file system, which may not answer."""
+    """All mounts; a later mount covers an earlier one. Never accesses a file system, which may hang."""
     found = []
     for line in (proc / "self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
         words = line.split()
-        # Optional fields of any number end with a dash. Source: proc(5).
+        # A dash ends the optional fields. Source: proc(5).
         kind, source = words[words.index("-", 6) + 1 :][:2]
         found.append(Mount(words[2], decode(words[3]), decode(words[4]), kind, decode(source)))
     return found
 
 
 class BlockDevices:
-    """The block devices of this node; the roots are elsewhere in tests."""
+    """The block devices of this node. Tests give other roots."""
 
     def __init__(
         self, run: Run, sys: Path = Path("/sys"), proc: Path = Path("/proc"), dev: Path = Path("/dev")
@@ -78,19 +78,19 @@ class BlockDevices:
     # --- mounts
 
     def mounts(self) -> list[Mount]:
-        """Every mount, the later ones upon the earlier. Never asks a file system, which may not answer."""
+        """All mounts; a later mount covers an earlier one. Never accesses a file system, which may hang."""
         return read_mounts(self.proc)
 
     def mounted_at(self, path: str) -> Mount | None:
-        """What an access to exactly this mount point reaches, or None where nothing is mounted."""
+        """The last mount at exactly this mount point; None if nothing is mounted there."""
         return next((mount for mount in reversed(self.mounts()) if mount.path == path), None)
 
     def swaps(self) -> set[str]:
-        """The numbers of the devices that are swap in use."""
+        """The numbers of the devices in use as swap."""
         lines = (self.proc / "swaps").read_text(encoding="utf-8", errors="replace").splitlines()[1:]
         numbers = set()
         for line in lines:
-            # A file may have been deleted since; a device that is swap in use cannot be opened exclusively either.
+            # A swap file may be deleted already. A device in use as swap is found busy all the same: see _open.
             with suppress(FileNotFoundError):
                 status = Path(decode(line.split()[0])).stat()
                 if stat.S_ISBLK(status.st_mode):
@@ -100,13 +100,13 @@ class BlockDevices:
     # --- devices
 
     def device(self, path: str) -> Device:
-        """Everything about a device that decides whether it is blank. Raises DiskError where there is none."""
+        """The facts that decide whether a device is blank. Raises DiskError if the path is not a block device."""
         try:
             status = os.stat(path)
         except FileNotFoundError:
-            raise DiskError(f"{path} is not there. {self.known()}") from None
+            raise DiskError(f"{path} does not exist. {self.known()}") from None
         if not stat.S_ISBLK(status.st_mode):
-            raise DiskError(f"{path} is no block device")
+            raise DiskError(f"{path} is not a block device")
         number = _number(status.st_rdev)
         entry = (self.sys / "dev/block" / number).resolve()
         size = int(self._read(entry / "size") or 0) * 512
@@ -130,7 +130,7 @@ class BlockDevices:
         )
 
     def holders(self, entry: Path) -> tuple[str, ...]:
-        """The devices that lie upon one."""
+        """The names of devices that use this one, such as those of LVM or md."""
         directory = entry / "holders"
         return tuple(sorted(path.name for path in directory.iterdir())) if directory.is_dir() else ()
 
@@ -141,7 +141,7 @@ class BlockDevices:
         return self._read(entry / "level"), self._read(entry / "array_state"), int(members) if members.isdigit() else 0
 
     def known(self) -> str:
-        """The names that the node's whole disks have, for an error."""
+        """A sentence for an error: the names of the node's whole disks."""
         directory = self.dev / "disk/by-id"
         paths = sorted(directory.iterdir()) if directory.is_dir() else []
         names = [path.name for path in paths if not NO_DISK.search(path.name)]
@@ -152,7 +152,7 @@ class BlockDevices:
     def locked(self, devices: list[Device]) -> Iterator[None]:
         """Keep udev, and programs that respect its locks, away from whole disks. Raises DiskError.
 
-        Source: systemd's "Locking Block Device Access". It does not keep anybody from a device who does not ask.
+        Source: systemd's "Locking Block Device Access". A program that ignores these locks is not kept away.
         """
         whole = sorted({self._whole((self.sys / "dev/block" / device.number).resolve()).name for device in devices})
         handles = []
@@ -166,33 +166,32 @@ class BlockDevices:
                 os.close(handle)
 
     def _whole(self, entry: Path) -> Path:
-        """The disk that a partition lies on; any other device itself."""
+        """The disk of a partition; for any other device, the device itself."""
         return entry.parent if (entry / "partition").exists() else entry
 
     def _open(self, path: str, size: int) -> tuple[bool, bool, list[str]]:
-        """Whether it is in exclusive use, whether its head is empty, and what could not be read."""
+        """Whether the device is in exclusive use, whether its head is empty, and what could not be read."""
         busy = False
         try:
             handle = os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
         except OSError as error:
             if error.errno != errno.EBUSY:
-                return False, True, [f"it cannot be opened: {error.strerror}"]
+                return False, True, [f"the device cannot be opened: {error.strerror}"]
             busy = True
             handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             head = os.pread(handle, HEAD, 0)
             tail = os.pread(handle, 512, max(size - 512, 0))
         except OSError as error:
-            return busy, True, [f"it cannot be read: {error.strerror}"]
+            return busy, True, [f"the device cannot be read: {error.strerror}"]
         finally:
             os.close(handle)
-        doubts = (
-            [] if len(head) == min(HEAD, size) and len(tail) == min(512, size) else ["it ends before its size does"]
-        )
+        whole = len(head) == min(HEAD, size) and len(tail) == min(512, size)
+        doubts = [] if whole else ["reads end before the size that the kernel reports"]
         return busy, not head or (head[0] in ERASED and not head.strip(head[:1])), doubts
 
     def _signatures(self, path: str) -> tuple[tuple[Signature, ...], list[str]]:
-        """What libblkid knows, asked in two ways, and what could not be found out."""
+        """The signatures that wipefs and blkid find, and what neither could find out."""
         doubts = []
         code, output = self.run("wipefs", "--no-act", "--json", path)
         found: list[dict[str, Any]] = []
@@ -201,8 +200,8 @@ class BlockDevices:
         except ValueError:
             code = 1
         if code:
-            doubts.append(f"wipefs cannot tell what it holds ({code}): {output.strip()}")
-        # A kind with copies, as GPT, is listed once for each.
+            doubts.append(f"wipefs cannot read the signatures ({code}): {output.strip()}")
+        # wipefs lists a signature with copies, such as GPT, once for each copy.
         signatures = list(
             dict.fromkeys(Signature(item["type"], item.get("label") or "", item.get("uuid") or "") for item in found)
         )
@@ -212,14 +211,14 @@ class BlockDevices:
         if code == BLKID_SEVERAL:
             doubts.append("blkid sees more than one kind of content")
         elif code not in (0, BLKID_NOTHING):
-            doubts.append(f"blkid cannot tell what it holds ({code}): {output.strip()}")
+            doubts.append(f"blkid cannot read the signatures ({code}): {output.strip()}")
         elif kind and kind not in {signature.kind for signature in signatures}:
             signatures.append(Signature(kind, values.get("LABEL", ""), values.get("UUID", "")))
         return tuple(signatures), doubts
 
     @staticmethod
     def _read(path: Path) -> str:
-        """A value of sysfs, empty where it is not there."""
+        """A value of sysfs; empty if it cannot be read."""
         try:
             return path.read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
@@ -235,7 +234,7 @@ def _lock(handle: int, name: str) -> None:
         except BlockingIOError:
             if time.monotonic() > deadline:
                 raise DiskError(
-                    f"{name} is locked by another program for more than {LOCK_SECONDS} s. Look at: lsof {name}"
+                    f"{name} is locked by another program for more than {LOCK_SECONDS} s. Find the program: lsof {name}"
                 ) from None
             time.sleep(0.2)
 

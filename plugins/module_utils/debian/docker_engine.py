@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The engine's packages: which ones, which version, and what that version makes of GPUs. Private to the collection.
+"""Chooses Docker's packages and their version, and how containers of that version get GPUs. Private to the collection.
 
-Pure: what dpkg says goes in, what is wanted and what is missing comes out.
+Pure: computes the wanted and the missing packages from the facts of dpkg.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from .apt_packages import Installed
 DEBIAN, DOCKER = "debian", "docker"
 
 FIRST_WITH_CDI = 25
-"""The first major version that takes names of CDI. Source: moby pull request 45134."""
+"""The first major version that accepts CDI device names. Source: moby pull request 45134."""
 
 FIRST_WITH_CDI_ON = 29
-"""The first major version whose releases all have CDI on by themselves. Source: moby pull request 49963."""
+"""The first major version with CDI on by default in all its releases. Source: moby pull request 49963."""
 
 CDI = {"features": {"cdi": True}}
 RUNTIME = {"runtimes": {"nvidia": {"path": "/usr/bin/nvidia-container-runtime"}}}
-"""For an engine without CDI: NVIDIA's runtime changes what a container gets before runc makes the container."""
+"""For a Docker without CDI: NVIDIA's runtime adds the GPUs to the container before runc creates the container."""
 
 
 @dataclass(frozen=True)
 class Packages:
-    """The packages that make an engine.
+    """The packages of a Docker installation.
 
-    `pinned` follow the version that is wanted. The others are held at the version that came along: a new containerd or
-    runc restarts or breaks containers just as well.
+    `pinned` have the wanted version. `others` are held at the version that was installed with them, because a new
+    containerd or runc can restart or break containers, too.
     """
 
     pinned: tuple[str, ...]
     others: tuple[str, ...]
     version: str = ""
-    """What was tested. Debian's archive holds one version at a time, so that the revision stays open."""
+    """The tested version. The revision is a wildcard, because Debian's archive holds only one revision at a time."""
 
 
 _DOCKERS_OWN = Packages(("docker-ce", "docker-ce-cli"), ("containerd.io",))
@@ -56,40 +56,40 @@ FOREIGN: Mapping[str, tuple[str, ...]] = {
     DEBIAN: ("docker-ce", "containerd.io"),
     DOCKER: ("docker.io", "containerd"),
 }
-"""By source, the packages of the other source, which cannot be installed beside its own."""
+"""The packages that conflict with those of a source, by source."""
 
 WHEN_DRAINED = "When the node may be disturbed (drained), run this play with -e docker_restart_allowed=true."
 
 
 def names(source: str, release: str) -> list[str]:
-    """All packages that dpkg is asked for."""
+    """All packages whose state is read from dpkg."""
     packages = PACKAGES[release][source]
     return [*packages.pinned, *packages.others, *FOREIGN[source]]
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What a node has of an engine, beside what is wanted."""
+    """Docker as installed on a node, and as wanted."""
 
     source: str
     packages: Packages
     installed: Mapping[str, Installed]
-    """Of `names`, what is installed."""
+    """The packages among `names` that dpkg knows."""
     wish: str = ""
-    """The version that the operator wants; empty for the tested one."""
+    """The version that the operator asks for; empty for the tested version."""
     may_move: bool = True
-    """Whether the packages may restart the daemon and containerd, which they do when they are unpacked."""
+    """Whether the daemon and containerd may restart. Packages restart them while dpkg installs the packages."""
 
     @property
     def wanted(self) -> str:
-        """The version that is wanted, with * as a wildcard. Docker's own packages have the epoch 5, which the operator
-        leaves out."""
+        """The wanted version, with * as a wildcard. Docker's own packages have the epoch 5, which an operator need not
+        write."""
         version = self.wish or self.packages.version
         return f"5:{version}" if self.source == DOCKER and ":" not in version else version
 
     @property
     def present(self) -> bool:
-        """Whether all packages are there."""
+        """Whether all packages are installed."""
         return all(self._whole(name) for name in (*self.packages.pinned, *self.packages.others))
 
     def _whole(self, name: str) -> bool:
@@ -97,7 +97,7 @@ class Engine:
 
     @property
     def moving(self) -> list[str]:
-        """The packages that are there in another version than the wanted one."""
+        """The pinned packages that are installed in another version than the wanted one."""
         return [
             name
             for name in self.packages.pinned
@@ -106,38 +106,38 @@ class Engine:
 
     @property
     def foreign(self) -> list[str]:
-        """The packages of the other source that are there."""
+        """The installed packages of the other source."""
         return [name for name in FOREIGN[self.source] if self._whole(name)]
 
     @property
     def postponed(self) -> bool:
-        """Whether another version is wanted, and has to wait."""
+        """Whether a change of version has to wait for a restart that is not allowed yet."""
         return bool(self.moving) and not self.may_move
 
     @property
     def version(self) -> str:
-        """The version that is there once the role has run."""
+        """The version that is installed after the run of the role."""
         return self.installed[self.moving[0]].version if self.postponed else self.wanted
 
     @property
     def major(self) -> int:
-        """The major version. A version that is wanted names its major number in full."""
+        """The major version. In a wanted version, no wildcard stands in the major number."""
         match = re.match(r"(?:\d+:)?(\d+)", self.version)
         return int(match[1]) if match else 0
 
     @property
     def gpu_request(self) -> str:
-        """How containers ask for GPUs: `cdi` of the engine itself, `runtime` of NVIDIA's runtime."""
+        """How containers get GPUs: by `cdi`, which Docker itself reads, or by NVIDIA's `runtime`."""
         return "cdi" if self.major >= FIRST_WITH_CDI else "runtime"
 
     @property
     def install(self) -> list[str]:
-        """The packages as apt-get reads them."""
+        """The packages with their versions, as arguments of apt-get."""
         return [*(f"{name}={self.wanted}" for name in self.packages.pinned), *self.packages.others]
 
     @property
     def pins(self) -> dict[str, Any]:
-        """The packages' pin, as apt_packages takes it."""
+        """The pin of the packages, as an option of the module apt_packages."""
         pinned = list(self.packages.pinned)
         return {
             "name": "docker",
@@ -163,13 +163,13 @@ class Engine:
     def cdi_problem(self, gpus: bool, config: Mapping[str, Any], not_loaded: Sequence[str]) -> str:
         """Why containers cannot ask for GPUs by CDI name once the role has run; empty when they can.
 
-        `config` is the whole of daemon.json, `not_loaded` the keys for which a restart is due that was not made.
+        `config` is the whole of daemon.json. `not_loaded` has the keys that take effect after a restart that is due.
         """
         if self.gpu_request != "cdi":
             return "" if gpus else self._too_old()
         if not (config.get("features") or {}).get("cdi", self.major >= FIRST_WITH_CDI_ON):
             return (
-                "CDI is off in Docker's daemon.json. Set docker_cdi to true, and take features.cdi out of "
+                "CDI is off in Docker's daemon.json. Set docker_cdi to true, and remove features.cdi from "
                 "docker_daemon_config."
             )
         if "features" in not_loaded:
@@ -180,16 +180,16 @@ class Engine:
         way = WHEN_DRAINED
         if not self.postponed:
             way = (
-                'Install Debian 13, or set docker_source to "docker" and docker_version to such a version, or '
-                'docker_nvidia to "always", for NVIDIA\'s runtime.'
+                'Install Debian 13, or set docker_source to "docker" and docker_version to such a version. Or set '
+                'docker_nvidia to "always" to use NVIDIA\'s runtime.'
             )
         return f"Docker {self.version} has no CDI; version 25 and later have it. {way}"
 
 
 def goes_by_specification(text: str | None) -> bool:
-    """Whether the configuration of NVIDIA's runtime has the runtime go by the specification.
+    """Whether NVIDIA's runtime is configured to use the CDI specification on the node.
 
-    By itself the runtime makes up a specification at each start of a container.
+    By default, the runtime makes a specification of its own at each start of a container.
     """
     try:
         return bool(tomllib.loads(text or "")["nvidia-container-runtime"]["mode"] == "cdi")

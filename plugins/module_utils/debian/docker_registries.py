@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Docker knows of registries: their authorities, and the logins of a client. Private to the collection."""
+"""Docker's settings for image registries: certificate authorities and logins. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from .service_files import ServiceError
 
 AUTHORITIES = Path("/etc/docker/certs.d")
-"""The daemon reads this directory at every pull: no reload is needed."""
+"""The Docker daemon reads this directory at every pull, so a change needs no reload."""
 
 REGISTRY = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?")
 """HOST or HOST:PORT. The first character keeps the name from leading out of AUTHORITIES."""
@@ -39,7 +39,7 @@ def authority_problems(declared: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def login_problems(logins: Mapping[str, str]) -> list[str]:
-    """What is wrong with the declared logins; their secrets are no part of the text."""
+    """What is wrong with the declared logins. The text does not contain their secrets."""
     incomplete = sorted(registry for registry, login in logins.items() if not login)
     if not incomplete:
         return []
@@ -50,10 +50,10 @@ def login_problems(logins: Mapping[str, str]) -> list[str]:
 
 
 def client_config(old: str | None, where: str, logins: Mapping[str, str], gone: Iterable[str]) -> str | None:
-    """The text of a client's configuration with these logins, and without those that are gone.
+    """The text of a client's configuration with the logins added, and the logins of the registries `gone` removed.
 
-    A text that has them already stays as it is. `logins` has the value that `docker login` writes, by registry. Raises
-    ServiceError, which shows nothing of the file.
+    If nothing changes, the text stays as it is. `logins` has the value that `docker login` writes, by registry. Raises
+    ServiceError, whose message shows nothing of the file's content.
     """
     try:
         config = json.loads(old) if old is not None else {}
@@ -62,8 +62,8 @@ def client_config(old: str | None, where: str, logins: Mapping[str, str], gone: 
     if not isinstance(config, dict) or not isinstance(config.get("auths", {}), dict):
         raise ServiceError(
             f"docker_client_config {where} cannot be used: the file is not JSON with an object of logins "
-            f'("auths"). Repair the file (python3 -m json.tool {where}), or move the file away: other logins in the '
-            "file are then gone. Nothing was changed."
+            f'("auths"). Repair the file (python3 -m json.tool {where} finds the fault), or move the file away, which '
+            "removes all other logins. Nothing was changed."
         )
     auths = config.get("auths", {})
     wanted = {**auths, **{registry: {"auth": login} for registry, login in logins.items()}}

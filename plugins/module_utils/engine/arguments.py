@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of modules that render what the engines of a node run. Private to the collection.
+"""The options of the modules engine_plan and engine_release. Private to the collection.
 
-A file of its own: Ansible sends this file with modules, and not what renders.
+This file imports nothing of the collection, because Ansible sends each module with everything that the module imports.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
     "ulimits": {"type": "dict"},
     "cap_add": {"type": "list", "elements": "str"},
 }
-"""What the role decides, without what a node tells and what may be secret: fields of release.Settings."""
+"""Fields of release.Settings that the role sets. Facts of the node and secrets are not among them."""
 
 ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "instances": {"type": "list", "elements": "dict", "required": True},
@@ -30,4 +30,4 @@ ARGUMENTS: Mapping[str, Mapping[str, Any]] = {
     "secret_environment": {"type": "dict", "default": {}, "no_log": True},
     "settings": {"type": "dict", "default": {}, "options": _OPTIONS},
 }
-"""What such a module takes; doc_fragments/engine.py says the same for people."""
+"""The options of both modules. doc_fragments/engine.py documents them."""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The environment file of an instance, and keeping its secrets out of what people see. Private to the collection."""
+"""Reads the environment file of an instance, and masks its secrets in texts. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ API_KEY = "VLLM_API_KEY"
 """The engine's own name for the key that its clients must send."""
 
 _PUBLIC = frozenset({"HOME", "USER", "VLLM_CACHE_ROOT"})
-"""Variables of every environment file whose values are long but known to everybody."""
+"""Variables of every environment file with long values that are not secret."""
 
 _SECRET_LENGTH = 8
-"""A shorter value is no secret worth its name; masking it would black out numbers and plain words."""
+"""Characters. A shorter value is not masked: masking it would also mask numbers and plain words."""
 
 _TOKENS = re.compile(
     r"(?i)(\bbearer\s+|--api-key\s+|\bapi[_-]?key['\"]?\s*[:=]\s*\[?['\"]?)[^\s'\",\]]+|\bhf_[a-z0-9]{16,}"
@@ -27,19 +27,19 @@ _TOKENS = re.compile(
 
 
 def read(paths: Paths, name: str) -> dict[str, str]:
-    """The environment of the installed release; empty where there is none. Raises OSError."""
+    """The environment of the active release; empty if there is no file. Raises OSError."""
     return read_file(paths.env(name))
 
 
 def read_file(path: Path) -> dict[str, str]:
-    """The environment in a file; empty where there is none. One that is damaged is read as far as it is text: it must
-    not keep a node from repairing it. Raises OSError."""
+    """The environment in a file; empty if there is no file. Of a damaged file, all lines that are text count: damage
+    must not prevent the repair of the file. Raises OSError."""
     text = files.text(path) or ""
     return dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
 
 
 def secrets(environment: dict[str, str]) -> list[str]:
-    """The values that may be secret: all that are long and not known to everybody."""
+    """The values that may be secret: the API key, and all long values that are neither public nor a number."""
     return [
         value
         for key, value in environment.items()
@@ -48,7 +48,7 @@ def secrets(environment: dict[str, str]) -> list[str]:
 
 
 def mask(text: str, values: Iterable[str]) -> str:
-    """Replace secret values, and what looks like a token, by asterisks."""
+    """Replace secret values, and words that look like tokens, by asterisks."""
     for value in sorted(filter(None, values), key=len, reverse=True):
         text = text.replace(value, "***")
     return _TOKENS.sub(lambda match: f"{match.group(1) or ''}***", text)

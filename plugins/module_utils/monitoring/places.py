@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where Prometheus and Alertmanager lie on a monitoring host, and what of it is ours. Private to the collection."""
+"""Paths and units of monitoring on a host, and which of them are ours. Private to the collection."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ HEADER = "# Managed by Ansible, role baremetal.inference.monitoring: changes mad
 DIRECTORY = Path("/etc/prometheus")
 
 OWNED = {"prometheus.yml": "prometheus", "alertmanager.yml": "prometheus-alertmanager"}
-"""Configurations that a package brings, and the package."""
+"""Configurations that come with a package, by file name, and that package."""
 
 UNITS = Path("/etc/systemd/system")
 
 DROP_IN = "inference.conf"
-"""Beside a unit, in its directory."""
+"""The name of our drop-in in the directory UNIT.d."""
 
 STATE = Paths().monitoring
-"""What the running services have loaded: what a run that was cut off has not reloaded, the next one does."""
+"""The record of what the running services have loaded. By it, the next run reloads what a cut-off run did not."""
 
 SAMPLES = Path("/var/lib/prometheus/metrics2")
 SILENCES = Path("/var/lib/prometheus/alertmanager")
-"""What both have gathered; no file of ours is among it."""
+"""The data that both services have gathered. No file of ours lies there."""
 
 LOG_CONFIG = Paths().etc / "logs.conf"
 LOG_STATE = "inference-logs"
-"""The directory of log shipping's own state, below each of LOG_STATES."""
+"""The directory with the state of log shipping, below each of LOG_STATES."""
 LOG_STATES = (Path("/var/lib/private"), Path("/var/lib"))
-"""Where systemd keeps the state of a service with a user of its own, and where it has a link to it."""
+"""With DynamicUser=, systemd keeps the state below the first directory, and a link to the state below the second."""
 LOG_UNIT = "inference-logs.service"
 LOG_CHECK = ("inference-logs-check.service", "inference-logs-check.timer")
 """Log shipping, and the service and timer of its check."""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All files of a monitoring host, from what an operator declares. Private to the collection."""
+"""All files of a monitoring host, from the variables of the role. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from .settings import WHERE, read_settings
 from .targets import JOBS
 
 Dump = Callable[[Mapping[str, Any]], str]
-"""YAML: only the controller is sure to have a library for it."""
+"""Renders YAML. The caller gives this function, because only the controller is sure to have a library for YAML."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The files that a monitoring host must have, or why there are none."""
+    """The files that a monitoring host must have, or the problems for which there is no plan."""
 
     problems: list[str] = field(default_factory=list)
     files: Mapping[str, str] = field(default_factory=dict)
-    """What all users may read, by path below /etc/prometheus."""
+    """Files that all users may read, by path below /etc/prometheus."""
     secrets: Mapping[str, str] = field(default_factory=dict)
-    """What may hold a password."""
+    """Files that may hold a password, by path below /etc/prometheus."""
     web: str = ""
-    """web.yml but for the users."""
+    """The text of web.yml without the users."""
     units: Mapping[str, str] = field(default_factory=dict)
     """The drop-in of each service, by the service's name."""
     url: str = ""
     alertmanager_url: str = ""
-    """Where the machine itself reaches both."""
+    """The URLs at which the host itself reaches Prometheus and Alertmanager."""
     asked: Mapping[str, list[str]] = field(default_factory=dict)
-    """What Prometheus must have then: by job, the address of each target."""
+    """The addresses of the targets that Prometheus must have, by job."""
     rules: list[str] = field(default_factory=list)
-    """The names of the files whose rules it must have."""
+    """The names of the files of rules that Prometheus must have."""
     dashboards: Mapping[str, str] = field(default_factory=dict)
     """The SHA-256 of each dashboard, by file name."""
 
 
 def plan(raw: Mapping[str, Any], targets: Mapping[str, Any], shipped: Path, dump: Dump) -> Plan:
-    """All files, or every mistake at once. ``shipped`` is the role's directory `files`."""
+    """Plan all files, or list all mistakes. ``shipped`` is the role's directory `files`."""
     settings, problems = read_settings(raw)
     found = [*(str(problem) for problem in problems), *(f"{WHERE}: {text}" for text in targets.get("problems", ()))]
     heartbeat = config.heartbeat_rules(settings)
     own = rule_files(shipped) | ({f"{config.HEARTBEAT}.yml": _headed(dump(heartbeat))} if heartbeat else {})
     found += [
-        f"{WHERE}: monitoring_extra_rules: {name}: the role has a file of this name: take another one"
+        f"{WHERE}: monitoring_extra_rules: {name}: the role has a file of this name: choose another name"
         for name in sorted(set(own) & set(settings.extra_rules))
     ]
     if found:
@@ -88,7 +88,7 @@ def plan(raw: Mapping[str, Any], targets: Mapping[str, Any], shipped: Path, dump
 
 
 def export(targets: Mapping[str, Any], shipped: Path, dump: Dump) -> dict[str, str]:
-    """For a Prometheus elsewhere: targets, rules, jobs, and what its Alertmanager should know, by path."""
+    """Targets, rules and jobs for a Prometheus elsewhere, and inhibitions for its Alertmanager, by path."""
     rules = rule_files(shipped)
     jobs = {
         "rule_files": [f"{config.RULES}/{name}" for name in sorted(rules)],
@@ -112,7 +112,7 @@ def rule_files(shipped: Path) -> dict[str, str]:
 
 
 def target_files(groups: Mapping[str, Any]) -> dict[str, str]:
-    """A file for every job, an empty one for a job without targets: so that the first one needs no reload."""
+    """A file for every job. A job without targets has an empty file, so that its first target needs no reload."""
     return {
         f"{config.TARGETS}/{job}.json": json.dumps(list(groups.get(job, ())), indent=1, sort_keys=True) + "\n"
         for job in JOBS
@@ -120,7 +120,7 @@ def target_files(groups: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _texts(directory: Path) -> dict[str, str]:
-    """The files right in a directory, by name, but for those that begin with a dot."""
+    """The text of each file in a directory, by name, without subdirectories and hidden files."""
     found = sorted(directory.iterdir()) if directory.is_dir() else []
     return {
         path.name: path.read_text(encoding="utf-8")

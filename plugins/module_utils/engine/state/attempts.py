@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How often in a row an instance has tried to start without getting ready. Private to the collection.
 
-systemd's own counter of restarts does not tell a start that keeps failing from an engine that died after serving for
-weeks and is on its way back; only the first is a failed start.
+systemd's own counter of restarts also counts the restart of an engine that died after serving for weeks. Only a start
+after which the engine never got ready is a failed start.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ SCHEMA = 1
 
 
 def count(paths: Paths, name: str) -> int:
-    """Starts since the instance was last ready or was started on purpose, the one under way included."""
+    """Starts since the instance was last ready or last started on purpose, the present start included."""
     try:
         value = files.read_json(paths.starts(name))
     except (OSError, ValueError):
-        # Not worth failing a start for: it is written anew by the next one.
+        # A damaged file must not make a start fail: the next start writes the file again.
         return 0
     attempt = value.get("attempt") if isinstance(value, dict) else None
     return attempt if isinstance(attempt, int) else 0
 
 
 def begin(paths: Paths, name: str, restarts: int) -> int:
-    """Count one more start. systemd's count of automatic restarts is 0 for a start on purpose. Returns its number.
+    """Count one more start, and return the count. `restarts`: systemd's automatic restarts, 0 for a start on purpose.
 
     Raises OSError.
     """
@@ -37,5 +37,5 @@ def begin(paths: Paths, name: str, restarts: int) -> int:
 
 
 def ready(paths: Paths, name: str) -> None:
-    """The instance has answered: nothing has failed. Raises OSError."""
+    """Reset the count: the instance has answered. Raises OSError."""
     paths.starts(name).unlink(missing_ok=True)

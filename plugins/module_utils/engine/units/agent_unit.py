@@ -9,31 +9,31 @@ from ...core.paths import Paths
 from ...core.unit_files import sandbox, systemd_quote
 
 WATCHDOG = 30
-"""Seconds without a sign of life until systemd starts the agent anew; it gives one every 5 s."""
+"""Seconds without a sign of life after which systemd restarts the agent. The agent sends a sign every 5 s."""
 
 START_TIMEOUT = 30
-"""Seconds in which it must be able to listen. It probes from its first second on, and tries again for ever."""
+"""Seconds within which the agent must listen. The agent probes from its first second, and never stops trying."""
 
 STOP_TIMEOUT = 10
-"""Seconds: it has nothing to finish but a last write."""
+"""Seconds. At its end, the agent only has to finish a write."""
 
 _SANDBOX = sandbox(
-    "It speaks to engines, gateways, Docker, systemd and the journal, and writes its findings. To tell whose process "
-    "listens\non an engine's port, it looks into /proc of another user: those two capabilities.",
+    "The agent talks to engines, gateways, Docker, systemd and the journal, and writes verdicts. The two capabilities "
+    "let it\nread /proc of another user's processes, to find the process that listens on an engine's port.",
     "CAP_SYS_PTRACE CAP_DAC_READ_SEARCH",
     f"{Paths().state} -{Paths().textfiles}",
 )
 
 
 def render(address: str, port: int) -> str:
-    """The unit file. It is bound to no engine and to no Docker: it must outlive them to say that they are gone."""
+    """The unit file. The agent depends on neither engines nor Docker: it must report when they are gone."""
     return f"""\
 # Managed by the Ansible collection baremetal.inference.
 [Unit]
 Description=Health of the LLM inference engines
 Wants=network-online.target
 After=network-online.target
-# Never give up: a silent prober is worse than a noisy one.
+# However often the agent has failed, systemd starts it again: without the agent, gateways and recovery know nothing.
 StartLimitIntervalSec=0
 
 [Service]
@@ -45,11 +45,11 @@ RestartSec=2
 WatchdogSec={WATCHDOG}
 TimeoutStartSec={START_TIMEOUT}
 TimeoutStopSec={STOP_TIMEOUT}
-# Where it asks for a recovery, and where it writes what gateways were answered.
+# For the agent's requests to recovery, and for its record of the answers to gateways.
 RuntimeDirectory=inference/recover inference/gateways
 RuntimeDirectoryMode=0700
 RuntimeDirectoryPreserve=yes
-# Heard on a node whose processors and memory its engines have taken.
+# The agent must answer even if engines use all processors and memory.
 CPUWeight=1000
 OOMScoreAdjust=-900
 MemoryMax=256M

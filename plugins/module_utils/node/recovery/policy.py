@@ -122,7 +122,8 @@ def hold_reason(situation: Situation, settings: Settings, *, by_hand: bool = Fal
 def _why_futile(situation: Situation) -> str:
     """Why each start would fail; empty if a start can succeed."""
     if situation.damaged_models:
-        return f"the model is damaged: {'; '.join(situation.damaged_models)}. baremetal.inference.site copies the model again"
+        damaged = "; ".join(situation.damaged_models)
+        return f"the model is damaged: {damaged}. baremetal.inference.site copies the model again"
     if situation.beyond_repair:
         return f"{'; '.join(situation.beyond_repair)}. baremetal.inference.site stages the release again"
     return ""
@@ -131,7 +132,7 @@ def _why_futile(situation: Situation) -> str:
 def _while_it_starts(situation: Situation, settings: Settings, now: datetime, futile: str) -> Decision:
     """The step while systemd starts the unit: none, unless the start cannot succeed."""
     failed = situation.attempt > FAILED_STARTS
-    # With a truncated file, vLLM 0.32 may hang until the start times out. So a damaged model needs no failed start as evidence.
+    # With a truncated file, vLLM 0.32 may hang until the start times out: damage counts before any start has failed.
     if futile and (failed or situation.damaged_models):
         return Decision(GIVE_UP, futile, futile=True)
     faults = _faults_in_window(situation, now)

@@ -133,7 +133,7 @@ def test_partitions_holders_mounts_swap_and_write_protection_are_seen(machine: M
 
 def test_a_disk_that_ends_before_its_size_is_not_trusted(machine: Machine) -> None:
     machine.write("size", f"{SIZE // 512 + 8}")
-    assert obstacles(machine.device()) == ["it ends before its size does"]
+    assert obstacles(machine.device()) == ["reads end before the size that the kernel reports"]
 
 
 def test_a_device_in_exclusive_use_is_not_blank(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_a_device_that_is_missing_is_told_with_those_that_are_there(machine: Mac
     names.mkdir(parents=True)
     for name in ("nvme-A", "nvme-A-part1", "dm-name-x", "ata-parted"):
         (names / name).touch()
-    with pytest.raises(DiskError, match=r"is not there. Found in .*: ata-parted, nvme-A$"):
+    with pytest.raises(DiskError, match=r"does not exist. Found in .*: ata-parted, nvme-A$"):
         machine.blocks.device("/nonexistent")
 
 
@@ -167,5 +167,5 @@ def test_the_uppermost_mount_counts(machine: Machine) -> None:
 
 def test_a_plain_file_is_no_device(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_devices.stat, "S_ISBLK", lambda mode: False)
-    with pytest.raises(DiskError, match="is no block device"):
+    with pytest.raises(DiskError, match="is not a block device"):
         machine.device()
