@@ -52,7 +52,7 @@ def gateway_plan(
     from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
     from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import plan
 
-    made = plan(settings, [Replica(**replica) for replica in replicas], keys, models, floating)
+    made = plan(settings, map(Replica.from_dict, replicas), keys, models, floating)
     return {**asdict(made), "problems": [str(problem) for problem in made.problems]}
 
 

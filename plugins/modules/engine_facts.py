@@ -66,24 +66,6 @@ options:
         image starts nothing and reads no weights, but takes some seconds.
     type: bool
     default: false
-  ports:
-    description:
-      - The port of each instance by the inventory, which gateways go by from the end of the update on. What runs, and
-        what must run, is compared with it, but for instances that are not named here.
-    type: dict
-    default: {}
-  address:
-    description: The address of all instances by the inventory.
-    type: str
-    default: 127.0.0.1
-  api_key:
-    description: Their key by the inventory. It is compared, and never shown.
-    type: str
-    default: ""
-  gateways:
-    description: Whether there are gateways. Without any, only the port is compared.
-    type: bool
-    default: false
 """
 
 EXAMPLES = r"""
@@ -137,6 +119,22 @@ instances:
     load_seconds:
       description: How long it took to load; none where that is not known.
       type: float
+    endpoints:
+      description:
+        - What it is reached by - of the release that runs, and of both releases of a swap. None where nothing runs.
+      type: list
+      elements: dict
+      contains: &endpoint
+        address:
+          description: The address that it listens on.
+          type: str
+        port:
+          description: The port.
+          type: int
+        marks:
+          description: What tells the keys that it accepts apart, without telling a key; none where it needs no key.
+          type: list
+          elements: str
 bridges:
   description: The instances that have a bridge, an engine that serves in their place during an update.
   returned: if V(instances) is gathered
@@ -209,17 +207,14 @@ updates:
         problem:
           description: Why there can be no bridge; empty where there can.
           type: str
-    keyed:
-      description: Whether the target is due, and wants a key of its clients.
-      type: bool
     problems:
       description: Why it cannot run the target.
       type: list
       elements: str
-    moved:
-      description: Why gateways that go by the inventory would not reach what runs.
-      type: list
-      elements: str
+    coming:
+      description: What the target is reached by, where it is due and that differs from what runs. None otherwise.
+      type: dict
+      contains: *endpoint
 counters:
   description:
     - What each engine has counted, by the name of its instance; empty where the engine does not answer, or does not
@@ -246,10 +241,6 @@ SPECIFICATION = {
         "release": {"type": "int"},
         "unstaged": {"type": "list", "elements": "dict", "default": []},
         "ask_engine": {"type": "bool", "default": False},
-        "ports": {"type": "dict", "default": {}},
-        "address": {"type": "str", "default": "127.0.0.1"},
-        "api_key": {"type": "str", "default": "", "no_log": True},
-        "gateways": {"type": "bool", "default": False},
     },
     "supports_check_mode": True,
 }

@@ -66,12 +66,6 @@ options:
     description: Why containers of this node cannot ask for GPUs by CDI name. Empty where they can.
     type: str
     default: ""
-  gateways:
-    description:
-      - Whether gateways are in front of the engines. They take addresses and API keys from the inventory at once, so
-        that those of an engine that serves must not differ from it. The keys are compared, and never shown.
-    type: bool
-    default: false
   agent:
     description:
       - The node's agent, to check where it would listen, and whether it is as it must be. With it, the module also
@@ -344,7 +338,6 @@ SPECIFICATION = {
         "image_gib": {"type": "int"},
         "docker_data_root": {"type": "path", "default": defaults.DOCKER_DATA_ROOT},
         "cdi_problem": {"type": "str", "default": ""},
-        "gateways": {"type": "bool", "default": False},
         "agent": {"type": "dict", "options": AGENT},
     },
     "supports_check_mode": True,

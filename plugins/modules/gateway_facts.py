@@ -92,10 +92,6 @@ bridge_known:
   description: Whether the gateway has a server for the bridge of the instance of O(host).
   returned: if V(servers) is gathered
   type: bool
-keyed:
-  description: Whether the gateway sends the engines of the replica set a key.
-  returned: if V(servers) is gathered
-  type: bool
 up:
   description:
     - The hosts of the replica set that the gateway sends requests to. A bridge has its own name, C(NAME_bridge.HOST).
@@ -146,7 +142,6 @@ def server_facts(given: dict[str, Any]) -> dict[str, Any]:
         known=seen.known,
         silent=seen.silent,
         bridge_known=seen.bridge_known,
-        keyed=observation.sends_key(given["name"]),
         up=frozenset(seen.up),
         hold_seconds=observation.hold_seconds(),
     )

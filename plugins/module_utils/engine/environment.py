@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..core import files
@@ -14,6 +17,10 @@ from ..core.paths import Paths
 
 API_KEY = "VLLM_API_KEY"
 """The engine's own name for the key that its clients must send."""
+
+ENGINE_CONFIG = "INFERENCE_ENGINE_CONFIG"
+"""The variable with the engine's configuration file, in JSON. The engine takes several keys from that file or from its
+command line, which everybody on the node can read."""
 
 _PUBLIC = frozenset({"HOME", "USER", "VLLM_CACHE_ROOT"})
 """Variables of every environment file with long values that are not secret."""
@@ -38,13 +45,22 @@ def read_file(path: Path) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
 
 
+def keys(environment: Mapping[str, str]) -> list[str]:
+    """The API keys that an engine accepts; empty where the engine requires none."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        return [str(key) for key in json.loads(environment[ENGINE_CONFIG])["api-key"]]
+    return [key] if (key := environment.get(API_KEY, "")) else []
+
+
+def mark(key: str) -> str:
+    """A short digest that tells keys apart. It is too short to find the key by it."""
+    return hashlib.sha256(f"baremetal.inference\0{key}".encode()).hexdigest()[:8]
+
+
 def secrets(environment: dict[str, str]) -> list[str]:
-    """The values that may be secret: the API key, and all long values that are neither public nor a number."""
-    return [
-        value
-        for key, value in environment.items()
-        if key not in _PUBLIC and (key == API_KEY or (len(value) >= _SECRET_LENGTH and not value.isdigit()))
-    ]
+    """The values that may be secret: the API keys, and all long values that are neither public nor a number."""
+    long = (value for key, value in environment.items() if key not in _PUBLIC and len(value) >= _SECRET_LENGTH)
+    return list(dict.fromkeys([*keys(environment), *(value for value in long if not value.isdigit())]))
 
 
 def mask(text: str, values: Iterable[str]) -> str:

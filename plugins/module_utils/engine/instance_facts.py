@@ -14,6 +14,26 @@ from ..core.records import known, plain
 
 
 @dataclass(frozen=True)
+class Endpoint:
+    """What an engine is reached by."""
+
+    address: str
+    """Where the engine listens; a wildcard for every address of the node."""
+    port: int
+    marks: tuple[str, ...] = ()
+    """Of the keys that the engine accepts (environment.mark); none where the engine answers everybody."""
+
+    @property
+    def words(self) -> str:
+        """By which gateways ask the agent whether the engine that runs is this one."""
+        return f"{self.address}/{self.port}"
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Endpoint:
+        return cls(str(value["address"]), int(value["port"]), tuple(value["marks"]))
+
+
+@dataclass(frozen=True)
 class InstanceFacts:
     """The state of an instance, for a playbook that is about to disturb its node: an item of `instances`."""
 
@@ -32,13 +52,16 @@ class InstanceFacts:
     drain_reason: str
     load_seconds: float | None
     """How long it took to load, where that is known."""
+    endpoints: tuple[Endpoint, ...] = ()
+    """What it is reached by: of the release that runs, and of both releases of a swap. None where nothing runs."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(plain(self))
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> InstanceFacts:
-        return cls(**known(cls, value))
+        endpoints = tuple(map(Endpoint.from_dict, value.get("endpoints", ())))
+        return cls(**{**known(cls, value), "endpoints": endpoints})
 
 
 @dataclass(frozen=True)
@@ -86,12 +109,10 @@ class UpdateFacts:
     drained_until: str
     """When the drain ends by itself; empty for never."""
     bridge: BridgeFacts
-    keyed: bool
-    """Whether the target is due, and wants a key of its clients."""
     problems: tuple[str, ...]
     """Why it cannot run the target."""
-    moved: tuple[str, ...]
-    """Why gateways that go by the inventory would not reach what runs."""
+    coming: Endpoint | None = None
+    """What the target is reached by, where the target is due and is reached by something else than what runs."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(plain(self))
@@ -101,6 +122,6 @@ class UpdateFacts:
         nested = {
             "bridge": BridgeFacts.from_dict(value["bridge"]),
             "problems": tuple(value["problems"]),
-            "moved": tuple(value["moved"]),
+            "coming": Endpoint.from_dict(value["coming"]) if value.get("coming") else None,
         }
         return cls(**{**known(cls, value), **nested})

@@ -17,10 +17,22 @@ from typing import Any
 _BRIDGE = "_bridge"
 """The end of a bridge's name. No instance has an underscore in its name, so no instance is mistaken for a bridge."""
 
+_NEXT = "_next"
+
 
 def bridge_name(instance: str) -> str:
     """The bridge of an instance: a second engine that serves in its place while an update swaps it."""
     return f"{instance}{_BRIDGE}"
+
+
+def next_name(instance: str) -> str:
+    """What gateways call the engine of an instance where it will be reached from its next release on."""
+    return f"{instance}{_NEXT}"
+
+
+def next_instance(name: str) -> str:
+    """The instance that next_name() has named so; empty for any other name."""
+    return name.removesuffix(_NEXT) if name.endswith(_NEXT) else ""
 
 
 def bridged_instance(name: str) -> str:

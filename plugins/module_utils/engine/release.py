@@ -22,6 +22,7 @@ from ..core.unit_files import sandbox, systemd_quote
 from ..hardware import cdi
 from ..store.stored_model import StoredModel
 from . import first_releases
+from .environment import ENGINE_CONFIG
 from .instances import Instance
 from .inventory import bridge_name, bridged_instance
 
@@ -70,6 +71,20 @@ Conflicts=shutdown.target
 WantedBy=multi-user.target
 """
 
+
+ENGINE = "vllm"
+"""The engine's command in the image."""
+
+CONFIG_DIRECTORY = "/run/inference"
+
+CONFIG_FILE = f"{CONFIG_DIRECTORY}/engine.yaml"
+"""In the container's memory: what the environment says of the engine's configuration. JSON is YAML."""
+
+CONFIG_SCRIPT = (
+    f'umask 077; printf %s "${ENGINE_CONFIG}" >{CONFIG_FILE}; unset {ENGINE_CONFIG};'
+    f' exec {ENGINE} "$@" --config {CONFIG_FILE}'
+)
+"""Starts the engine with that file."""
 
 GPU_REQUESTS = ("cdi", "runtime")
 """How a container asks for its GPUs: of Docker itself, by CDI name, or of NVIDIA's runtime, where Docker has no CDI.
@@ -205,8 +220,8 @@ def render(
     environment = _environment(instance, settings)
 
     def numbered(value: int, identity: str = "") -> Rendered:
-        release = _release(instance, flags or {}, arguments, stored, image, settings, value)
-        release = replace(release, id=identity, created=created, environment_keys=_keys(environment))
+        release = _release(instance, flags or {}, arguments, stored, image, settings, value, _keys(environment))
+        release = replace(release, id=identity, created=created)
         return Rendered(release, _unit(release), environment)
 
     # Of the unit, the environment and the revision alone, so that a key that a later version adds changes no id.
@@ -224,9 +239,10 @@ def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str]
         bridge_name(release.instance), release.model, port, gpus=tuple(gpus), accelerator=release.accelerator
     )
     stored = StoredModel(release.model_path, release.revision)
-    made = _release(instance, release.flags, release.arguments, stored, release.image, release.settings, number)
+    keys = _keys(environment)
+    made = _release(instance, release.flags, release.arguments, stored, release.image, release.settings, number, keys)
     identity = hashlib.sha256("\0".join([release.id, str(port), *gpus]).encode()).hexdigest()
-    made = replace(made, id=identity, created=release.created, environment_keys=_keys(environment))
+    made = replace(made, id=identity, created=release.created)
     return Rendered(made, _unit(made), environment)
 
 
@@ -238,8 +254,9 @@ def _release(
     image: str,
     settings: Settings,
     number: int,
+    environment_keys: list[str],
 ) -> Release:
-    """A release or a bridge, still without id, time and environment."""
+    """A release or a bridge, still without id and time."""
     served_names = list(dict.fromkeys([bridged_instance(instance.name) or instance.name, instance.model]))
     engine_argv = _engine_argv(instance, arguments, stored, served_names, settings)
     return Release(
@@ -257,8 +274,10 @@ def _release(
         container=container_name(instance.name),
         unit=unit_name(instance.name),
         engine_argv=engine_argv,
-        container_argv=_container_argv(instance, stored, image, engine_argv, settings, number),
-        environment_keys=[],
+        container_argv=_container_argv(
+            instance, stored, image, engine_argv, settings, number, configured=ENGINE_CONFIG in environment_keys
+        ),
+        environment_keys=environment_keys,
         start_timeout=settings.start_timeout,
         drain_timeout=settings.drain_timeout,
         accelerator=instance.accelerator,
@@ -340,8 +359,16 @@ def _container_argv(
     engine_argv: Sequence[str],
     settings: Settings,
     number: int,
+    *,
+    configured: bool,
 ) -> list[str]:
-    """The arguments of `docker` that create the container."""
+    """The arguments of `docker` that create the container; `configured` tells whether the environment has the engine's
+    configuration."""
+    if configured:
+        file = [f"--mount=type=tmpfs,destination={CONFIG_DIRECTORY}", "--entrypoint=/bin/sh"]
+        command = [*file, image, "-c", CONFIG_SCRIPT, ENGINE, *engine_argv]
+    else:
+        command = [f"--entrypoint={ENGINE}", image, *engine_argv]
     return [
         "create",
         f"--name={container_name(instance.name)}",
@@ -361,9 +388,7 @@ def _container_argv(
         *mount_argv(instance.name, stored.path, settings),
         "--log-driver=journald",
         f"--log-opt=tag={journal_tag(instance.name)}",
-        "--entrypoint=vllm",
-        image,
-        *engine_argv,
+        *command,
     ]
 
 

@@ -27,7 +27,6 @@ class Facts:
         self.docker = docker
         self.given = given
         self.now = now
-        self.running = endpoints.running_instances(paths) if given["ports"] else {}
 
     def of(self, name: str) -> UpdateFacts:
         """The facts of one instance. Raises SystemdError, OSError, and ValueError where its state is damaged."""
@@ -41,10 +40,6 @@ class Facts:
         model, runs, problems = self.check(name, target)
         known = history.last(self.paths, name, target) if target else None
         due = target is not None and (active != target or interrupted)
-        asked = self.asked(name)
-        comes = self.endpoint(name, target) if due and target else None
-        if target and comes and asked and not problems:
-            problems = self.unreached(name, target, comes, asked)
         # What check mode only knows of cannot be shown to the engine.
         if self.given["ask_engine"] and due and target and not problems and not known and runs:
             problems = self.refused(name, target)
@@ -61,9 +56,8 @@ class Facts:
             drained_by=drain.owner if drain else "",
             drained_until=(drain.until or "") if drain else "",
             bridge=self.bridge(name, origin, target if due and not problems else None),
-            keyed=comes is not None and comes.key != "",
             problems=tuple(problems),
-            moved=tuple(self.moved(name, asked) if asked else ()),
+            coming=self.coming(name, origin, target if due else None),
         )
 
     def bridge(self, name: str, origin: int | None, target: int | None) -> BridgeFacts:
@@ -113,42 +107,13 @@ class Facts:
         runs = f"{release.model} {release.revision} {release.image}"
         return release.model, runs, [f"{name}: {problem}" for problem in missing]
 
-    def asked(self, name: str) -> endpoints.Endpoint | None:
-        """What an instance is reached by, as the inventory has it; None where nothing is said of it."""
-        if name not in self.given["ports"]:
-            return None
-        return endpoints.Endpoint(self.given["address"], int(self.given["ports"][name]), self.given["api_key"])
+    def coming(self, name: str, origin: int | None, target: int | None) -> endpoints.Endpoint | None:
+        """What the target is reached by, if by something else than what runs; None where that is not known.
 
-    def endpoint(self, name: str, target: int) -> endpoints.Endpoint | None:
-        """What the target is reached by; None where its release is damaged, which check() tells. Raises OSError."""
-        if target not in releases.numbers(self.paths, name):
-            # In check mode, it would have been staged as the inventory has it.
-            return self.asked(name)
-        try:
-            return endpoints.endpoint(self.paths, name, target)
-        except releases.ReleaseError:
-            return None
-
-    def unreached(self, name: str, target: int, comes: endpoints.Endpoint, asked: endpoints.Endpoint) -> list[str]:
-        """Why gateways would not reach the target. Raises ValueError where the inventory's address is none."""
-        words = {
-            endpoints.PORT: f"port {comes.port}, and not {asked.port}",
-            endpoints.ADDRESS: f"address {comes.address}, and not {asked.address}",
-            endpoints.KEY: "another key (vllm_api_key)",
-        }
-        found = endpoints.differing(comes, asked, gateways=self.given["gateways"])
-        if not found:
-            return []
-        return [
-            f"{name}: release {target} has {'; '.join(words[what] for what in found)}: who goes by the inventory would"
-            " not reach it. Go back to another release; or have the inventory ask for the model, image and flags of"
-            " this one, and run baremetal.inference.update_model, which makes a release of them that can be reached"
-        ]
-
-    def moved(self, name: str, asked: endpoints.Endpoint) -> list[str]:
-        """Why gateways would not reach what runs. Raises ValueError where the inventory's address is none."""
-        serves = self.running.get(name)
-        return [str(found) for found in endpoints.moved(name, serves, asked, gateways=self.given["gateways"])]
+        In check mode, a target that was not staged is not known. Raises OSError.
+        """
+        runs, comes = (endpoints.of(self.paths, name, [number]) for number in (origin, target))
+        return comes[0] if comes and comes != runs else None
 
     def unstaged(self, name: str) -> dict[str, Any]:
         """What check mode knows of a target that was not staged."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.local_http import LocalConnection
-from ..engine.inventory import bridge_name
+from ..engine.inventory import bridge_name, next_name
 from . import runtime
 from .names import CONTROL_SOCKET, LOCAL_PATH, LOCAL_SOCKET, SET
 
@@ -49,9 +49,9 @@ def ask(name: str, seconds: float) -> str:
 
 
 def is_drained(name: str, states: Mapping[str, str]) -> bool:
-    """Whether an operator has drained all engines of a replica set; a bridge is down in any case."""
-    bridge = f"{bridge_name(name)}."
-    statuses = [status for server, status in states.items() if not server.startswith(bridge)]
+    """Whether an operator has drained all engines of a replica set; a server beside a host's own is mostly down."""
+    others = (f"{bridge_name(name)}.", f"{next_name(name)}.")
+    statuses = [status for server, status in states.items() if not server.startswith(others)]
     return bool(statuses) and all(status.startswith(ON_PURPOSE) for status in statuses)
 
 

@@ -4,7 +4,9 @@
 """Which engines answer to which name, over all nodes. Private to the collection.
 
 A replica set is the instances of one name on different nodes. Clients reach it by that name, which stays, and by the
-name of the model that it serves. The nodes report that model: the inventory may already ask for another one.
+name of the model that it serves. The nodes report that model, and address, port and keys of each engine: the inventory
+may already ask for others. Where the next release has another address or port, the engine has two servers, and the
+node's agent reports which of them runs.
 """
 
 from __future__ import annotations
@@ -16,17 +18,37 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..core.addresses import AddressError, host_addresses, in_url, resolve
+from ..core.addresses import VARIABLES, AddressError, host_addresses, in_url, resolve
 from ..core.problems import Problem
-from ..engine.inventory import bridge_name, present_instances
+from ..engine.environment import API_KEY, mark
+from ..engine.instance_facts import Endpoint, UpdateFacts
+from ..engine.inventory import bridge_name, bridged_instance, next_instance, next_name, present_instances
 from ..engine.reported import running
 from .names import MODEL, SET
 
 SERVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}")
 """A name that can stand in HAProxy's maps, which separate key and value by blanks."""
 
+COMING = "update_coming"
+"""The host variable of role update: UpdateFacts of the instances whose next release has another address, port or key.
+The inventory does not tell the next release of a rollback."""
+
 SERVER_NAME = re.compile(r"[A-Za-z0-9_.:-]+")
 """The characters that HAProxy allows in a server's name. Source: HAProxy's configuration manual, 4.2, "server"."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where gateways reach a release of an engine."""
+
+    address: str
+    port: int
+    words: str = ""
+    """Where the release listens (Endpoint.words), with a blank between several."""
+
+    @property
+    def endpoint(self) -> str:
+        return f"{in_url(self.address)}:{self.port}"
 
 
 @dataclass(frozen=True)
@@ -41,22 +63,94 @@ class Replica:
     """The model that the engine serves."""
     port: int
     engine_key: str = ""
-    """The key that the engine requires; empty where the engine requires none."""
+    """The key that the inventory asks for; empty where the engine requires none."""
     bridge_port: int | None = None
     """Port of the bridge, which serves while an update swaps this engine; None where there is no bridge."""
     declared: str = ""
     """The model that the inventory asks for. The engine may still serve another one, until an update."""
+    other_keys: tuple[str, ...] = ()
+    """Other keys of the inventory, for engines that do not accept engine_key."""
+    running_marks: tuple[str, ...] | None = None
+    """Marks of the keys that the engine accepts now, empty where it requires none; None where the node has not
+    reported them."""
+    coming_marks: tuple[str, ...] | None = None
+    """The same for the next release; None where the next release accepts the same keys."""
+    words: str = ""
+    """Where this release listens (Endpoint.words); empty where the engine has one server."""
+    coming: Place | None = None
+    """Where gateways reach the next release; None where address and port stay."""
+    agent_address: str = ""
+    """Address of the node's agent; empty where it is the engine's address."""
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Replica:
+        """What asdict() has made. Raises TypeError."""
+        coming = value.get("coming")
+        return cls(**{**value, "coming": Place(**coming) if coming else None})
 
     @property
     def endpoint(self) -> str:
-        return f"{in_url(self.address)}:{self.port}"
+        return Place(self.address, self.port).endpoint
+
+    @property
+    def next(self) -> Replica | None:
+        """The second server of the engine: its next release. None where address and port stay."""
+        if self.coming is None:
+            return None
+        return replace(
+            self,
+            name=next_name(self.name),
+            address=self.coming.address,
+            port=self.coming.port,
+            words=self.coming.words,
+            coming=None,
+            bridge_port=None,
+            agent_address=self._agent_seen_from(self.coming.address),
+        )
 
     @property
     def bridge(self) -> Replica | None:
-        """The bridge of this engine; None where there is none."""
+        """The bridge of this engine, which runs the next release; None where there is none."""
         if self.bridge_port is None:
             return None
-        return replace(self, name=bridge_name(self.name), port=self.bridge_port, bridge_port=None)
+        address = self.coming.address if self.coming else self.address
+        return replace(
+            self,
+            name=bridge_name(self.name),
+            address=address,
+            port=self.bridge_port,
+            words="",
+            coming=None,
+            bridge_port=None,
+            agent_address=self._agent_seen_from(address),
+        )
+
+    def _agent_seen_from(self, address: str) -> str:
+        agent = self.agent_address or self.address
+        return "" if agent == address else agent
+
+    def accepts(self, key: str, *, soon: bool) -> bool:
+        """Whether the engine accepts a key; with `soon`, whether the release to come does so, too."""
+        marks = [self.running_marks, self.coming_marks if soon else None]
+        known = [each for each in marks if each is not None]
+        if not known:
+            return key == self.engine_key
+        return all(not each or (key != "" and mark(key) in each) for each in known)
+
+    @property
+    def agent_name(self) -> str:
+        """By which name the node's agent knows the engine."""
+        return next_instance(self.name) or self.name
+
+    @property
+    def set(self) -> str:
+        """The name of the replica set."""
+        return bridged_instance(self.name) or self.agent_name
+
+    @property
+    def server(self) -> str:
+        """The name of its server in its own set."""
+        return self.host if self.name == self.set else self.alias
 
     @property
     def alias(self) -> str:
@@ -111,34 +205,91 @@ def replicas_of(
         ]
         if not instances:
             continue
+        node = _Node(host, variables, host == own, resolver)
         try:
-            address = _engine_address(host, variables, host == own, resolver)
+            address = node.address(str(variables.get("inference_address") or "127.0.0.1"))
         except AddressError as error:
             unreachable.append(str(error))
             continue
-        ran = running(variables)
-        for item in instances:
-            name, declared = str(item.get("name", "")), str(item.get("model", ""))
-            found.append(
-                Replica(
-                    host=host,
-                    address=address,
-                    name=name,
-                    model=ran[name].model if name in ran else declared,
-                    port=item.get("port", 0),
-                    engine_key=str(variables.get("vllm_api_key") or ""),
-                    bridge_port=item.get("bridge_port"),
-                    declared=declared,
-                )
-            )
+        found += [node.replica(item, address) for item in instances]
     if unreachable:
         raise AddressError("; ".join(unreachable))
     return found
 
 
-def _engine_address(host: str, variables: Mapping[str, Any], own: bool, resolver: Callable[[str], list[str]]) -> str:
-    """The address at which the engines of a host answer. Raises AddressError."""
-    listens = str(variables.get("inference_address") or "127.0.0.1")
+class _Node:
+    """A node's variables, and how the gateway reaches the node."""
+
+    def __init__(
+        self, host: str, variables: Mapping[str, Any], own: bool, resolver: Callable[[str], list[str]]
+    ) -> None:
+        self._host, self._variables, self._own, self._resolver = host, variables, own, resolver
+        self._ran = running(variables)
+        coming = map(UpdateFacts.from_dict, variables.get(COMING) or ())
+        self._coming = {item.name: item.coming for item in coming if item.coming}
+        self._keys = _keys(variables)
+
+    def address(self, listens: str) -> str:
+        """Where who listens on an address answers. Raises AddressError."""
+        return _engine_address(self._host, self._variables, listens, self._own, self._resolver)
+
+    def replica(self, item: Mapping[str, Any], address: str) -> Replica:
+        """An engine; `address` is where the inventory has it."""
+        name, declared = str(item.get("name", "")), str(item.get("model", ""))
+        ran = self._ran.get(name)
+        asked = Place(address, item.get("port", 0), self._words(item))
+        endpoints = [*(ran.endpoints if ran else ()), *filter(None, [self._coming.get(name)])]
+        places = [*(place for each in endpoints if (place := self._place(each))), asked]
+        here = _merged(places, places[0])
+        there = next((place for place in places if place.endpoint != here.endpoint), None)
+        coming = _merged(places, there) if there else None
+        marks = ran.endpoints[0].marks if ran and ran.endpoints else None
+        return Replica(
+            host=self._host,
+            address=here.address,
+            name=name,
+            model=ran.model if ran else declared,
+            port=here.port,
+            engine_key=self._keys[0],
+            bridge_port=item.get("bridge_port"),
+            declared=declared,
+            other_keys=self._keys[1:],
+            running_marks=marks,
+            coming_marks=next((each.marks for each in reversed(endpoints) if each.marks != marks), None),
+            words=here.words if coming else "",
+            coming=coming,
+            agent_address="" if here.address == address else address,
+        )
+
+    def _words(self, item: Mapping[str, Any]) -> str:
+        listens = str(self._variables.get("inference_address") or "127.0.0.1")
+        return Endpoint(listens, item.get("port", 0)).words
+
+    def _place(self, endpoint: Endpoint) -> Place | None:
+        """Where the gateway reaches an engine; None for what it does not reach."""
+        try:
+            return Place(self.address(endpoint.address), endpoint.port, endpoint.words)
+        except AddressError:
+            return None
+
+
+def _merged(places: Iterable[Place], one: Place) -> Place:
+    """A place with the words of all that are reached there."""
+    words = dict.fromkeys(place.words for place in places if place.endpoint == one.endpoint)
+    return replace(one, words=" ".join(words))
+
+
+def _keys(variables: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys that the engines of a host may want: the one that the inventory asks for, then those of before."""
+    environment = {**(variables.get("vllm_environment") or {}), **(variables.get("vllm_secret_environment") or {})}
+    key = variables.get("vllm_api_key") or environment.get(API_KEY) or ""
+    return tuple(dict.fromkeys(map(str, [key, *(variables.get("vllm_accepted_keys") or ())])))
+
+
+def _engine_address(
+    host: str, variables: Mapping[str, Any], listens: str, own: bool, resolver: Callable[[str], list[str]]
+) -> str:
+    """Where the engines of a host answer that listen on an address. Raises AddressError."""
     try:
         address = ipaddress.ip_address(listens)
     except ValueError:
@@ -150,7 +301,8 @@ def _engine_address(host: str, variables: Mapping[str, Any], own: bool, resolver
             f"{host}: its engines listen on {listens}, which no gateway on another machine reaches: set"
             " inference_address to the node's address in the network of the gateways"
         )
-    return host_addresses([host], {host: variables}, resolver)[0]
+    named = {name: variables[name] for name in VARIABLES if name in variables}
+    return host_addresses([host], {host: {**named, "inference_address": listens}}, resolver)[0]
 
 
 def check_replicas(replicas: Iterable[Replica]) -> list[Problem]:

@@ -10,6 +10,7 @@ measured: docs/gateway.md says why.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ..core.addresses import in_url
 from . import errors
@@ -23,6 +24,7 @@ from .names import (
     KEEP_ALIVE_SECONDS,
     LOCAL_PATH,
     LOCAL_SOCKET,
+    MARKS_MAP,
     PEERS_SOCKET,
     SET,
     SETS_PATH,
@@ -289,6 +291,7 @@ def _metrics(settings: Settings, fleet: Fleet) -> list[str]:
             _return(errors.OLD_PROCESS, "if { stopping }"),
             # 2.6 hands a script no words of its own.
             f"http-request set-var(txn.hold_seconds) int({settings.hold_seconds})",
+            f"http-request set-var(txn.key_mark) path,map({MARKS_MAP})",
             "http-request use-service lua.set_view",
         ],
     )
@@ -324,39 +327,50 @@ def _weight(settings: Settings) -> str:
 def _own_servers(backend: Backend, settings: Settings) -> list[str]:
     """The engines, and how it is known that they serve: /health tells of one that is gone, the agent of all else."""
     check = f" agent-check agent-port {settings.agent_port} agent-inter 1s" if settings.agent_port else ""
-    agent = f"{check}{_asking_for(backend.replicas[0], settings)}"
+    agent = f"{check}{_asking_for(replace(backend.replicas[0], words=''), settings)}"
     return [
         "option httpchk GET /health",
         "http-check expect status 200",
         # A refused connection takes an engine out at once. An answer does not: 500 and 503 have reasons of their own.
         f"default-server {_weight(settings)} observe layer4 error-limit 1 on-error mark-down"
         f" check inter 2s fastinter 500ms downinter 1s fall 2 rise 2{agent}",
-        *(f"server {replica.host} {replica.endpoint}" for replica in backend.replicas),
-        # Down but for the time of an update. A server that is added at run time would be lost by a reload.
-        *(f"server {bridge.alias} {bridge.endpoint}{_asking_for(bridge, settings)}" for bridge in _bridges(backend)),
+        # Those behind the nodes' own are down but for an update: where releases to come are reached elsewhere, and
+        # bridges. A server that is added at run time would be lost by a reload.
+        *(
+            f"server {replica.server} {replica.endpoint}{_asks(replica, settings)}"
+            for replica in (*backend.replicas, *_others(backend))
+        ),
     ]
 
 
 def _asking_for(replica: Replica, settings: Settings) -> str:
-    """By which name the node's agent knows an engine, and who asks."""
-    return f' agent-send "{replica.name}\\n{asking_name(settings.name)}\\n"' if settings.agent_port else ""
+    """By which name the node's agent knows an engine, and who asks; where an engine has two servers, also for which."""
+    if not settings.agent_port:
+        return ""
+    words = [replica.agent_name, asking_name(settings.name), *([replica.words] if replica.words else [])]
+    lines = "".join(f"{word}\\n" for word in words)
+    return f' agent-send "{lines}"'
 
 
-def _bridges(backend: Backend) -> list[Replica]:
-    return [replica.bridge for replica in backend.replicas if replica.bridge]
+def _asks(replica: Replica, settings: Settings) -> str:
+    """What a server says of its agent, where that is not what the default server says."""
+    elsewhere = f" agent-addr {replica.agent_address}" if replica.agent_address and settings.agent_port else ""
+    own = replica.words or replica.agent_name != replica.set
+    return f"{elsewhere}{_asking_for(replica, settings) if own else ''}"
+
+
+def _others(backend: Backend) -> list[Replica]:
+    """The second servers of engines: where they are reached from their next releases on, and bridges."""
+    coming = [replica.next for replica in backend.replicas if replica.next]
+    return coming + [replica.bridge for replica in backend.replicas if replica.bridge]
 
 
 def _borrowed_servers(backend: Backend, settings: Settings) -> list[str]:
     return [
         f"default-server {_weight(settings)}",
         *(
-            f"server {replica.alias} {replica.endpoint} track {SET}{replica.name}/{replica.host}"
-            for replica in backend.replicas
-        ),
-        *(
-            f"server {replica.bridge.alias} {replica.bridge.endpoint} track {SET}{replica.name}/{replica.bridge.alias}"
-            for replica in backend.replicas
-            if replica.bridge
+            f"server {replica.alias} {replica.endpoint} track {SET}{replica.set}/{replica.server}"
+            for replica in (*backend.replicas, *_others(backend))
         ),
     ]
 

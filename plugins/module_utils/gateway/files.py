@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from ..core.problems import Problem
+from ..engine.environment import mark
 from . import floating
-from .backends import Fleet, Replica, check_replicas, fleet_of
+from .backends import Backend, Fleet, Replica, check_replicas, fleet_of
 from .config import UNKNOWN_MODEL, render
 from .endpoints import is_loopback
 from .errors import too_large
 from .keys import ANONYMOUS, Key, key_maps, read_keys
-from .names import STATES_AWK
+from .names import MARKS_MAP, SET, SETS_PATH, STATES_AWK
 from .settings import Settings, absent_settings, read_settings
 
 LUA = Path(__file__).with_name("gateway.lua")
@@ -74,7 +75,12 @@ def plan(
         return Plan(problems)
     return Plan(
         config=render(settings, fleet),
-        maps={**key_maps(keys, fleet), "models.map": _routes(fleet), "engines.map": _engine_keys(fleet)},
+        maps={
+            **key_maps(keys, fleet),
+            "models.map": _routes(fleet),
+            "engines.map": _engine_keys(fleet),
+            MARKS_MAP: _marks(fleet),
+        },
         files=_files(settings, fleet),
         backends={
             backend.replicas[0].name: [replica.host for replica in backend.replicas]
@@ -88,11 +94,29 @@ def plan(
 def _engine_key_problems(fleet: Fleet) -> list[Problem]:
     """A request's key is set before its engine is chosen: one for all of a backend."""
     return [
-        Problem(backend.name, f"its engines want different keys (vllm_api_key): {', '.join(hosts)}: give them the same")
+        Problem(
+            backend.name,
+            f"its engines do not all accept one key of the inventory: {', '.join(hosts)}. Give these nodes the same"
+            " vllm_api_key; where the engines run with another one, name that one in vllm_accepted_keys until"
+            " baremetal.inference.update_model has brought the new one",
+        )
         for backend in fleet.backends
-        if len({replica.engine_key for replica in backend.replicas}) > 1
+        if _engine_key(backend) is None
         for hosts in [sorted({replica.host for replica in backend.replicas})]
     ]
+
+
+def _engine_key(backend: Backend) -> str | None:
+    """The key that a backend's engines are sent, empty for none; None where they have none in common.
+
+    What the releases to come accept as well goes first: their swaps need that.
+    """
+    keys = dict.fromkeys(key for replica in backend.replicas for key in (replica.engine_key, *replica.other_keys))
+    for soon in (True, False):
+        for key in [*keys, ""]:
+            if all(replica.accepts(key, soon=soon) for replica in backend.replicas):
+                return key
+    return None
 
 
 def _bind_problems(settings: Settings, replicas: Iterable[Replica]) -> list[Problem]:
@@ -112,10 +136,24 @@ def _routes(fleet: Fleet) -> str:
 
 
 def _engine_keys(fleet: Fleet) -> str:
+    return "".join(f"{backend.name} {key}\n" for backend in fleet.backends if (key := _engine_key(backend)))
+
+
+def _marks(fleet: Fleet) -> str:
+    """What tells nodes which key their engines are sent, by the path that they ask at."""
+    sets = {backend.name.removeprefix(SET): _engine_key(backend) for backend in fleet.backends if backend.own}
+    return "".join(f"{SETS_PATH}{name} {mark(key)}\n" for name, key in sets.items() if key)
+
+
+def _agents(fleet: Fleet) -> str:
+    """What gateway.lua asks nodes' agents for servers of which the backend's and the server's name do not tell it."""
     return "".join(
-        f"{backend.name} {backend.replicas[0].engine_key}\n"
+        f"{backend.name}/{server.server} {server.agent_address or server.address} {server.words}\n"
         for backend in fleet.backends
-        if backend.replicas[0].engine_key
+        if backend.own
+        for replica in backend.replicas
+        for server in filter(None, (replica, replica.next, replica.bridge))
+        if server.agent_address or server.words
     )
 
 
@@ -126,6 +164,7 @@ def _files(settings: Settings, fleet: Fleet) -> dict[str, str]:
     known = json.dumps(", ".join(names) or "none")[1:-1].replace("%", "%%")
     files = {
         "gateway.lua": LUA.read_text(encoding="utf-8"),
+        "agents.txt": _agents(fleet),
         STATES_AWK: AWK.read_text(encoding="utf-8"),
         "too-large.json": too_large(settings.body_mib).body,
         "models.json": json.dumps({"object": "list", "data": models}),

@@ -42,13 +42,21 @@ local function is_frozen(txn)
   return core.now().sec - started.sec < YOUNG_SECONDS or txn.f:stopping() == 1
 end
 
--- The replica sets behind a backend, by name. gateway/backends.py names their servers: a set's is called HOST, or
--- INSTANCE_bridge.HOST; one that another backend borrows INSTANCE.HOST, or INSTANCE_bridge.HOST.
+-- What a server's name does not tell, for few servers: where its node's agent answers, and for which of an engine's two servers the agent
+-- is asked. Lines of BACKEND/SERVER, ADDRESS, and words for the agent.
+local agents = {}
+for line in assert(io.lines("agents.txt")) do
+  local server, address, words = line:match("^(%S+) (%S+) ?(.*)$")
+  agents[server] = { address = address, words = words }
+end
+
+-- The replica sets behind a backend, by name. gateway/backends.py names their servers: a set's is called HOST, INSTANCE_next.HOST or
+-- INSTANCE_bridge.HOST; one that another backend borrows has INSTANCE.HOST instead of HOST.
 local function sets_of(backend)
   if backend:find("^set_") then return { [backend] = true } end
   local sets = {}
   for server in pairs(core.backends[backend].servers) do
-    sets["set_" .. server:match("^[^.]*"):gsub("_bridge$", "")] = true
+    sets["set_" .. server:match("^[^.]*"):gsub("_bridge$", ""):gsub("_next$", "")] = true
   end
   return sets
 end
@@ -61,12 +69,12 @@ end
 
 -- Nothing is changed by an agent that does not answer, or by a word that no agent says. Without the gateway's name, the agent does not
 -- count this as a check.
-local function ask_agent(server, instance, port)
+local function ask_agent(server, instance, port, told)
   local socket = core.tcp()
   socket:settimeout(ASK_SECONDS)
   local answer
-  if socket:connect(server:get_addr():match("^(.*):%d+$"), port) then
-    socket:send(instance .. "\n")
+  if socket:connect(told and told.address or server:get_addr():match("^(.*):%d+$"), port) then
+    socket:send(instance .. "\n" .. (told and told.words ~= "" and "\n" .. told.words .. "\n" or ""))
     answer = socket:receive("*l")
   end
   socket:close()
@@ -97,7 +105,7 @@ local function ask_agents(set, port)
     for name, server in pairs(core.backends[set].servers) do
       round.waiting = round.waiting + 1
       core.register_task(function()
-        ask_agent(server, instance_of(set, name), port)
+        ask_agent(server, instance_of(set, name), port, agents[set .. "/" .. name])
         round.waiting = round.waiting - 1
       end)
     end
@@ -151,21 +159,22 @@ local views = {}
 local function server_view(name, server)
   local stats = server:get_stats()
   return string.format(
-    '"%s": {"status": "%s", "up": %s, "weight": %d, "sessions": %d, "queued": %d, "requests": %d, "failures": %d}',
+    '"%s": {"status": "%s", "up": %s, "weight": %d, "sessions": %d, "queued": %d, "requests": %d, "failures": %d,'
+      .. ' "address": "%s"}',
     name, stats.status, stats.status:find("^UP") ~= nil, stats.weight, stats.scur, stats.qcur, stats.stot,
-    stats.econ + stats.eresp + stats.hrsp_5xx
+    stats.econ + stats.eresp + stats.hrsp_5xx, server:get_addr()
   )
 end
 
-local function set_view(set, hold_seconds)
+local function set_view(set, hold_seconds, key_mark)
   local backend = core.backends["set_" .. set]
   local servers = {}
   for name, server in pairs(backend.servers) do
     servers[#servers + 1] = server_view(name, server)
   end
   return string.format(
-    '{"set": "%s", "hold_seconds": %d, "started": %d.%06d, "age": %d, "requests": %d, "servers": {%s}}',
-    set, hold_seconds, started.sec, started.usec, core.now().sec - started.sec, backend:get_stats().stot,
+    '{"set": "%s", "hold_seconds": %d, "key_mark": "%s", "started": %d.%06d, "age": %d, "requests": %d, "servers": {%s}}',
+    set, hold_seconds, key_mark, started.sec, started.usec, core.now().sec - started.sec, backend:get_stats().stot,
     table.concat(servers, ", ")
   )
 end
@@ -174,7 +183,7 @@ core.register_service("set_view", "http", function(applet)
   local set = applet.path:sub(#"/sets/" + 1)
   local view = views[set]
   if not view or milliseconds() - view.at >= VIEW_MILLISECONDS then
-    view = { at = milliseconds(), text = set_view(set, applet:get_var("txn.hold_seconds")) }
+    view = { at = milliseconds(), text = set_view(set, applet:get_var("txn.hold_seconds"), applet:get_var("txn.key_mark") or "") }
     views[set] = view
   end
   applet:set_status(200)

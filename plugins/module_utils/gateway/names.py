@@ -47,6 +47,9 @@ CERTIFICATE = "tls.pem"
 KEYS_MAP = "keys.map"
 """Who is behind a key's checksum."""
 
+MARKS_MAP = "marks.map"
+"""Which key the engines of each replica set are sent: its mark, which tells keys apart and is none."""
+
 SET, MODEL = "set_", "model_"
 """What a backend's name begins with. No instance has an underscore in its name, so that no two are alike."""
 

@@ -10,22 +10,13 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..core import files
 from ..engine.inventory import bridge_name
 from . import runtime, servers
-from .names import CONTROL_SOCKET, SET
+from .names import CONTROL_SOCKET
 
 POLL_SECONDS = 0.3
 
 CONFIG = Path("/etc/haproxy/haproxy.cfg")
-
-ENGINE_KEYS = Path("/etc/haproxy/engines.map")
-"""The key behind each backend."""
-
-
-def sends_key(name: str) -> bool:
-    """Whether this gateway sends the engines of a replica set a key. Raises OSError."""
-    return any(line.startswith(f"{SET}{name} ") for line in (files.text(ENGINE_KEYS) or "").splitlines())
 
 
 def hold_seconds() -> int:

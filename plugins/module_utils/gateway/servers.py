@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ..engine.inventory import next_name
 from .names import SET
 from .stat import BACKEND, rows
 
@@ -18,6 +19,10 @@ def has_server(stat: str, host: str, name: str) -> bool:
 
 
 def up_hosts(stat: str, name: str) -> list[str]:
-    """The hosts of a replica set that this gateway sends requests to."""
+    """The hosts of a replica set that this gateway sends requests to.
+
+    A host has a second server where the next release of its engine is reached elsewhere.
+    """
     ours = [row for row in rows(stat) if row["pxname"] == SET + name and row["svname"] != BACKEND]
-    return sorted(row["svname"] for row in ours if row["status"].startswith("UP"))
+    up = (row["svname"] for row in ours if row["status"].startswith("UP"))
+    return sorted({server.removeprefix(f"{next_name(name)}.") for server in up})

@@ -2,9 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# awk -f states.awk haproxy.cfg STATES: prints STATES without the servers whose port or agent port is another one in
-# the configuration, or that the configuration lacks. HAProxy would use the ports in STATES, not those of the
-# configuration.
+# awk -f states.awk haproxy.cfg STATES: prints STATES without the servers whose address, port, agent address or agent
+# port is another one in the configuration, or that the configuration lacks. HAProxy would use those in STATES.
 
 FNR == NR {
     if ($1 == "backend") {
@@ -13,9 +12,14 @@ FNR == NR {
     } else if ($1 == "default-server") {
         for (i = 2; i < NF; i++) if ($i == "agent-port") agent = $(i + 1)
     } else if ($1 == "server") {
-        endpoint = $3
-        sub(/.*:/, "", endpoint)
-        ports[backend, $2] = endpoint " " agent
+        address = $3
+        port = $3
+        sub(/:[^:]*$/, "", address)
+        sub(/.*:/, "", port)
+        gsub(/[][]/, "", address)
+        elsewhere = "-"
+        for (i = 4; i < NF; i++) if ($i == "agent-addr") elsewhere = $(i + 1)
+        places[backend, $2] = address " " port " " elsewhere " " agent
     }
     next
 }
@@ -29,6 +33,6 @@ $1 == "#" {
 }
 
 NF > 1 {
-    found = $column["srv_port"] " " $column["srv_agent_port"]
-    if (ports[$column["be_name"], $column["srv_name"]] == found) print
+    found = $column["srv_addr"] " " $column["srv_port"] " " $column["srv_agent_addr"] " " $column["srv_agent_port"]
+    if (places[$column["be_name"], $column["srv_name"]] == found) print
 }

@@ -25,8 +25,6 @@ class GatewayView:
     """Why nothing is known, where HAProxy does not answer."""
     bridge_known: bool
     """Whether the gateway has a server for the bridge of the instance."""
-    keyed: bool
-    """Whether the gateway sends the engines of the set a key."""
     up: frozenset[str]
     """The hosts of the set that the gateway sends requests to."""
     hold_seconds: int

@@ -119,9 +119,14 @@ def _engines(found: Targets, host: str, address: str, variables: Mapping[str, An
     for item in instances:
         name = str(item.get("name", ""))
         runs = {"model": str(item.get("model", ""))}
+        where, port = address, item.get("port", 0)
         if name in ran:
             runs = {"model": ran[name].model, "release": str(ran[name].release)}
-        found.add("engine", address, item.get("port", 0), {**labels, "instance_name": name, **runs})
+            for endpoint in ran[name].endpoints[:1]:
+                port = endpoint.port
+                if not (_is(endpoint.address, "is_loopback") or _is(endpoint.address, "is_unspecified")):
+                    where = endpoint.address
+        found.add("engine", where, port, {**labels, "instance_name": name, **runs})
 
 
 def _labels(host: str, variables: Mapping[str, Any]) -> dict[str, str]:

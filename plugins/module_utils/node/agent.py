@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from ..core import files, journal
 from ..core.paths import Paths
 from ..core.systemd import Notifier
+from ..engine.instance_facts import Endpoint
 from ..engine.probe import health
 from ..engine.probe.health import Finding
 from ..engine.state import drains, lock, probe_state, releases, swaps
@@ -29,6 +30,7 @@ from ..engine.state.drains import Drain, format_time, parse_time
 from ..engine.state.gateway_answers import GatewayAnswers
 from ..engine.state.probe_state import STALE, ProbeState
 from . import agent_check, textfile
+from .agent_check import Question
 from .prober import Prober
 from .recovery.requests import Requests
 from .writer import Writer
@@ -114,16 +116,29 @@ class Agent:
             await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.to_thread(self._writer.flush, FLUSH_TIMEOUT)
 
-    def answer(self, name: str, gateway: str = "") -> str:
+    def answer(self, question: Question) -> str:
         """The answer to a gateway that asks for an instance. A gateway that says its name is remembered."""
+        name = question.instance
         watched = self._watched.get(name)
         if watched is None:
             return agent_check.reply(health.STOPPED, "no instance of this name on this node", None, stale=False)
+        if question.endpoints and self._listens(name) not in question.endpoints:
+            # Not remembered: what the gateway is told of the engine that runs counts.
+            return agent_check.ELSEWHERE
         drain = drains.read(self._paths, name, self._now()) or self._behind_gate(name)
         text = agent_check.reply(watched.state.verdict, watched.state.detail, drain, stale=_stale(watched))
-        if gateway:
-            self._remember(name, watched, gateway, text)
+        if question.gateway:
+            self._remember(name, watched, question.gateway, text)
         return text
+
+    def _listens(self, name: str) -> str:
+        """Where the installed release of an instance listens, as questions have it; empty where that is not known."""
+        number = releases.active_number(self._paths, name)
+        try:
+            release = releases.load(self._paths, name, number) if number is not None else None
+        except releases.ReleaseError:
+            return ""
+        return Endpoint(release.address, release.port).words if release else ""
 
     def _behind_gate(self, name: str) -> Drain | None:
         """A drain in the update's name while the gate is closed, even after an undrain: requests would be refused."""

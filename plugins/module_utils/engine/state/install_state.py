@@ -9,7 +9,7 @@ from datetime import datetime
 
 from ...core import files, systemd
 from ...core.paths import Paths, unit_name
-from .. import load_time
+from .. import endpoints, load_time
 from ..instance_facts import InstanceFacts
 from ..probe import health
 from . import drains, probe_state, releases, swaps
@@ -29,6 +29,7 @@ def of(paths: Paths, name: str, now: datetime) -> InstanceFacts:
         drained_by=drain.owner if drain else "",
         drain_reason=drain.reason if drain else "",
         load_seconds=load_time.seconds(name),
+        endpoints=endpoints.in_use(paths, name),
     )
 
 

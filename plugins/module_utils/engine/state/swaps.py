@@ -61,7 +61,9 @@ class Swap:
     permission: str = ""
     """Which of the terms FORCE and ALLOW_DOWNTIME would have let the swap go on; empty where neither."""
     closed_port: int | None = None
-    """The port whose gate this swap has closed."""
+    """The port whose gate this swap has closed: of what served when requests were kept away."""
+    other_port: int | None = None
+    """The port of the other one of the two releases, whose gate is closed as well. None where both have the same."""
     tries: int = 0
     """How often the step has failed. Counted on the way back alone."""
     notes: Mapping[str, Any] = field(default_factory=dict)
@@ -73,6 +75,11 @@ class Swap:
     def release(self) -> int | None:
         """The release that the swap leads to now."""
         return self.origin if self.returning else self.target
+
+    @property
+    def closed_ports(self) -> tuple[int, ...]:
+        """Every port whose gate this swap has closed."""
+        return tuple(port for port in (self.closed_port, self.other_port) if port is not None)
 
     @property
     def gated(self) -> bool:

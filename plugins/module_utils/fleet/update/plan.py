@@ -113,10 +113,6 @@ def plan(
     due = {key: item for key, item in chosen.items() if item.due or item.problems or item.bridge.left}
     seen = [view for facts in hosts.values() for view in facts.gateways]
     made.problems += [f"{key.host}: {problem}" for key, item in due.items() for problem in item.problems]
-    # At the end, gateways are told of all, whatever was chosen.
-    made.problems += [
-        f"{host}: {problem}" for host, items in known.items() for item in items.values() for problem in item.moved
-    ]
     made.problems += _left_behind(known, chosen)
     made.problems += [words for key, item in due.items() if (words := _in_the_way(key, item, hosts))]
     if choice.release:
@@ -248,13 +244,6 @@ def _in_the_way(key: Due, item: UpdateFacts, hosts: Mapping[str, Host]) -> str:
         return (
             f"{key.name} on {key.host} is not known to {', '.join(unaware)}:"
             " run baremetal.inference.site, which tells gateways"
-        )
-    keyless = [view.gateway for view in views if view.known and not view.keyed]
-    if item.keyed and keyless:
-        return (
-            f"{key.name} on {key.host} would want a key, which {', '.join(keyless)} does not send yet:"
-            " run baremetal.inference.site,"
-            " which tells gateways"
         )
     return ""
 

@@ -27,12 +27,7 @@ from ...engine import (
     swap_settings,
 )
 from ...engine.declared import Declared
-from ...engine.endpoints import (
-    address_problems,
-    endpoint_problems,
-    running_instances,
-)
-from ...engine.environment import API_KEY
+from ...engine.endpoints import address_problems, port_problems, running_instances
 from ...engine.instances import Instance
 from ...engine.inventory import present_instances, want_gpus
 from ...engine.release import Settings, render
@@ -168,7 +163,7 @@ def misfit(problem: Problem) -> dict[str, Any]:
 def input_problems(
     values: dict[str, Any], declared: Declared, reachable: Sequence[Instance], settings: Settings, paths: Paths
 ) -> list[Problem]:
-    """Every mistake in the input, and what would move under clients. Raises SystemdError, OSError, ValueError."""
+    """Every mistake in the input. Raises SystemdError, OSError, ValueError."""
     wrong_address = address_problems(settings.address)
     problems = [
         *declared.problems,
@@ -177,8 +172,7 @@ def input_problems(
         *wrong_address,
     ]
     if not wrong_address:
-        key, running = settings.environment.get(API_KEY, ""), running_instances(paths)
-        problems += endpoint_problems(reachable, settings.address, key, running, gateways=values["gateways"])
+        problems += port_problems(reachable, settings.address, running_instances(paths))
     if values["cdi_problem"]:
         problems += cdi_problems(reachable, values["cdi_problem"])
     return problems

@@ -193,8 +193,8 @@ def _resume(_options: argparse.Namespace, paths: Paths) -> int:
         try:
             if (anew := machine.restarted(found)) != found:
                 swaps.write(paths, name, anew)
-            if anew.gated and anew.closed_port is not None:
-                gate.close(anew.closed_port)
+            for port in anew.closed_ports if anew.gated else ():
+                gate.close(port)
         except (gate.GateError, OSError) as error:
             journal.Journal().say(f"{name}: {error}", journal.WARNING, event="swap", instance=name)
             code = FAILED

@@ -150,7 +150,7 @@ def swapping(host: Host) -> Finding:
         if found is None:
             left += [f"{name}: {words}" for words in left_over.still(host.paths, name)]
             continue
-        closed |= {found.closed_port} if found.closed_port is not None else set()
+        closed |= set(found.closed_ports)
         if found.step == swaps.STUCK:
             fails.append(f"{name}: the swap to release {found.target} is stuck: {found.failure}")
         elif found.step == swaps.LED:

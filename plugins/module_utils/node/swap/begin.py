@@ -13,7 +13,7 @@ from typing import Any
 from ...engine import bridges, gate, load_time, prepare
 from ...engine.state import drains, install_state, releases
 from ...engine.state.swaps import Swap
-from . import proof, way
+from . import proof, reach, way
 from .bridge import place
 from .gateways import Views
 from .node import POLL_SECONDS, Node, StepFailed
@@ -29,6 +29,9 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
     if drain and drain.owner != drains.UPDATE and drain.until:
         raise StepFailed(f"{node.name} is {drain}: that could end in the middle. Wait, or undrain {node.name} first")
     views = node.ask_settled()
+    runs, comes = (next(iter(node.endpoints(number)), None) for number in (swap.origin, swap.target))
+    if unreached := reach.problems(runs, comes, views.told, node.own[0]):
+        raise StepFailed("; ".join(unreached))
     load = load_time.expected(node.paths, node.name, swap.origin, swap.target)
     question = way.Question(
         name=node.name,

@@ -12,10 +12,10 @@ import concurrent.futures
 import http.client
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...engine.inventory import bridge_name
+from ...engine.inventory import bridge_name, next_name
 from ...engine.swap_settings import Gateway
 
 ANSWER_SECONDS = 2.0
@@ -38,6 +38,8 @@ class Server:
     requests: int
     failures: int
     """Requests that failed at the engine, since the gateway's process began."""
+    addresses: tuple[str, ...] = ()
+    """Where the gateway reaches the engine, as ADDRESS:PORT: from its next release on, that may be elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,9 @@ class SetView:
     requests: int = 0
     """Of the whole set, since the process began."""
     servers: Mapping[str, Server] = field(default_factory=dict)
-    """By name: a node's, or INSTANCE_bridge.NODE."""
+    """By name: a node's, or INSTANCE_bridge.NODE. The two servers of an engine that moves are one here."""
+    key_mark: str | None = None
+    """Of the key that engines are sent, empty for none; None where the gateway does not tell."""
 
     def up(self) -> set[str]:
         return {name for name, server in self.servers.items() if server.up}
@@ -89,16 +93,12 @@ def ask(gateway: Gateway, name: str, seconds: float = ANSWER_SECONDS) -> SetView
 
 def parse(gateway: str, value: Mapping[str, Any]) -> SetView:
     """An answer. Raises KeyError, TypeError, ValueError."""
-    servers = {
-        str(name): Server(
-            up=bool(each["up"]),
-            status=str(each["status"]),
-            weight=int(each["weight"]),
-            requests=int(each["requests"]),
-            failures=int(each["failures"]),
-        )
-        for name, each in dict(value["servers"]).items()
-    }
+    servers: dict[str, Server] = {}
+    coming = f"{next_name(str(value['set']))}."
+    # HAProxy promises no order: a node's own server goes first.
+    for name, each in sorted(dict(value["servers"]).items(), key=lambda item: item[0].startswith(coming)):
+        node = str(name).removeprefix(coming)
+        servers[node] = _joined(servers.get(node), _server(each))
     return SetView(
         gateway,
         known=True,
@@ -107,12 +107,42 @@ def parse(gateway: str, value: Mapping[str, Any]) -> SetView:
         age=int(value["age"]),
         requests=int(value["requests"]),
         servers=servers,
+        key_mark=None if value.get("key_mark") is None else str(value["key_mark"]),
+    )
+
+
+def _server(value: Mapping[str, Any]) -> Server:
+    """Raises KeyError, TypeError, ValueError."""
+    return Server(
+        up=bool(value["up"]),
+        status=str(value["status"]),
+        weight=int(value["weight"]),
+        requests=int(value["requests"]),
+        failures=int(value["failures"]),
+        addresses=tuple(filter(None, [str(value.get("address", ""))])),
+    )
+
+
+def _joined(first: Server | None, second: Server) -> Server:
+    """Both servers of an engine as one: what the one says that serves, or else the first."""
+    if first is None:
+        return second
+    # The one that does not run is down. A drained one tells more than that.
+    tells = second if second.up or (not first.up and second.status.startswith("DRAIN")) else first
+    return replace(
+        tells,
+        requests=first.requests + second.requests,
+        failures=first.failures + second.failures,
+        addresses=(*first.addresses, *second.addresses),
     )
 
 
 def from_note(value: Mapping[str, Any]) -> SetView:
     """A view as a swap has kept it. Raises KeyError, TypeError."""
-    servers = {name: Server(**each) for name, each in value["servers"].items()}
+    servers = {
+        name: Server(**{**each, "addresses": tuple(each.get("addresses", ()))})
+        for name, each in value["servers"].items()
+    }
     return SetView(**{**value, "servers": servers})
 
 

@@ -46,7 +46,8 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
     port = node.port(swap.target)
     if port is not None and node.settings.gateways and serves:
         node.traffic.wait_unused(port, max(0.0, limit - GATED_SECONDS), looks=1, gated=False)
-    return {"notes": notes, "closed_port": port}
+    other = node.other_port(port, swap.origin, swap.target)
+    return {"notes": notes, "closed_port": port, "other_port": other}
 
 
 def keep_away(node: Node, owner: str, reason: str) -> None:
@@ -99,7 +100,8 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
     port = swap.closed_port
     if port is None:
         return {}
-    node.traffic.close(port)
+    for each in swap.closed_ports:
+        node.traffic.close(each)
     ill = swap.returning and not swap.notes.get("served")
     used = time.time() - swap.notes.get("drained", time.time())
     left = node.traffic.wait_unused(port, ILL_SECONDS if ill else max(GATED_SECONDS, drain_limit(swap) - used))
@@ -140,8 +142,8 @@ def _verify(node: Node, number: int) -> None:
 
 def release(node: Node, swap: Swap) -> dict[str, Any]:
     """Let requests back to what was not touched."""
-    if swap.closed_port is not None:
-        node.traffic.open(swap.closed_port)
+    for port in swap.closed_ports:
+        node.traffic.open(port)
     drains.undrain(node.paths, node.name, drains.UPDATE, node.now())
     return {}
 

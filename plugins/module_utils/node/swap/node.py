@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from ...core import systemd
 from ...core.docker_api import Docker
 from ...core.paths import Paths, unit_name
+from ...engine import endpoints
+from ...engine.instance_facts import Endpoint
 from ...engine.probe import idle
 from ...engine.state import releases
 from ...engine.swap_settings import SwapSettings
@@ -76,6 +78,15 @@ class Node:
             return releases.load(self.paths, self.name, number).port
         except releases.ReleaseError:
             return None
+
+    def endpoints(self, *numbers: int | None) -> tuple[Endpoint, ...]:
+        """What releases are reached by, each once, without those that cannot be read. Raises OSError."""
+        return endpoints.of(self.paths, self.name, numbers)
+
+    def other_port(self, port: int | None, *numbers: int | None) -> int | None:
+        """The port of releases that is not this one; None where there is no other. Raises OSError."""
+        found = {endpoint.port for endpoint in self.endpoints(*numbers)} - {port}
+        return min(found) if port is not None and found else None
 
     def in_flight(self) -> int:
         """Requests at the engine, by its own count; 0 where the engine does not tell."""

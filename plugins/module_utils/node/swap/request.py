@@ -101,6 +101,7 @@ def _swap(paths: Paths, request: Request, found: Swap | None, terms: Terms) -> S
         touched=found is not None and (found.touched or found.step == swaps.LED),
         bridged=found is not None and found.bridged,
         closed_port=found.closed_port if found else None,
+        other_port=found.other_port if found else None,
         notes={"counted": [dict(request.counted)] if request.counted else []},
     )
     if found or not _serves(paths, name, request.release):

@@ -25,7 +25,7 @@ def start(node: Node, swap: Swap) -> dict[str, Any]:
     keep_away(node, drains.UPDATE, swap.reason or REASON)
     if not activation.runs(node.paths, node.name, number):
         activation.run(node.paths, node.name, number)
-    await_ready(node, node.name, number, swap.closed_port)
+    await_ready(node, node.name, number, swap.closed_ports)
     return {"notes": {**swap.notes, "load_seconds": load_time.seconds(node.name)}}
 
 
@@ -38,8 +38,8 @@ def probe(node: Node, swap: Swap) -> dict[str, Any]:
 
 def admit(node: Node, swap: Swap) -> dict[str, Any]:
     """Open the gate first, then take the intent back, and wait until gateways give the full share."""
-    if swap.closed_port is not None:
-        node.traffic.open(swap.closed_port)
+    for port in swap.closed_ports:
+        node.traffic.open(port)
     left = drains.undrain(node.paths, node.name, drains.UPDATE, node.now()).drain
     notes = {**swap.notes, "admitted": time.time()}
     if left:

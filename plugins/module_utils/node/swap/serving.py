@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...engine.probe import acceptance, wait
@@ -29,8 +29,9 @@ and health checks have said up."""
 FULL_WEIGHT = 100
 
 
-def await_ready(node: Node, name: str, number: int, port: int | None = None) -> None:
-    """Raises StepFailed with the engine's last words where the release does not get ready."""
+def await_ready(node: Node, name: str, number: int, closed: Iterable[int] = ()) -> None:
+    """Keep the gates of ports closed meanwhile. Raises StepFailed with the engine's last words where the release does
+    not get ready."""
     limit = releases.load(node.paths, name, number).start_timeout + START_MARGIN_SECONDS
     deadline = node.traffic.clock() + limit
     while True:
@@ -41,7 +42,7 @@ def await_ready(node: Node, name: str, number: int, port: int | None = None) -> 
             raise StepFailed(f"release {number} of {name} does not start. Its last words:\n{outcome.last_words}")
         if node.traffic.clock() >= deadline:
             raise StepFailed(f"release {number} of {name} does not answer after {limit} s: {outcome.status}")
-        if port is not None:
+        for port in closed:
             node.traffic.hold(port)
 
 

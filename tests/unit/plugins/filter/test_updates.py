@@ -25,7 +25,6 @@ GATEWAY: dict[str, Any] = {
     "known": True,
     "silent": "",
     "bridge_known": True,
-    "keyed": False,
     "up": ["a", "b"],
     "hold_seconds": 120,
     "changed": False,
@@ -54,9 +53,7 @@ UPDATE = UpdateFacts(
     drained_by="",
     drained_until="",
     bridge=BridgeFacts("main_bridge", None, problem="it has no bridge_port"),
-    keyed=False,
     problems=(),
-    moved=(),
 ).to_dict()
 
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ RunModule = Callable[..., dict[str, Any]]
 def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "haproxy.cfg").write_text("http-request lua.hold 90\n")
     monkeypatch.setattr(observation, "CONFIG", tmp_path / "haproxy.cfg")
-    monkeypatch.setattr(observation, "ENGINE_KEYS", tmp_path / "engines.map")
     monkeypatch.setattr(observation, "CONTROL_SOCKET", str(tmp_path / "admin.sock"))
     return tmp_path
 
@@ -34,12 +32,7 @@ def test_a_gateway_whose_haproxy_is_dead_says_so(
     assert said["hold_seconds"] == 90
     monkeypatch.setattr(observation, "observe", lambda *_given: observation.Observation())
     said = run_module(gateway_facts, name="main", host="a", seconds=0)
-    assert (said["silent"], said["keyed"]) == ("", False)
-    (gateway / "engines.map").write_text("set_main-2 key-of-another\n")
-    assert not run_module(gateway_facts, name="main", host="a", seconds=0)["keyed"]
-    (gateway / "engines.map").write_text("set_main-2 key-of-another\nset_main key-of-today\n")
-    said = run_module(gateway_facts, name="main", host="a", seconds=0)
-    assert said["keyed"] and "key-of" not in json.dumps(said)
+    assert said["silent"] == ""
 
 
 def test_what_a_gateway_has_is_said(gateway: Path, monkeypatch: pytest.MonkeyPatch, run_module: RunModule) -> None:

@@ -26,6 +26,16 @@ def test_long_values_may_be_secret() -> None:
     assert environment.secrets(variables) == ["short", "long-enough"]
 
 
+def test_the_keys_that_an_engine_accepts() -> None:
+    assert environment.keys({}) == environment.keys({"VLLM_API_KEY": ""}) == []
+    assert environment.keys({"VLLM_API_KEY": "new"}) == ["new"]
+    both = {"VLLM_API_KEY": "new", environment.ENGINE_CONFIG: '{"api-key": ["new", "old"]}'}
+    assert environment.keys(both) == ["new", "old"]
+    assert environment.secrets(both)[:2] == ["new", "old"]
+    assert environment.keys({**both, environment.ENGINE_CONFIG: "{"}) == ["new"]
+    assert environment.mark("new") != environment.mark("old") and len(environment.mark("new")) == 8
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

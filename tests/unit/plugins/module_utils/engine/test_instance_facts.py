@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import (
     BridgeFacts,
+    Endpoint,
     InstanceFacts,
     UpdateFacts,
 )
@@ -25,6 +26,7 @@ INSTANCE = InstanceFacts(
     drained_by="mira",
     drain_reason="disk",
     load_seconds=4.5,
+    endpoints=(Endpoint("192.0.2.11", 5005, ("5e6f7a8b",)),),
 )
 UPDATE = UpdateFacts(
     name="main",
@@ -39,9 +41,8 @@ UPDATE = UpdateFacts(
     drained_by="",
     drained_until="",
     bridge=BridgeFacts("main_bridge", 5105, ("0", "1"), left=True, certain=False, problem="no GPU"),
-    keyed=True,
     problems=("a", "b"),
-    moved=("c",),
+    coming=Endpoint("0.0.0.0", 5006, ("1a2b3c4d",)),
 )
 
 

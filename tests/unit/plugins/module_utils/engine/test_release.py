@@ -66,6 +66,25 @@ def test_no_secret_leaves_the_environment_file() -> None:
     assert "s3cret" not in result.release.to_json()
 
 
+def test_an_engine_that_accepts_several_keys_reads_them_from_its_memory() -> None:
+    keys = '{"api-key": ["s3cret-value", "s3cret-before"]}'
+    settings = Settings(environment={**SETTINGS.environment, "INFERENCE_ENGINE_CONFIG": keys})
+    result = rendered(settings=settings)
+    assert f"INFERENCE_ENGINE_CONFIG={keys}\n" in result.environment
+    assert "s3cret" not in result.unit and "s3cret" not in result.release.to_json()
+    for release in (result.release, bridge_of(result.release, result.environment, 5105, []).release):
+        image = release.container_argv.index(IMAGE)
+        script, name, *arguments = release.container_argv[image + 2 :]
+        assert release.container_argv[image - 1] == "--entrypoint=/bin/sh"
+        assert (name, arguments) == ("vllm", release.engine_argv)
+        assert script.endswith('exec vllm "$@" --config /run/inference/engine.yaml')
+        assert "--mount=type=tmpfs,destination=/run/inference" in release.container_argv
+    _prepare, create = exec_lines(result.unit, "ExecStartPre")
+    # systemd reads a doubled sign as one.
+    assert [word.replace("%%", "%").replace("$$", "$") for word in create[1:]] == result.release.container_argv
+    assert result.release.id != rendered().release.id
+
+
 def test_the_id_follows_what_runs_and_nothing_else() -> None:
     base = rendered().release.id
     assert rendered(number=7).release.id == base

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which release an instance must run, how long it may load, and whether its clients would reach it."""
+"""Which release an instance must run, how long it may load, and what it is reached by."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import sy
 from ansible_collections.baremetal.inference.plugins.module_utils.core.docker_api import Docker
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time, update_facts
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import mark
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, releases
@@ -32,10 +33,6 @@ def facts(paths: Paths, *unstaged: dict[str, Any], check: bool = False, **change
         "rollback": False,
         "release": None,
         "ask_engine": True,
-        "ports": {"main": 5005},
-        "address": "127.0.0.1",
-        "api_key": "key-of-today",
-        "gateways": True,
         **changes,
     }
     return update_facts.Facts(paths, Docker(), values, NOW, check)
@@ -52,8 +49,7 @@ def test_check_mode_knows_the_model_of_what_it_did_not_stage(tmp_path: Path, mon
     monkeypatch.setattr(update_facts.Facts, "load_seconds", lambda *asked: None)
     found = foreseen.of("main").to_dict()
     assert (found["model"], found["target"], found["due"], found["problems"]) == ("tiny-b", 2, True, [])
-    # It would have been staged as the inventory has it.
-    assert found["keyed"] and found["moved"] == []
+    assert found["coming"] is None
 
 
 def test_how_long_another_model_may_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,13 +92,12 @@ def rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., d
         releases.stage(paths, "main", made.release.id, lambda _number: made, pytest.fail)
         history.add(paths, "main", history.Served(number, "2026-11-21T03:00:00Z"))
 
-    def call(first: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
+    def call(first: dict[str, Any] | None = None) -> dict[str, Any]:
         second: dict[str, Any] = {"port": 5005, "address": "192.0.2.11", "key": TODAY}
         keep(1, **{**second, **(first or {})})
         keep(2, **second)
         releases.activate(paths, "main", 2)
-        asked = {"ports": {"main": 5005}, "address": "192.0.2.11", "api_key": TODAY, "gateways": True, **given}
-        found = facts(paths, rollback=True, targets={}, ask_engine=False, **asked).of("main").to_dict()
+        found = facts(paths, rollback=True, targets={}, ask_engine=False).of("main").to_dict()
         assert BEFORE not in json.dumps(found) and TODAY not in json.dumps(found)
         assert (found["target"], found["due"]) == (1, True)
         return found
@@ -111,43 +106,18 @@ def rollback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., d
 
 
 @pytest.mark.parametrize(
-    ("first", "words"),
+    ("first", "coming"),
     [
-        ({"port": 5006}, "port 5006, and not 5005:"),
-        ({"address": "127.0.0.1"}, "address 127.0.0.1, and not 192.0.2.11:"),
-        ({"key": BEFORE}, "another key (vllm_api_key):"),
-        (
-            {"port": 5006, "address": "127.0.0.1", "key": BEFORE},
-            "port 5006, and not 5005; address 127.0.0.1, and not 192.0.2.11; another key (vllm_api_key):",
-        ),
+        ({}, None),
+        ({"port": 5006}, ("192.0.2.11", 5006, [mark(TODAY)])),
+        ({"address": "127.0.0.1"}, ("127.0.0.1", 5005, [mark(TODAY)])),
+        ({"key": BEFORE}, ("192.0.2.11", 5005, [mark(BEFORE)])),
+        ({"key": ""}, ("192.0.2.11", 5005, [])),
     ],
 )
-def test_no_rollback_to_what_gateways_would_not_reach(
-    rollback: Callable[..., dict[str, Any]], first: dict[str, Any], words: str
+def test_gateways_are_told_what_comes_where_that_differs(
+    rollback: Callable[..., dict[str, Any]], first: dict[str, Any], coming: tuple[str, int, list[str]] | None
 ) -> None:
     found = rollback(first)
-    (problem,) = found["problems"]
-    assert problem.startswith(f"main: release 1 has {words} who goes by the inventory would not reach it.")
-    assert found["moved"] == []
-
-
-@pytest.mark.parametrize("first", [{}, {"address": "0.0.0.0"}, {"key": ""}])
-def test_a_rollback_to_what_gateways_reach(rollback: Callable[..., dict[str, Any]], first: dict[str, Any]) -> None:
-    found = rollback(first)
-    assert (found["problems"], found["moved"], found["keyed"]) == ([], [], "key" not in first)
-
-
-def test_without_gateways_address_and_key_may_go_back(rollback: Callable[..., dict[str, Any]]) -> None:
-    assert rollback({"address": "127.0.0.1", "key": BEFORE}, gateways=False)["problems"] == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "key"),
-    [({"ports": {"main": 5006}}, "port"), ({"address": "127.0.0.1"}, "address"), ({"api_key": BEFORE}, "vllm_api_key")],
-)
-def test_no_rollback_while_gateways_would_be_told_wrong(
-    rollback: Callable[..., dict[str, Any]], changed: dict[str, Any], key: str
-) -> None:
-    """At its end they take what the inventory says, and that is not checked before."""
-    (problem,) = rollback(**changed)["moved"]
-    assert problem.startswith(f"instance main: {key}:") and "is not the one" in problem
+    assert found["problems"] == []
+    assert found["coming"] == (coming and dict(zip(("address", "port", "marks"), coming, strict=True)))

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.addresses import AddressError
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import BridgeFacts, UpdateFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import (
+    Place,
     Replica,
     check_replicas,
     fleet_of,
@@ -75,6 +78,62 @@ def test_an_engine_goes_by_what_its_node_has_told(told: dict[str, Any], model: s
     (found,) = replicas_of(["gpu1"], hostvars, "gpu1", nobody)
     assert (found.model, found.declared) == (model, "large")
     assert set(fleet_of([found]).routes) == {"chat", model}
+
+
+RUNS = {"address": "192.0.2.11", "port": 5005, "marks": ["1a2b3c4d"]}
+
+
+def placed(own: str = "gw1", coming: dict[str, Any] | None = None, runs: Any = (RUNS,), **variables: Any) -> Replica:
+    """An engine whose node has told what it runs, and what an update brings."""
+    told = {"instances": [{**instance_facts("chat"), "endpoints": list(runs)}]}
+    bridge = BridgeFacts("chat_bridge", None)
+    due = UpdateFacts("chat", "large", "", 1, 2, True, False, True, None, "", "", bridge, ())
+    hostvars = {
+        "instances": INSTANCES,
+        "inference_address": "192.0.2.11",
+        "vllm_engines": told,
+        "update_coming": [{**due.to_dict(), "coming": coming}] if coming else [],
+        **variables,
+    }
+    (found,) = replicas_of(["gpu1"], {"gpu1": hostvars}, own, nobody)
+    return found
+
+
+def test_what_runs_as_the_inventory_has_it_has_one_server() -> None:
+    for found in (placed(), placed(runs=[])):
+        assert (found.endpoint, found.words, found.coming, found.agent_address) == ("192.0.2.11:5005", "", None, "")
+    assert placed().running_marks == ("1a2b3c4d",) and placed(runs=[]).running_marks is None
+
+
+def test_another_port_is_a_second_server() -> None:
+    for found in (
+        placed(runs=[{**RUNS, "port": 5055}]),
+        placed(runs=[{**RUNS, "port": 5055}], coming={**RUNS, "port": 5005}),
+    ):
+        assert (found.endpoint, found.words) == ("192.0.2.11:5055", "192.0.2.11/5055")
+        assert found.coming == Place("192.0.2.11", 5005, "192.0.2.11/5005") and found.agent_address == ""
+    # A rollback brings what the inventory does not say.
+    back = placed(coming={**RUNS, "port": 5066, "marks": []})
+    assert back.coming and (back.endpoint, back.coming.port, back.coming_marks) == ("192.0.2.11:5005", 5066, ())
+    assert back.next and (back.next.server, back.next.agent_name, back.next.set) == ("chat_next.gpu1", "chat", "chat")
+
+
+def test_another_address_is_one_where_it_is_reached_elsewhere() -> None:
+    moves = placed(runs=[{**RUNS, "address": "192.0.2.99"}])
+    assert (moves.endpoint, moves.agent_address) == ("192.0.2.99:5005", "192.0.2.11")
+    assert moves.next and (moves.next.endpoint, moves.next.agent_address) == ("192.0.2.11:5005", "")
+    everywhere = placed(runs=[{**RUNS, "address": "0.0.0.0"}], ansible_host="192.0.2.11")
+    assert everywhere.coming is None and everywhere.words == ""
+    # On its own machine, by loopback.
+    own = placed("gpu1", runs=[{**RUNS, "address": "0.0.0.0"}])
+    assert own.next and (own.endpoint, own.next.endpoint) == ("127.0.0.1:5005", "192.0.2.11:5005")
+    # What no gateway reaches today has no server.
+    assert placed(runs=[{**RUNS, "address": "127.0.0.1", "port": 5055}]).endpoint == "192.0.2.11:5005"
+
+
+def test_replicas_survive_their_way() -> None:
+    moves = placed(runs=[{**RUNS, "port": 5055}])
+    assert Replica.from_dict(asdict(moves)) == moves
 
 
 def test_names_lead_to_sets_and_a_shared_model_to_all_of_its_sets(replicas: list[Replica]) -> None:

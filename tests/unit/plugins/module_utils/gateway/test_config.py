@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Place, Replica
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import Plan
 
 
@@ -47,6 +47,30 @@ def test_a_bridge_is_a_server_that_asks_for_itself(
     assert "agent-send" not in made(settings, replicas, agent_port=0).config
     assert 'agent-send "chat\\ngate_way_\\n"' in made(settings, replicas, name='gate way"').config
     assert made(settings, replicas).backends["chat"] == ["gpu1", "gpu2"]
+
+
+def test_an_engine_that_will_be_reached_elsewhere_has_two_servers(
+    settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
+) -> None:
+    coming = Place("192.0.2.99", 5055, "192.0.2.99/5055")
+    moves = replace(replicas[0], words="192.0.2.11/5005", coming=coming, bridge_port=5105, agent_address="192.0.2.99")
+    found = made(settings, [moves, *replicas[1:]])
+    own = section(found.config, "backend set_chat")
+    assert [line for line in own if line.startswith("server ")] == [
+        'server gpu1 192.0.2.11:5005 agent-addr 192.0.2.99 agent-send "chat\\ngateway1\\n192.0.2.11/5005\\n"',
+        "server gpu2 192.0.2.12:5005",
+        'server chat_next.gpu1 192.0.2.99:5055 agent-send "chat\\ngateway1\\n192.0.2.99/5055\\n"',
+        'server chat_bridge.gpu1 192.0.2.99:5105 agent-send "chat_bridge\\ngateway1\\n"',
+    ]
+    borrowed = section(found.config, "backend model_large")
+    assert "server chat_next.gpu1 192.0.2.99:5055 track set_chat/chat_next.gpu1" in borrowed
+    assert "server chat_bridge.gpu1 192.0.2.99:5105 track set_chat/chat_bridge.gpu1" in borrowed
+    assert found.files["agents.txt"].splitlines() == [
+        "set_chat/gpu1 192.0.2.99 192.0.2.11/5005",
+        "set_chat/chat_next.gpu1 192.0.2.99 192.0.2.99/5055",
+    ]
+    assert made(settings, replicas).files["agents.txt"] == ""
+    assert "agent" not in section(made(settings, [moves], agent_port=0).config, "backend set_chat")[-1]
 
 
 @pytest.mark.parametrize(
@@ -116,13 +140,14 @@ def test_nodes_ask_what_the_gateway_sends_to_a_set_that_it_has(
     sets = [line.split()[-1] for line in metrics if line.startswith("acl set ")]
     assert sets == ["/sets/batch", "/sets/chat", "/sets/code"]
     assert metrics[-2:] == [
-        "http-request set-var(txn.hold_seconds) int(90)",
+        "http-request set-var(txn.key_mark) path,map(marks.map)",
         "http-request use-service lua.set_view",
     ]
     (unknown,) = (line for line in metrics if "unknown_set" in line)
     assert "status 404" in unknown and unknown.endswith(" if { path -m beg /sets/ } !set")
     # A process that a reload has left knows nothing new.
-    assert metrics[-3].startswith("http-request return status 503 ") and metrics[-3].endswith(" if { stopping }")
+    assert metrics[-3] == "http-request set-var(txn.hold_seconds) int(90)"
+    assert metrics[-4].startswith("http-request return status 503 ") and metrics[-4].endswith(" if { stopping }")
 
 
 def test_a_gateway_without_engines_has_no_set(settings: dict[str, Any], made: Callable[..., Plan]) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Replica
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.environment import mark
+from ansible_collections.baremetal.inference.plugins.module_utils.gateway.backends import Place, Replica
 from ansible_collections.baremetal.inference.plugins.module_utils.gateway.files import Plan, plan
 
 KEYS = [{"name": "alice", "key": "a-key-of-20-letters-"}]
@@ -36,10 +37,10 @@ def test_all_files_that_the_configuration_names_are_there(
     settings: dict[str, Any], replicas: list[Replica], made: Callable[..., Plan]
 ) -> None:
     found = made(settings, replicas, clients=["192.0.2.0/24"])
-    for name in {*found.maps, *found.files} - {"too-large.json", "states.awk"}:
+    for name in {*found.maps, *found.files} - {"too-large.json", "agents.txt", "states.awk"}:
         assert name in found.config
     assert found.files["clients.acl"] == "192.0.2.0/24\n"
-    assert "too-large.json" in found.files["gateway.lua"]
+    assert "too-large.json" in found.files["gateway.lua"] and "agents.txt" in found.files["gateway.lua"]
     assert [model["id"] for model in json.loads(found.files["models.json"])["data"]] == [
         *("Org/Coder", "batch", "chat", "code", "large")
     ]
@@ -76,12 +77,59 @@ def test_every_mistake_is_told_at_once(settings: dict[str, Any], replicas: list[
         "gateway_affinity",
         "gateway_queue_requests",
         "gateway_slow_start_seconds",
-        "different keys",
+        "do not all accept one key",
         "gpu9",
         "gateway_keys[0] (a)",
     ):
         assert word in text
     assert "secret" not in text and found.config == ""
+
+
+OLD, NEW = "engine-secret", "engine-secret-2"
+OLD_ONLY, BOTH, NEW_ONLY = (mark(OLD),), (mark(NEW), mark(OLD)), (mark(NEW),)
+
+
+@pytest.mark.parametrize(
+    ("keys", "first", "second", "sent"),
+    [
+        # What a node has not told is what the inventory says.
+        ((OLD,), (None, None), (None, None), OLD),
+        # Before the first swap, while they roll, and at the end.
+        ((NEW, OLD), (OLD_ONLY, BOTH), (OLD_ONLY, BOTH), OLD),
+        ((NEW, OLD), (BOTH, None), (OLD_ONLY, BOTH), OLD),
+        ((NEW, OLD), (BOTH, None), (BOTH, None), NEW),
+        # The old one goes, and back.
+        ((NEW,), (BOTH, NEW_ONLY), (BOTH, NEW_ONLY), NEW),
+        ((NEW, OLD), (BOTH, OLD_ONLY), (NEW_ONLY, BOTH), NEW),
+        ((NEW, OLD), (BOTH, OLD_ONLY), (BOTH, OLD_ONLY), OLD),
+        # A key where there was none, and none where there was one.
+        ((NEW,), ((), NEW_ONLY), ((), NEW_ONLY), NEW),
+        (("", OLD), (OLD_ONLY, ()), ((), None), OLD),
+        (("",), ((), None), ((), None), ""),
+        # Of two mistakes, clients notice none, and the swap is refused; then they would notice.
+        ((NEW, OLD), (OLD_ONLY, NEW_ONLY), (OLD_ONLY, NEW_ONLY), OLD),
+        ((NEW,), (OLD_ONLY, NEW_ONLY), (OLD_ONLY, NEW_ONLY), None),
+        (("",), (OLD_ONLY, None), ((), None), None),
+    ],
+)
+def test_engines_are_sent_a_key_that_all_of_them_accept(
+    settings: dict[str, Any],
+    keys: tuple[str, ...],
+    first: tuple[tuple[str, ...] | None, tuple[str, ...] | None],
+    second: tuple[tuple[str, ...] | None, tuple[str, ...] | None],
+    sent: str | None,
+) -> None:
+    replicas = [
+        Replica(host, "192.0.2.11", "chat", "m", 5005, keys[0], None, "m", keys[1:], running, coming)
+        for host, (running, coming) in (("gpu1", first), ("gpu2", second))
+    ]
+    found = plan(settings, replicas, [{"name": "a", "key": "a-key-of-20-letters-"}])
+    if sent is None:
+        (problem,) = map(str, found.problems)
+        assert "do not all accept one key of the inventory: gpu1, gpu2" in problem and "engine-secret" not in problem
+        return
+    assert found.maps["engines.map"] == (f"set_chat {sent}\n" if sent else "")
+    assert found.maps["marks.map"] == (f"/sets/chat {mark(sent)}\n" if sent else "")
 
 
 def test_a_gateway_that_nobody_could_use_is_refused(settings: dict[str, Any], replicas: list[Replica]) -> None:
@@ -135,11 +183,31 @@ def test_a_server_whose_port_has_changed_begins_anew(
     texts = {"haproxy.cfg": found.config, "states.awk": found.files["states.awk"], "states": STATES}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    command = ["awk", "-f", "states.awk", "haproxy.cfg", "states"]
-    lines = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = filtered(tmp_path)
     assert lines[:2] == STATES.splitlines()[:2]
     assert {line.split()[3] for line in lines[2:]} == kept
     assert set(lines) <= set(STATES.splitlines())
+
+
+def filtered(directory: Path) -> list[str]:
+    command = ["awk", "-f", "states.awk", "haproxy.cfg", "states"]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+@pytest.mark.parametrize("agent", ["-", "192.0.2.99"])
+def test_so_does_one_whose_address_or_agent_has_moved(
+    tmp_path: Path, settings: dict[str, Any], replicas: list[Replica], agent: str, made: Callable[..., Plan]
+) -> None:
+    """HAProxy would ask the agent at the old address."""
+    moved = [replace(replicas[0], agent_address="192.0.2.99"), replicas[1], replace(replicas[3], address="2001:db8::4")]
+    found = made(settings, moved, agent_port=5004)
+    states = STATES.replace("5005 - 5004", f"5005 {agent} 5004").replace(
+        "gpu3 2001:db8::3 2 0 - 5005 - 0", "gpu3 2001:db8::3"
+    )
+    for name, text in {"haproxy.cfg": found.config, "states.awk": found.files["states.awk"], "states": states}.items():
+        (tmp_path / name).write_text(text)
+    kept = {line.split()[3] for line in filtered(tmp_path)[2:]}
+    assert kept == ({"gpu1"} if agent != "-" else set())
 
 
 @pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy here: the controllers' container has one")
@@ -151,7 +219,9 @@ def test_haproxy_takes_it(
     changes: dict[str, Any],
     made: Callable[..., Plan],
 ) -> None:
-    found = made(settings, replicas, **changes)
+    coming = Place("2001:db8::9", 5055, "2001:db8::9/5055 ::/5055")
+    moves = replace(replicas[0], words="192.0.2.11/5005", coming=coming, bridge_port=5105, agent_address="2001:db8::9")
+    found = made(settings, [moves, *replicas[1:]], **changes)
     # The account haproxy exists where the package was installed, not on every controller.
     config = found.config.replace("user haproxy\n", f"uid {os.getuid()}\n")
     config = config.replace("group haproxy\n", f"gid {os.getgid()}\n")

@@ -63,13 +63,9 @@ def test_a_haproxy_that_is_away_says_nothing(haproxy: Haproxy) -> None:
     assert seen == module.Observation(silent="HAProxy does not answer: refused") and sum(haproxy.pauses) >= 1
 
 
-def test_keys_and_the_hold_are_read_from_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hold_is_read_from_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CONFIG", tmp_path / "haproxy.cfg")
-    monkeypatch.setattr(module, "ENGINE_KEYS", tmp_path / "engines.map")
     (tmp_path / "haproxy.cfg").write_text("global\n")
-    assert module.hold_seconds() == 0 and not module.sends_key("main")
+    assert module.hold_seconds() == 0
     (tmp_path / "haproxy.cfg").write_text("  http-request lua.hold 90\n")
-    (tmp_path / "engines.map").write_text("set_main-2 x\n")
-    assert module.hold_seconds() == 90 and not module.sends_key("main")
-    (tmp_path / "engines.map").write_text("set_main x\n")
-    assert module.sends_key("main")
+    assert module.hold_seconds() == 90

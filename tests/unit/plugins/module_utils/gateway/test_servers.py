@@ -11,6 +11,8 @@ api,FRONTEND,OPEN
 set_main,n1,UP
 set_main,n2,DOWN 1/2
 set_main,n4,UP 1/3
+set_main,main_next.n1,DOWN (agent)
+set_main,main_next.n5,UP
 set_main,BACKEND,UP
 set_side,n1,UP
 model_tiny,main.n3,UP
@@ -23,4 +25,5 @@ def test_the_servers_of_an_instance() -> None:
 
 
 def test_the_hosts_that_are_up() -> None:
-    assert servers.up_hosts(STAT, "main") == ["n1", "n4"] and servers.up_hosts(STAT, "mai") == []
+    # Of an engine with two servers, one is up.
+    assert servers.up_hosts(STAT, "main") == ["n1", "n4", "n5"] and servers.up_hosts(STAT, "mai") == []

@@ -10,7 +10,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.view i
 
 
 def test_a_view_survives_its_way() -> None:
-    view = GatewayView("gw", "main", True, "", False, True, frozenset({"b", "a"}), 90)
+    view = GatewayView("gw", "main", True, "", False, frozenset({"b", "a"}), 90)
     sent = json.loads(json.dumps(view.to_dict()))
     assert sent["up"] == ["a", "b"]
     assert GatewayView.from_dict({**sent, "changed": False, "requests": 7}) == view

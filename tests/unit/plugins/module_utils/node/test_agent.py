@@ -31,7 +31,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.state i
     swaps,
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.probe_state import ProbeState
-from ansible_collections.baremetal.inference.plugins.module_utils.node import agent
+from ansible_collections.baremetal.inference.plugins.module_utils.node import agent, agent_check
 from ansible_collections.baremetal.inference.plugins.module_utils.node.agent import Agent
 from ansible_collections.baremetal.inference.plugins.module_utils.node.prober import Prober
 
@@ -286,6 +286,22 @@ def test_behind_a_closed_gate_it_says_drain_whoever_has_ended_the_drain(bench: B
         assert await bench.ask("main") == "up ready"
         swaps.end(bench.paths, "main")
         await bench.until(lambda: "inference_swap{" not in bench.metrics())
+
+    bench.run(story)
+
+
+def test_of_two_servers_the_one_is_up_whose_release_runs(bench: Bench) -> None:
+    """The answers to the other one say nothing of the engine: a swap waits for what gateways were told."""
+    runs = f"127.0.0.1/{bench.add('main').port}"
+
+    async def story(bench: Bench) -> None:
+        await bench.until_told(f"main\ngw1\n{runs}", "up ready")
+        assert await bench.ask(f"main\n\n0.0.0.0/1 {runs}") == "up ready"
+        assert await bench.ask("main\ngw1\n127.0.0.1/1") == agent_check.ELSEWHERE
+        drains.drain(bench.paths, ["main"], drains.Drain("alice", "disk", drains.format_time(NOW)))
+        assert await bench.ask(f"main\ngw1\n{runs}") == "drain"
+        assert await bench.ask("main\ngw1\n127.0.0.1/1") == agent_check.ELSEWHERE
+        await bench.until(lambda: [each.word for each in gateway_answers.read(bench.paths, "main")] == ["drain"])
 
     bench.run(story)
 

@@ -56,11 +56,15 @@ async def talk(port: int, request: bytes, *, end: bool = False) -> bytes:
     return answer
 
 
+def heard_of(question: agent_check.Question) -> str:
+    return f"heard {question.instance}|{question.gateway}|{','.join(question.endpoints)}"
+
+
 def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_check, "READ_LIMIT", 0.2)
 
     async def run() -> list[bytes]:
-        async with await agent_check.serve(lambda *names: f"heard {'|'.join(names)}", "127.0.0.1", 0) as server:
+        async with await agent_check.serve(heard_of, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
             calls = [
                 talk(port, b"main\n"),
@@ -68,6 +72,9 @@ def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
                 # The gateway's name, whole and cut off.
                 talk(port, b"main\ngateway1\n"),
                 talk(port, b"main\ngatew"),
+                # Which of two servers is meant, also where gateway.lua asks.
+                talk(port, b"main\ngateway1\n0.0.0.0/5005 ::/5006\n"),
+                talk(port, b"main\n\n0.0.0.0/5005\n"),
                 talk(port, b"\xff\n"),
                 # Nothing that could be answered: no name, no end of line, too much, gone.
                 talk(port, b"\n"),
@@ -77,7 +84,8 @@ def test_over_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
             ]
             return [await call for call in calls]
 
-    heard = ["main|", "main|", "main|gateway1", "main|", "\ufffd|"]
+    heard = [*("main||", "main||", "main|gateway1|", "main||"), "main|gateway1|0.0.0.0/5005,::/5006"]
+    heard += ["main||0.0.0.0/5005", "\ufffd||"]
     assert asyncio.run(run()) == [*(f"heard {names}\n".encode() for names in heard), *[b""] * 4]
 
 

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import load_time
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import InstanceFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import Endpoint, InstanceFacts
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
     install_state,
@@ -55,6 +55,7 @@ def test_an_instance_that_serves(paths: Paths) -> None:
         drained_by="",
         drain_reason="",
         load_seconds=4.5,
+        endpoints=(Endpoint("127.0.0.1", 5005),),
     )
 
 

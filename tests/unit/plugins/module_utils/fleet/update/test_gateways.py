@@ -14,7 +14,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.view i
 
 
 def view(gateway: str = "gw", name: str = "main", *up: str, **more: Any) -> GatewayView:
-    facts = {"known": True, "silent": "", "bridge_known": True, "keyed": False, "hold_seconds": 60, **more}
+    facts = {"known": True, "silent": "", "bridge_known": True, "hold_seconds": 60, **more}
     return GatewayView.from_dict({"gateway": gateway, "name": name, "up": list(up), "changed": False, **facts})
 
 

@@ -27,7 +27,7 @@ def node(*names: str, up: tuple[str, ...] | None = None, hold: int = 120, **more
     """A node with work that keeps requests away; `up` is what its gateway says of each of its instances."""
     item = {**more.pop("item", {})}
     gateway = {"gateway": "gw", "silent": "", "up": list(up or ()), "hold_seconds": hold}
-    seen = [{"name": name, "known": True, "bridge_known": True, "keyed": False, **gateway} for name in names]
+    seen = [{"name": name, "known": True, "bridge_known": True, **gateway} for name in names]
     return {
         "due": ["update curl 1 -> 2"],
         "drain": True,

@@ -35,10 +35,9 @@ def instance(**more: Any) -> dict[str, Any]:
         "drained_by": "",
         "drained_until": "",
         "runs": "new r1 image",
-        "keyed": False,
         "problems": [],
-        "moved": [],
         "bridge": NO_BRIDGE,
+        "coming": None,
         **more,
     }
     assert UpdateFacts.from_dict(facts).to_dict() == facts
@@ -51,7 +50,6 @@ def host(*instances: dict[str, Any], up: list[str] | None = None, hold: int = 12
         "known": True,
         "silent": "",
         "bridge_known": True,
-        "keyed": False,
         "up": up,
         "hold_seconds": hold,
     }
@@ -198,26 +196,6 @@ def test_an_instance_that_a_gateway_does_not_know() -> None:
     hosts["a"]["gateways"][0]["known"] = False
     (problem,) = made(hosts).problems
     assert "main on a is not known to gw: run baremetal.inference.site" in problem
-
-
-def test_a_key_that_a_gateway_does_not_send_yet() -> None:
-    hosts = {"a": host(instance(keyed=True), up=["a", "b"])}
-    (problem,) = made(hosts).problems
-    assert (
-        problem == "main on a would want a key, which gw does not send yet:"
-        " run baremetal.inference.site, which tells gateways"
-    )
-    hosts["a"]["gateways"][0]["keyed"] = True
-    assert made(hosts).problems == []
-
-
-def test_what_gateways_would_not_reach_any_more_at_the_end() -> None:
-    """Also where it was not chosen, for they are told of all."""
-    moved = instance(name="side", due=False, moved=["instance side: port: 5007: is not the one on which it serves"])
-    hosts = {"a": host(instance(), moved, up=["a", "b"])}
-    for choice in (Choice(), Choice(("main",))):
-        (problem,) = made(hosts, choice).problems
-        assert problem == "a: instance side: port: 5007: is not the one on which it serves"
 
 
 def test_a_gateway_that_does_not_answer_is_no_stranger() -> None:

@@ -22,7 +22,6 @@ GATEWAY = {
     "known": True,
     "silent": "",
     "bridge_known": True,
-    "keyed": False,
     "hold_seconds": 60,
 }
 

@@ -15,7 +15,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.gateway.view i
 
 
 def view(gateway: str, name: str, *up: str) -> GatewayView:
-    facts = {"known": True, "silent": "", "bridge_known": True, "keyed": False, "hold_seconds": 60}
+    facts = {"known": True, "silent": "", "bridge_known": True, "hold_seconds": 60}
     return GatewayView.from_dict({"gateway": gateway, "name": name, "up": list(up), **facts})
 
 

@@ -20,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.paths imp
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import Problem
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import agent_service, plans
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.declared import Declared
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.endpoints import Endpoint
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import Endpoint
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import history, pins, releases, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
@@ -150,21 +150,6 @@ def test_a_model_in_the_store(node: Node, config: dict[str, Any], write_safetens
     assert plan["devices"] == [{"name": "L4", "memory_mib": 23034, "compute_capability": "8.9"}]
     assert node.call(check=True) == result
     assert node.files() == before
-
-
-def test_what_a_serving_engine_is_reached_by_stays(
-    node: Node, config: dict[str, Any], write_safetensors: Callable[..., None]
-) -> None:
-    directory = node.publish("ab12cd34ef56", config, write_safetensors)
-    places = {"llama": {"path": str(directory), "revision": "ab12cd34ef56"}}
-    node.call(engine_release, places=places, secret_environment={"VLLM_API_KEY": "key-of-before"})
-    releases.activate(node.paths, "main", 1)
-    node.running.add("vllm@main.service")
-    assert node.call()["problems"] == []
-    result = node.call(gateways=True)
-    (problem,) = result["problems"]
-    assert (problem["key"], problem["value"], result["ok"]) == ("instance main: vllm_api_key", None, False)
-    assert "is not the one that it serves with" in result["text"] and "key-of-before" not in json.dumps(result)
 
 
 def test_a_source_on_the_node(node: Node, config: dict[str, Any], tmp_path: Path) -> None:
@@ -377,29 +362,16 @@ def test_every_mistake_at_once(plan: Plan) -> None:
     assert "- models.a: dtypee: 'half': is neither" in result["msg"]
 
 
-@pytest.mark.parametrize("known_by", ["environment", "secret_environment"])
-def test_a_strict_check_refuses_to_move_a_serving_engine(
-    plan: Plan, monkeypatch: pytest.MonkeyPatch, known_by: str
-) -> None:
-    serving = {"main": Endpoint("127.0.0.2", 5006, "key-of-before")}
-    monkeypatch.setattr(engine_plan, "running_instances", lambda paths: serving)
+def test_another_port_address_and_key_are_a_release_like_any_other(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        engine_plan, "running_instances", lambda paths: {"main": Endpoint("127.0.0.2", 5006, ("1a2b",))}
+    )
     given: dict[str, Any] = {
         "models": {"a": {"model": "/m"}},
         "instances": [{"name": "main", "model": "a", "port": 5005, "accelerator": "cpu"}],
-        known_by: {"VLLM_API_KEY": "key-of-today"},
+        "secret_environment": {"VLLM_API_KEY": "key-of-today"},
     }
-    result, _warnings = plan(**given, gateways=True)
-    found = [line.partition(" is not the one ")[0] for line in lines(result)]
-    assert found == [
-        "instance main: port: 5005:",
-        "instance main: address: '127.0.0.1':",
-        "instance main: vllm_api_key:",
-    ]
-    assert "key-of-before" not in json.dumps(result)
-    assert "key-of-today" not in json.dumps({**result, "invocation": ""})
-    assert [line for line in lines(plan(**given)[0]) if "is not the one" in line] == lines(result)[:1]
-    serving["main"] = Endpoint("127.0.0.1", 5005, "key-of-today")
-    assert plan(**given, gateways=True)[0]["problems"] == []
+    assert plan(**given)[0]["problems"] == []
 
 
 def test_another_version_than_any_catalogues_is_named(plan: Plan) -> None:

@@ -30,6 +30,24 @@ ANSWER: dict[str, Any] = {
 }
 
 
+def test_the_two_servers_of_an_engine_that_moves_are_one() -> None:
+    down = {**UP, "status": "DOWN (agent)", "up": False, "address": "192.0.2.11:5005"}
+    at_5006 = {"address": "192.0.2.11:5006"}
+
+    def joined(old: dict[str, Any], new: dict[str, Any]) -> Server:
+        view = gateways.parse("gw1", {**ANSWER, "servers": {"main_next.node1": new, "node1": old}, "key_mark": "1a2b"})
+        assert list(view.servers) == ["node1"] and view.key_mark == "1a2b"
+        return view.servers["node1"]
+
+    before = joined({**UP, **at_5006, "weight": 100}, down)
+    assert (before.up, before.weight, before.requests, before.failures) == (True, 100, 120, 2)
+    assert before.addresses == ("192.0.2.11:5006", "192.0.2.11:5005")
+    after = joined(down, {**UP, **at_5006})
+    assert (after.up, after.weight, after.addresses) == (True, 40, ("192.0.2.11:5005", "192.0.2.11:5006"))
+    assert joined(down, {**DRAIN, **at_5006}).status == joined({**DRAIN, **at_5006}, down).status == "DRAIN (agent)"
+    assert joined(down, down).status == "DOWN (agent)"
+
+
 class FakeGateway(ThreadingHTTPServer):
     """A gateway's port for metrics."""
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.instance_facts import Endpoint
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import drains, swaps
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state.swaps import Swap
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.swap_terms import Terms
@@ -39,6 +40,19 @@ def test_requests_are_kept_away_before_the_gate_closes(fake: FakeNode) -> None:
     intent = fake.drain(NAME)
     assert intent and (intent.owner, intent.reason) == (drains.UPDATE, leave.REASON)
     assert not fake.closed
+
+
+def test_the_gate_of_the_port_that_comes_is_closed_as_well(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = fake.node()
+    monkeypatch.setattr(Node, "endpoints", lambda *_asked: (Endpoint("0.0.0.0", PORT), Endpoint("0.0.0.0", 5055)))
+    swap = at(fake, swaps.DRAIN)
+    swap = replace(swap, **leave.drain(node, swap))
+    assert swap.closed_ports == (PORT, 5055)
+    with fake.resting():
+        leave.gate(node, swap)
+        assert fake.closed == {PORT, 5055}
+        leave.release(node, swap)
+        assert not fake.closed
 
 
 def test_an_intent_of_somebody_else_stays(fake: FakeNode) -> None:

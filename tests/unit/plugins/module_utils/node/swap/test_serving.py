@@ -95,7 +95,7 @@ def test_an_engine_that_loads_is_waited_for_behind_its_gate(fake: FakeNode, monk
     monkeypatch.setattr(wait, "wait_ready", wait_ready)
     fake.begin()
     monkeypatch.setattr(fake, "check", lambda: None)
-    serving.await_ready(fake.node(), NAME, 2, PORTS[NAME])
+    serving.await_ready(fake.node(), NAME, 2, [PORTS[NAME]])
     assert [act.partition(": ")[2] for act in fake.acts] == ["close 5005"] * 3
     limit = releases.load(fake.paths, NAME, 2).start_timeout + serving.START_MARGIN_SECONDS
     began = fake.clock
