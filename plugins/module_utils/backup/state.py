@@ -16,14 +16,14 @@ from .settings import Settings
 SCHEMA = 1
 
 _HELP = {
-    "inference_backup_interval_seconds": "The longest time between two runs by schedule; 0 where there is none.",
-    "inference_backup_since_timestamp_seconds": "Since when the node is to save itself into this repository.",
+    "inference_backup_interval_seconds": "The longest time between two runs of the schedule; 0 without a schedule.",
+    "inference_backup_since_timestamp_seconds": "When backups into this repository were configured.",
     "inference_backup_last_success_timestamp_seconds": "When the job last succeeded.",
     "inference_backup_last_run_timestamp_seconds": "When the job last ended.",
-    "inference_backup_last_run_success": "1 where the last run of the job succeeded.",
+    "inference_backup_last_run_success": "1 if the last run of the job succeeded.",
     "inference_backup_duration_seconds": "How long the last run of the job took.",
-    "inference_backup_size_bytes": "What the last snapshot holds.",
-    "inference_backup_added_bytes": "What the last snapshot has added to the repository.",
+    "inference_backup_size_bytes": "Size of the data in the last snapshot.",
+    "inference_backup_added_bytes": "Size of the data that the last snapshot added to the repository.",
 }
 
 

@@ -31,19 +31,19 @@ class InstanceMetrics:
 
 
 _HELP = {
-    "inference_agent_timestamp_seconds": "When the agent last wrote this.",
+    "inference_agent_timestamp_seconds": "When the agent last wrote this file.",
     "inference_probe_verdict": "1 for the verdict of the instance's last probe.",
-    "inference_probe_stale": "1 where the last verdict is too old to count: the instance is told to be up.",
-    "inference_probe_since_timestamp_seconds": "When the verdict became this one.",
+    "inference_probe_stale": "1 if the last verdict is too old to count. Gateways then get the answer up.",
+    "inference_probe_since_timestamp_seconds": "When the verdict last changed.",
     "inference_probe_timestamp_seconds": "When the last probe ended.",
-    "inference_probe_latency_seconds": "Time until the one token of the last probe that was answered.",
-    "inference_drained": "1 where a drain intent is in force.",
-    "inference_drained_since_timestamp_seconds": "When the drain intent that is in force was recorded.",
+    "inference_probe_latency_seconds": "Time until the token of the last probe that succeeded.",
+    "inference_drained": "1 if the instance is drained.",
+    "inference_drained_since_timestamp_seconds": "When the drain in force was recorded.",
     "inference_swap": "1 for the step of a swap that is under way, or stuck.",
     "inference_swap_since_timestamp_seconds": "When the swap that is under way, or stuck, began.",
     "inference_lock_held": "1 while a playbook changes what serves on this node.",
-    "inference_lock_stale": "1 where such a playbook was cut off and has left its lock.",
-    "inference_lock_info": "1 for the playbook that has the lock, stale or not.",
+    "inference_lock_stale": "1 if a playbook was cut off and has left its lock.",
+    "inference_lock_info": "1 for the playbook that holds the lock, stale or not.",
 }
 
 

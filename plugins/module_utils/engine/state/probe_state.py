@@ -27,7 +27,7 @@ class ProbeState:
     instance: str
     verdict: str
     since: str
-    """When the verdict became this one."""
+    """When the verdict last changed."""
     checked: str
     """When the last probe ended."""
     latency_ms: int | None

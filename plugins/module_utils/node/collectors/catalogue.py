@@ -33,9 +33,9 @@ LIMIT = 40.0
 """Seconds for a collector. The doctor's own limit is 30; the timer comes every 60."""
 
 HELP: Help = {
-    "inference_collector_success": "1 where the collector could tell everything, 0 where it failed.",
+    "inference_collector_success": "1 if the collector read everything, 0 if it failed.",
     "inference_collector_duration_seconds": "How long the collector took.",
-    "inference_collector_timestamp_seconds": "When the collector was done.",
+    "inference_collector_timestamp_seconds": "When the collector ended.",
 }
 
 

@@ -11,8 +11,8 @@ from ...core.exposition import Help, Samples
 from ..doctor.check import STATUSES, Result, verdict
 
 HELP: Help = {
-    "inference_doctor_verdict": "1 for the worst status of all checks that are on.",
-    "inference_doctor_check_status": "What a check says: 0 ok, 1 unknown, 2 warn, 3 fail.",
+    "inference_doctor_verdict": "1 for the worst status of all checks that are switched on.",
+    "inference_doctor_check_status": "Status of a check: 0 ok, 1 unknown, 2 warn, 3 fail.",
 }
 
 

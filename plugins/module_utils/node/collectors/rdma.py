@@ -43,11 +43,11 @@ of Linux."""
 
 HELP: Help = {
     "inference_rdma_ports": "Ports of RDMA devices.",
-    "inference_rdma_nics_without_driver": "Network cards that could do RDMA and lack its driver.",
-    "inference_rdma_port_info": "1 for what a port is.",
-    "inference_rdma_port_active": "1 where the port is active.",
+    "inference_rdma_nics_without_driver": "Network cards that can do RDMA, without a driver for it.",
+    "inference_rdma_port_info": "1 for the identity of a port.",
+    "inference_rdma_port_active": "1 if the port is active.",
     "inference_rdma_port_rate_bytes_per_second": "Rate of the port over all lanes.",
-    "inference_rdma_port_errors_total": "Errors and signs of congestion, by the kernel's name of the counter.",
+    "inference_rdma_port_errors_total": "Errors and signs of congestion, by the kernel's name for the counter.",
 }
 
 

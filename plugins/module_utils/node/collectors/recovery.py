@@ -19,11 +19,11 @@ from ...engine.state.drains import parse_time
 from ..recovery import policy, settings, state
 
 HELP: Help = {
-    "inference_recovery_armed": "1 where recovery acts by itself.",
-    "inference_recovery_breaker_open": "1 where recovery has given up until an operator resets it.",
-    "inference_recovery_budget_left": "Faults within this hour that are still answered.",
-    "inference_recovery_steps_total": "Steps ever taken.",
-    "inference_recovery_last_step_timestamp_seconds": "When the last step was taken.",
+    "inference_recovery_armed": "1 if recovery acts by itself.",
+    "inference_recovery_breaker_open": "1 if recovery has given up, until an operator resets it.",
+    "inference_recovery_budget_left": "Faults within this hour that recovery will still answer.",
+    "inference_recovery_steps_total": "Steps of recovery ever taken.",
+    "inference_recovery_last_step_timestamp_seconds": "When recovery took its last step.",
 }
 
 

@@ -12,15 +12,15 @@ from ...engine.state import history, pins, releases
 from ...engine.state.drains import parse_time
 
 HELP: Help = {
-    "inference_release_info": "1 for the release whose unit is installed.",
-    "inference_release_number": "Number of the release whose unit is installed.",
-    "inference_release_pending": "1 where another release is wanted than the one that is installed.",
-    "inference_release_proven": "1 where the release that is installed has proved itself.",
-    "inference_release_pinned": "1 where a release runs in the place of the inventory's.",
-    "inference_release_since_timestamp_seconds": "Since when the instance serves with its release.",
-    "inference_instance_declared": "1 where the inventory declares the instance, 0 where it was left behind.",
+    "inference_release_info": "1 for the active release.",
+    "inference_release_number": "Number of the active release.",
+    "inference_release_pending": "1 if the wanted release is not the active release.",
+    "inference_release_proven": "1 if the active release has proved itself.",
+    "inference_release_pinned": "1 if a pin takes the place of the release that the inventory asks for.",
+    "inference_release_since_timestamp_seconds": "When the instance began to serve with its release.",
+    "inference_instance_declared": "1 if the inventory declares the instance, 0 if it does not any more.",
     "inference_instance_gpus": "GPUs that the instance computes on.",
-    "inference_reboot_required": "1 where a package or a role wants a reboot.",
+    "inference_reboot_required": "1 if a package or a role needs a reboot.",
 }
 
 
