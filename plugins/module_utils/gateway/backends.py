@@ -84,7 +84,7 @@ class Replica:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Replica:
-        """What asdict() has made. Raises TypeError."""
+        """The replica from which asdict() has made `value`. Raises TypeError."""
         coming = value.get("coming")
         return cls(**{**value, "coming": Place(**coming) if coming else None})
 
@@ -130,7 +130,7 @@ class Replica:
         return "" if agent == address else agent
 
     def accepts(self, key: str, *, soon: bool) -> bool:
-        """Whether the engine accepts a key; with `soon`, whether the release to come does so, too."""
+        """Whether the engine accepts a key; with `soon`, whether its next release accepts the key as well."""
         marks = [self.running_marks, self.coming_marks if soon else None]
         known = [each for each in marks if each is not None]
         if not known:
@@ -139,7 +139,7 @@ class Replica:
 
     @property
     def agent_name(self) -> str:
-        """By which name the node's agent knows the engine."""
+        """The name by which the node's agent knows the engine."""
         return next_instance(self.name) or self.name
 
     @property
