@@ -26,12 +26,12 @@ def bridge_name(instance: str) -> str:
 
 
 def next_name(instance: str) -> str:
-    """What gateways call the engine of an instance where it will be reached from its next release on."""
+    """The name of an instance's second server at gateways, at the address and port of its next release."""
     return f"{instance}{_NEXT}"
 
 
 def next_instance(name: str) -> str:
-    """The instance that next_name() has named so; empty for any other name."""
+    """The instance to which such a second server belongs; empty where `name` is not the name of one."""
     return name.removesuffix(_NEXT) if name.endswith(_NEXT) else ""
 
 
