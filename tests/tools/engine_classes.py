@@ -69,6 +69,11 @@ def declared(kind: Any) -> dict[str, Any]:
 def parts(kind: Any) -> Iterator[tuple[str, str]]:
     """The types of a class's parts, by their key, where each part has one."""
     made: Any = None
+    if not getattr(kind, "sub_configs", None):
+        # Classes of the engine's own make their parts in the constructor.
+        with contextlib.suppress(Exception):
+            inner = {key: getattr(value, "model_type", "") for key, value in vars(kind()).items()}
+            yield from ((key, name) for key, name in inner.items() if isinstance(name, str) and name)
     for key, part in (getattr(kind, "sub_configs", None) or {}).items():
         name = getattr(part, "model_type", "")
         if not name:
@@ -122,6 +127,15 @@ def derived(kind: Any) -> dict[str, Any]:
     return values
 
 
+def followed(kind: Any) -> dict[str, str]:
+    """The key that the size of a head is taken from, where a class declares no size of its own."""
+    key = "qk_rope_head_dim"
+    with contextlib.suppress(Exception):
+        if "head_dim" not in declared(kind) and all(kind(**{key: size}).head_dim == size for size in (32, 96)):
+            return {"head_dim": key}
+    return {}
+
+
 def describe() -> dict[str, Any]:
     """Everything, by type of model: those that are served, and all their parts."""
     known = classes()
@@ -134,7 +148,7 @@ def describe() -> dict[str, Any]:
         inner = dict(parts(kind))
         found[name] = {
             "values": {**derived(kind), **declared(kind)},
-            "names": dict(getattr(kind, "attribute_map", None) or {}),
+            "names": {**followed(kind), **(getattr(kind, "attribute_map", None) or {})},
             "parts": inner,
             "layers": pattern(kind),
             "kinds": differing(kind),

@@ -13,7 +13,6 @@ from typing import Any
 from ..core.paths import Paths
 from ..hardware import host_memory
 from ..models.fit import devices, flags
-from ..models.fit.memory import CPU_CACHE
 from . import environment, plans
 from .gpu_assignment import Wish, assign, read_node
 from .release import Release
@@ -76,7 +75,7 @@ def _plan(paths: Paths, release: Release, gpus: Sequence[str], hardware: plans.H
         path=Path(release.model_path),
         accelerator=release.accelerator,
         gpus=gpus,
-        cpu_cache=variables.get(CPU_CACHE, ""),
+        environment=plans.deciding(variables),
     )
     return plans.plan(engine, hardware)
 

@@ -9,7 +9,7 @@ The module engine_plan and `inferctl plan` both make their plans here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..hardware import host_memory
 from ..hardware.gpu import facts as gpu_facts
 from ..models.config.facts import ModelFacts, gather
 from ..models.fit import devices
+from ..models.fit.abilities import LONGER
 from ..models.fit.devices import Device
 from ..models.fit.memory import CPU_CACHE
 from ..models.fit.misfit import Misfit
@@ -45,11 +46,16 @@ class Engine:
     accelerator: str = "nvidia"
     gpus: Sequence[str] | None = None
     """By index or UUID; None for all of the node's."""
-    cpu_cache: str = ""
-    """The value of VLLM_CPU_KVCACHE_SPACE."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """The variables that decide whether the model fits: what `deciding` leaves."""
     change: Change | None = None
     problems: Sequence[Misfit] = ()
     """What is known to be wrong with it already."""
+
+
+def deciding(variables: Mapping[str, str]) -> dict[str, str]:
+    """Of an engine's environment, what decides whether its model fits. Other variables may be secrets."""
+    return {name: variables[name] for name in (CPU_CACHE, LONGER) if variables.get(name)}
 
 
 class Hardware:
@@ -73,6 +79,10 @@ class Hardware:
             )["gpus"]
         return self._gpus
 
+    def count(self, engine: Engine) -> int | None:
+        """How many GPUs the node has; None where other GPUs are named, or the engine uses none."""
+        return None if self.named is not None or engine.accelerator == "cpu" else len(self.gpus)
+
     def devices(self, engine: Engine) -> Sequence[Device]:
         """What an engine computes on. Raises ValueError for a GPU that the node does not have."""
         if self.named is not None:
@@ -92,9 +102,9 @@ def plan(engine: Engine, hardware: Hardware, facts: ModelFacts | None = None) ->
         problems.append(Misfit("gpus", "gpus", list(engine.gpus or ()), str(error)))
     if facts is None and engine.path is not None:
         facts = gather(engine.path)
-    # Of the environment nothing else matters here, and some of it is secret.
-    environment = {CPU_CACHE: engine.cpu_cache} if engine.cpu_cache else {}
-    found = fit_plan(engine.model, engine.argv, facts, engine.flags, computes_on, environment)
+    found = fit_plan(
+        engine.model, engine.argv, facts, engine.flags, computes_on, engine.environment, None, hardware.count(engine)
+    )
     return {
         **found,
         "ok": False if problems else found["ok"],

@@ -13,10 +13,9 @@ from ..core import files
 from ..core.paths import Paths
 from ..engine import changes
 from ..engine.declared import Declared
-from ..engine.plans import Engine
+from ..engine.plans import Engine, deciding
 from ..engine.release import Release
 from ..engine.state import releases
-from ..models.fit.memory import CPU_CACHE
 from ..models.fit.misfit import Misfit
 
 COMMAND = ("vllm", "serve")
@@ -122,7 +121,7 @@ class Desired:
             path=Path(release.model_path),
             accelerator=release.accelerator,
             gpus=release.gpus,
-            cpu_cache=self._cpu_cache(name),
+            environment=self._environment(name),
             change=changes.compare(self._paths, name, number, changes.kept(self._paths, name, number)),
             problems=() if entry else [Misfit("registry", "model", release.model, message)],
         )
@@ -130,10 +129,10 @@ class Desired:
     def _declared_model(self, name: str) -> str:
         return str(files.read_json(self._paths.instance(name)).get("model") or "unknown")
 
-    def _cpu_cache(self, name: str) -> str:
+    def _environment(self, name: str) -> dict[str, str]:
         text = changes.kept(self._paths, name, self.instances[name]).environment
         variables = dict(line.partition("=")[::2] for line in text.splitlines())
-        return variables.get(CPU_CACHE, "")
+        return deciding(variables)
 
     def _entry(self, name: str) -> Engine:
         """An entry that no instance serves: the base of one that is served, on any GPUs of the node."""
@@ -149,5 +148,5 @@ class Desired:
             revision=holder.revision if holder else entry.revision,
             path=Path(holder.model_path) if holder else None,
             accelerator=holder.accelerator if holder else "nvidia",
-            cpu_cache=self._cpu_cache(holder.instance) if holder else "",
+            environment=self._environment(holder.instance) if holder else {},
         )

@@ -143,6 +143,7 @@ TYPES: Mapping[str, Row] = {
         (),
         {},
     ),
+    "bagel": ({}, {}, {"llm_config": "qwen2", "vit_config": "siglip_vision_model"}, (), {}),
     "bailing_moe_v3_vl": (
         {"tie_word_embeddings": False},
         {},
@@ -526,6 +527,13 @@ TYPES: Mapping[str, Row] = {
         {},
     ),
     "deepseek_v4": ({"max_position_embeddings": 1048576}, {}, {}, (), {}),
+    "deepseek_vl_v2": (
+        {},
+        {},
+        {"projector_config": "mlp_projector", "text_config": "deepseek_v2", "vision_config": "vision"},
+        (),
+        {},
+    ),
     "diffusion_gemma": ({"tie_word_embeddings": True}, {}, {"text_config": "diffusion_gemma_text"}, (), {}),
     "diffusion_gemma_text": (
         {
@@ -819,6 +827,7 @@ TYPES: Mapping[str, Row] = {
         (),
         {},
     ),
+    "funaudiochat": ({}, {}, {"audio_config": "funaudiochat_audio_encoder", "text_config": "qwen2"}, (), {}),
     "gemma": (
         {
             "head_dim": 256,
@@ -1929,6 +1938,7 @@ TYPES: Mapping[str, Row] = {
         (),
         {},
     ),
+    "kimi_k3": ({}, {}, {"text_config": "kimi_linear", "vision_config": "kimi_k3_vision"}, (), {}),
     "kimi_linear": (
         {
             "hidden_size": 4096,
@@ -1945,6 +1955,7 @@ TYPES: Mapping[str, Row] = {
         (),
         {},
     ),
+    "kimi_vl": ({}, {}, {"text_config": "deepseek_v2", "vision_config": "moonvit"}, (), {}),
     "laguna": (
         {
             "head_dim": 128,
@@ -2179,6 +2190,13 @@ TYPES: Mapping[str, Row] = {
         ("full_attention",),
         {},
     ),
+    "midashenglm": (
+        {},
+        {},
+        {"audio_encoder_config": "midashenglm_dasheng_encoder", "text_config": "qwen2_5_omni_text"},
+        (),
+        {},
+    ),
     "mimo_v2_flash": (
         {
             "head_dim": 192,
@@ -2281,6 +2299,7 @@ TYPES: Mapping[str, Row] = {
         {},
     ),
     "minimax_m3_mtp": ({"num_hidden_layers": 1}, {}, {}, (), {}),
+    "minimax_m3_vl": ({}, {}, {"text_config": "minimax_m3_text"}, (), {}),
     "ministral3": (
         {
             "head_dim": 128,
@@ -2350,7 +2369,14 @@ TYPES: Mapping[str, Row] = {
         ("full_attention", "sliding_attention", "sliding_attention"),
         {},
     ),
-    "moondream3": ({"num_hidden_layers": 24}, {}, {}, (), {}),
+    "modernvbert": ({}, {}, {"text_config": "modernbert", "vision_config": "siglip_vision_model"}, (), {}),
+    "moondream3": (
+        {"num_hidden_layers": 24},
+        {},
+        {"text_config": "moondream3_text", "vision_config": "moondream3_vision"},
+        (),
+        {},
+    ),
     "moss_transcribe_diarize": (
         {"head_ratio": 2.0, "num_hidden_layers": 28, "tie_word_embeddings": True},
         {},
@@ -2568,6 +2594,7 @@ TYPES: Mapping[str, Row] = {
         (),
         {},
     ),
+    "openvla": ({}, {}, {"text_config": "llama"}, (), {}),
     "ops_colqwen3": (
         {"tie_word_embeddings": False},
         {},
@@ -2691,7 +2718,20 @@ TYPES: Mapping[str, Row] = {
         (),
         {},
     ),
-    "qianfan_ocr": ({"tie_word_embeddings": False}, {}, {}, (), {}),
+    "qianfan_ocr": (
+        {"tie_word_embeddings": False},
+        {},
+        {"text_config": "qwen3", "vision_config": "qianfan_ocr_vision"},
+        (),
+        {},
+    ),
+    "qianfan_ocr_vision": (
+        {"hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 24},
+        {},
+        {},
+        (),
+        {},
+    ),
     "qwen2": (
         {
             "hidden_size": 4096,
@@ -3442,6 +3482,7 @@ TYPES: Mapping[str, Row] = {
         (),
         {},
     ),
+    "step3_vl": ({}, {}, {"text_config": "step3_text", "vision_config": "step3_vision_encoder"}, (), {}),
     "step3p5": (
         {
             "hidden_size": 5120,
@@ -3476,7 +3517,21 @@ TYPES: Mapping[str, Row] = {
         {},
     ),
     "step3p7": ({}, {}, {"text_config": "step3p5", "vision_config": "step3p5_vision"}, (), {}),
-    "ultravox": ({"hidden_size": 4096}, {}, {}, (), {}),
+    "ultravox": ({"hidden_size": 4096}, {}, {"audio_config": "whisper", "wrapped_model_config": "llama"}, (), {}),
+    "unlimited-ocr": (
+        {},
+        {},
+        {"projector_config": "mlp_projector", "text_config": "deepseek_v2", "vision_config": "vision"},
+        (),
+        {},
+    ),
+    "unlimited_ocr": (
+        {},
+        {},
+        {"projector_config": "mlp_projector", "text_config": "deepseek_v2", "vision_config": "vision"},
+        (),
+        {},
+    ),
     "vaultgemma": (
         {
             "head_dim": 256,

@@ -22,7 +22,7 @@ from .state import State, state
 from .towers import towers
 from .values import Reader, as_dict, positive
 
-TEXT_CONFIGS = ("text_config", "llm_config", "language_config", "thinker_config")
+TEXT_CONFIGS = ("text_config", "llm_config", "language_config", "thinker_config", "vlm_config")
 """Where a model that also sees or hears keeps the configuration of its language part."""
 
 MODALITIES = {
@@ -42,6 +42,9 @@ SCALED_ALREADY = frozenset(
     {"su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling", "telechat3-yarn"}
 )
 """Kinds of rope whose factor is in max_position_embeddings already."""
+
+FALCON_TYPES = frozenset({"falcon", "RefinedWeb", "RefinedWebModel"})
+"""Types of which `multi_query` counts more than a number of KV heads (FalconModelArchConfigConvertor)."""
 
 DEFAULT_LENGTH = 2048
 """What the engine takes where neither configuration nor class has a length, which then limits nothing."""
@@ -145,10 +148,10 @@ def parse(
     layers = _layers(told, text, read, model_type)
     heads = read.size("num_attention_heads", "n_head", "n_heads")
     hidden = read.size("hidden_size", "n_embd", "d_model")
-    rope = _rope(text)
+    rope = read_rope(text)
     max_positions = _max_positions(read) or tokenizer_max_length
     known = model_type in TYPES and layers is not None
-    longest = _max_length(max_positions or (DEFAULT_LENGTH if known else None), rope, tokenizer_max_length, model_type)
+    longest = read_length(max_positions or (DEFAULT_LENGTH if known else None), rope, tokenizer_max_length, model_type)
     window = read.size("sliding_window") if text.get("use_sliding_window") is not False else None
     window = window or read.size("attention_chunk_size")
     found, problem = attention(text, layers, window, model_type)
@@ -231,12 +234,13 @@ def _head_size(text: Mapping[str, Any], hidden: int | None, heads: int | None) -
 
 def _kv_heads(text: Mapping[str, Any], read: Reader, heads: int | None) -> int | None:
     """As many as attention heads where nothing is said; multi-query models have one."""
-    told = read.size(
-        "n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups"
-    )
-    if told is None and text.get("multi_query") is True and not text.get("new_decoder_architecture"):
+    one = text.get("multi_query") is True and not text.get("new_decoder_architecture")
+    if one and text.get("model_type") in FALCON_TYPES:
         return 1
-    return told or heads
+    if text.get("model_type") == "dbrx":
+        return positive(as_dict(text.get("attn_config")).get("kv_n_heads")) or 1
+    names = ("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups")
+    return read.size(*names) or (1 if one else heads)
 
 
 def _max_positions(read: Reader) -> int | None:
@@ -253,7 +257,7 @@ def _ropes(text: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield from inner or [told]
 
 
-def _rope(text: Mapping[str, Any]) -> Rope | None:
+def read_rope(text: Mapping[str, Any]) -> Rope | None:
     """The rope that stretches positions, where there is one among those of the layers."""
     found = [
         Rope(
@@ -267,7 +271,7 @@ def _rope(text: Mapping[str, Any]) -> Rope | None:
     return next((rope for rope in found if rope.factor), found[0] if found else None)
 
 
-def _max_length(positions: int | None, rope: Rope | None, tokenizer: int | None, model_type: str | None) -> int | None:
+def read_length(positions: int | None, rope: Rope | None, tokenizer: int | None, model_type: str | None) -> int | None:
     """The most tokens of a request that the engine takes."""
     if positions is None:
         return None
@@ -290,10 +294,10 @@ def _mla(read: Reader, model_type: str | None) -> Mla | None:
     if model_type in TYPES and model_type not in MLA_TYPES:
         return None
     rank, rope = read.size("kv_lora_rank"), read.size("qk_rope_head_dim")
-    if rank is None or rope is None:
+    if rank is None or (rope is None and model_type not in MLA_TYPES):
         return None
     nope, value, query = (read.size(key) for key in ("qk_nope_head_dim", "v_head_dim", "q_lora_rank"))
-    return Mla(rank, rope, nope, value, query)
+    return Mla(rank, rope or 0, nope, value, query)
 
 
 def _experts(text: Mapping[str, Any], read: Reader, layers: int | None) -> Experts | None:

@@ -6,7 +6,7 @@ collection."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..config.config import Config
 from . import capabilities
@@ -15,6 +15,11 @@ from .devices import Device
 from .division import TP
 from .flags import AUTO, PARALLEL_SIZES, Flags
 from .misfit import Misfit
+
+OVERRIDES, POSITIONS = "hf-overrides", "max_position_embeddings"
+
+LONGER = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
+"""Environment variable with which the engine takes longer requests than the model's configuration tells."""
 
 DTYPE, QUANTIZATION, KV_CACHE, LENGTH = "dtype", "quantization", "kv-cache-dtype", "max-model-len"
 
@@ -34,13 +39,19 @@ def engine_dtype(config: Config, flags: Flags, device: Device) -> str | None:
 
 
 def check(
-    config: Config, flags: Flags, devices: Sequence[Device], sizes: Sequence[int], lowest: Capability | None
+    config: Config,
+    flags: Flags,
+    devices: Sequence[Device],
+    sizes: Sequence[int],
+    lowest: Capability | None,
+    environment: Mapping[str, str] | None = None,
 ) -> list[Misfit]:
     """Everything that these devices, and the engine's image by its lowest compute capability, cannot do.
 
     `sizes` are tensor-parallel sizes that would do on the devices that are there.
     """
-    misfits = [*_devices(devices, flags, sizes), *_length(config, flags), *_scheduler(flags)]
+    longer = longer_allowed(environment or {})
+    misfits = [*_devices(devices, flags, sizes), *(() if longer else _length(config, flags)), *_scheduler(flags)]
     device = devices[0] if devices else None
     if device:
         misfits += [*_dtype(config, flags, device), *_quantization(config, flags, device)]
@@ -137,14 +148,37 @@ def _cache(config: Config, flags: Flags, device: Device) -> Iterator[Misfit]:
         yield Misfit("kv_cache_dtype", KV_CACHE, kind, message, [{KV_CACHE: "auto"}])
 
 
-def _length(config: Config, flags: Flags) -> Iterator[Misfit]:
+def longer_allowed(environment: Mapping[str, str]) -> bool:
+    """Whether the engine takes more tokens than the model has (vllm/envs.py)."""
+    return environment.get(LONGER, "").strip().lower() in ("1", "true")
+
+
+def too_long(config: Config, flags: Flags) -> bool:
+    """Whether longer requests are asked for than the model takes. A model without positions takes any."""
     asked, longest = flags.max_model_len, config.max_length
-    if asked and asked != AUTO and longest and asked > longest:
-        message = f"is more than the model's {longest} tokens"
-        rope = config.rope
-        if rope and rope.factor:
-            message += f" (rope {rope.type or 'scaling'} with factor {rope.factor:g} is counted in)"
-        yield Misfit("max_model_len", LENGTH, asked, message, [{LENGTH: longest}])
+    return bool(asked and asked != AUTO and longest and config.max_positions and asked > longest)
+
+
+def _length(config: Config, flags: Flags) -> Iterator[Misfit]:
+    """_get_and_verify_max_len in vllm/config/model.py, which names the variable itself."""
+    asked, longest, rope = flags.max_model_len, config.max_length, config.rope
+    if not too_long(config, flags) or not asked or not longest:
+        return
+    message = f"is more than the model's {longest} tokens"
+    if rope and rope.factor:
+        message += f" (rope {rope.type or 'scaling'} with factor {rope.factor:g} is counted in)"
+    fits: list[Mapping[str, object]] = [{LENGTH: longest}]
+    reach = int((rope.original_max_positions or 0) * (rope.factor or 1)) if rope else 0
+    raised = {OVERRIDES: {POSITIONS: asked}}
+    if asked <= reach:
+        fits.append(raised)
+        message += f". Its rope reaches {reach}: hf-overrides with {POSITIONS} tells the engine so"
+    else:
+        message += (
+            f". Beyond it, positions must be stretched: hf-overrides with {POSITIONS} and rope_parameters, as the "
+            f"model's card says, or {LONGER}: '1' in vllm_environment where they are"
+        )
+    yield Misfit("max_model_len", LENGTH, asked, message, fits)
 
 
 def _scheduler(flags: Flags) -> Iterator[Misfit]:

@@ -14,7 +14,7 @@ from typing import Any
 from ..config.facts import ModelFacts
 from .capabilities import KV_CACHE
 from .devices import NO_DEVICE, Device
-from .division import TP, tensor_parallel_sizes
+from .division import PP, TP, tensor_parallel_sizes
 from .flags import Flags
 from .memory import CPU_CACHE, Division, divide
 from .misfit import Misfit
@@ -28,7 +28,10 @@ HIGHEST_UTILIZATION = 0.97
 of the rest."""
 
 MOST_GPUS = 64
-"""How many GPUs of a kind are tried in search of enough."""
+"""How many processes of a CPU engine are tried."""
+
+USUAL_NODE = 8
+"""GPUs of a node that is not known."""
 
 LEAST_LENGTH = 1024
 """Tokens; a shorter context is no advice."""
@@ -42,6 +45,10 @@ class Case:
     flags: Flags
     devices: Sequence[Device]
     environment: Mapping[str, str]
+    node_gpus: int | None = None
+    """How many GPUs the node has; None where unknown."""
+    original: ModelFacts | None = None
+    """The model without the entry's overrides."""
 
     @property
     def on_cpu(self) -> bool:
@@ -75,13 +82,22 @@ class Case:
     def sizes(self) -> list[int]:
         """The tensor-parallel sizes that fit: also into memory, where at least one does."""
         sizes = tensor_parallel_sizes(self.facts.config, self.flags, self.tensor_parallel_limit)
-        return [size for size in sizes if self.passes(tensor_parallel_size=size)] or sizes
+        divided = self.divided()
+        if divided.budget is None or divided.weights is None:
+            return sizes
+        return [size for size in sizes if self.passes(tensor_parallel_size=size)]
 
-    def misfits(self) -> list[Misfit]:
+    @property
+    def most_gpus(self) -> int:
+        """How many GPUs advice may ask for."""
+        there = len(self.devices)
+        return max(there, USUAL_NODE) if self.node_gpus is None else max(there, self.node_gpus)
+
+    def misfits(self, *, advise: bool = True) -> list[Misfit]:
         """What memory is too small for, each with what would do."""
         divided = self.divided()
         return [
-            Misfit(check, key, value, message, self._advice(divided))
+            Misfit(check, key, value, message, self._advice(divided) if advise else ())
             for check, key, value, message in self.lacking(divided)
         ]
 
@@ -128,18 +144,30 @@ class Case:
         return advice
 
     def _more_gpus(self) -> Iterator[Mapping[str, Any]]:
-        """The least tensor-parallel size that is enough, on the devices that are there or on more of them.
+        """The least division that is enough, on the devices that are there or on more of the node's: by heads, and
+        where they do not divide, by layers.
 
         None for a CPU engine, whose ranks share one memory or need as many NUMA nodes.
         """
         if self.on_cpu:
             return
-        now, there = self.flags.tensor_parallel_size, self.tensor_parallel_limit
-        for size in tensor_parallel_sizes(self.facts.config, self.flags, MOST_GPUS):
-            if size > now and self.passes(tensor_parallel_size=size):
-                more = {} if size <= there else {"gpus": self.having(tensor_parallel_size=size).flags.world_size}
-                yield {TP: size, **more}
+        now = self.flags
+        ranks = now.world_size // now.tensor_parallel_size
+        for size in tensor_parallel_sizes(self.facts.config, now, self.most_gpus // ranks):
+            if size > now.tensor_parallel_size and self.passes(tensor_parallel_size=size):
+                yield {TP: size, **self._gpus(tensor_parallel_size=size)}
                 return
+        others = now.world_size // now.pipeline_parallel_size
+        layers = self.facts.config.layers or 1
+        for stages in range(now.pipeline_parallel_size + 1, min(self.most_gpus // others, layers) + 1):
+            if self.passes(pipeline_parallel_size=stages):
+                yield {PP: stages, **self._gpus(pipeline_parallel_size=stages)}
+                return
+
+    def _gpus(self, **changes: Any) -> dict[str, int]:
+        """How many GPUs other flags need, where those that are there are too few."""
+        needed = self.having(**changes).flags.world_size
+        return {"gpus": needed} if needed > len(self.devices) else {}
 
     def _utilization(self, divided: Division) -> float | None:
         """The least utilization that is enough, in hundredths."""

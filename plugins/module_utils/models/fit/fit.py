@@ -6,20 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from ..config import overrides
 from ..config.facts import ModelFacts
 from . import abilities, division, flags
+from .abilities import LONGER, OVERRIDES
 from .advice import Case
 from .capabilities import Capability
 from .devices import Device
-from .memory import Division, Estimate
+from .memory import CPU_CACHE, Division, Estimate
 from .misfit import Misfit
 
 NOT_COUNTED: Mapping[str, str] = {
     "speculative-config": "the draft model's weights and KV cache are not counted",
     "enable-lora": "the adapters' memory is not counted",
-    "hf-overrides": "the configuration is read without them",
     "decode-context-parallel-size": "the KV cache is counted as if it were not divided by it",
     "prefill-context-parallel-size": "the KV cache is counted as if it were not divided by it",
     "nnodes": "the GPUs of other nodes are not counted",
@@ -53,35 +55,69 @@ def fit(
     devices: Sequence[Device],
     environment: Mapping[str, object] | None = None,
     lowest_capability: Capability | None = None,
+    node_gpus: int | None = None,
 ) -> Fit:
     """Check a model with the flags of its registry entry on these devices.
 
     `environment` is the engine's, for VLLM_CPU_KVCACHE_SPACE. `lowest_capability` is the least compute capability that
-    the engine's image has code for. All misfits are found at once, and nothing is raised.
+    the engine's image has code for, `node_gpus` how many GPUs the node has: no advice asks for more. All misfits are
+    found at once, and nothing is raised.
     """
-    asked, misfits = flags.read(entry)
-    space = {key: str(value) for key, value in (environment or {}).items()}
-    case = Case(facts, asked, devices, space)
+    given = {key: str(value) for key, value in (environment or {}).items()}
+    case, unread = _case(facts, entry, devices, given, node_gpus)
+    facts, asked = case.facts, case.flags
     divided = case.divided()
-    misfits += [Misfit("files", one.file or "directory", None, one.message) for one in facts.problems]
-    sizes = case.sizes()
-    misfits += division.check(facts.config, asked, sizes)
-    misfits += abilities.check(facts.config, asked, devices, sizes, lowest_capability)
+    broken = [Misfit("files", one.file or "directory", None, one.message) for one in facts.problems]
+    misfits = _misfits(case, case.sizes(), lowest_capability)
     divisible = not any(one.check in INDIVISIBLE for one in misfits)
-    if devices and divisible:
-        misfits += case.misfits()
+
+    def holds(misfit: Misfit, advice: Mapping[str, Any]) -> bool:
+        """Whether what refuses would not refuse this advice: neither for the same reason nor for a new one."""
+        more = advice.get("gpus", len(devices)) - len(devices)
+        variables = {key: str(value) for key, value in advice.items() if key == CPU_CACHE}
+        changed = {**entry, **{key: value for key, value in advice.items() if key not in ("gpus", CPU_CACHE)}}
+        there = [*devices, *([devices[0]] * more if more > 0 and devices else [])]
+        other, _unread = _case(case.original or facts, changed, there, {**given, **variables}, node_gpus)
+        left = {one.check for one in _misfits(other, (), lowest_capability, advise=False)}
+        return misfit.check not in left and left <= {one.check for one in misfits}
+
+    misfits = [replace(one, fits=[advice for advice in one.fits if holds(one, advice)]) for one in misfits]
     return Fit(
         divided.estimate(asked.data_parallel_size) if divisible else Estimate(),
-        tuple(misfits),
+        (*unread, *broken, *misfits),
         tuple(_unknown(case, divided)),
         tuple(_notes(case, entry)),
     )
 
 
+def _case(
+    facts: ModelFacts,
+    entry: Mapping[str, object],
+    devices: Sequence[Device],
+    environment: Mapping[str, str],
+    node_gpus: int | None,
+) -> tuple[Case, list[Misfit]]:
+    """A model as the entry's overrides have it, and values of the entry that cannot be read."""
+    asked, unread = flags.read(entry)
+    changed = replace(facts, config=overrides.overridden(facts.config, overrides.read(entry.get(OVERRIDES))))
+    return Case(changed, asked, devices, environment, node_gpus, facts), unread
+
+
+def _misfits(case: Case, sizes: Sequence[int], lowest: Capability | None, *, advise: bool = True) -> list[Misfit]:
+    """Every reason why the instance would not start."""
+    config = case.facts.config
+    misfits = division.check(config, case.flags, sizes)
+    misfits += abilities.check(config, case.flags, case.devices, sizes, lowest, case.environment)
+    if case.devices and not any(one.check in INDIVISIBLE for one in misfits):
+        misfits += case.misfits(advise=advise)
+    return misfits
+
+
 def _unknown(case: Case, divided: Division) -> Iterator[str]:
     """What could not be checked, for people."""
     config = case.facts.config
-    if not config.attention_heads:
+    without = config.attention and not config.attention.full_layers and not config.attention.sliding_layers
+    if not config.attention_heads and not without:
         yield "the number of attention heads: config.json does not tell it"
     if divided.weights is None:
         yield f"the size of the weights: no file was read, and a {config.model_type} configuration does not tell it"
@@ -107,6 +143,13 @@ def _notes(case: Case, entry: Mapping[str, object]) -> Iterator[str]:
         # One node, or a division by one, is what is counted.
         if value is True or value not in (None, False, 1):
             yield f"{key}: {message}"
+    if unread := overrides.unknown(overrides.read(entry.get(OVERRIDES))):
+        yield f"{OVERRIDES}: the configuration is read without {', '.join(unread)}"
+    if abilities.too_long(config, asked):
+        yield (
+            f"max-model-len: {asked.max_model_len} is more than the model's {config.max_length} tokens: {LONGER} lets "
+            "the engine take it, and answers beyond may be wrong"
+        )
     if facts.weights and not facts.weights.measured:
         yield "the size of the weights is worked out from config.json: no file was read"
     dtype = abilities.engine_dtype(config, asked, case.device)

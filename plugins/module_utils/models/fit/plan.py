@@ -25,14 +25,15 @@ def plan(
     devices: Sequence[Device],
     environment: Mapping[str, Any] | None = None,
     lowest_capability: Capability | None = None,
+    node_gpus: int | None = None,
 ) -> dict[str, Any]:
     """What the instance would run, and whether that fits.
 
     `model` is the registry's name and `argv` what its renderer made of `entry`, from which the flags are read here.
     `ok` is None where nothing speaks against it, and `unknown` names what could not be checked: of a model without
-    facts, everything but its flags and GPUs.
+    facts, everything but its flags and GPUs. `node_gpus` is how many GPUs the node has, None where unknown.
     """
-    answer = fit(facts or ModelFacts(), entry, devices, environment, lowest_capability)
+    answer = fit(facts or ModelFacts(), entry, devices, environment, lowest_capability, node_gpus)
     return to_dict(model, argv, devices, answer if facts else replace(answer, unknown=(NOT_THERE,)))
 
 

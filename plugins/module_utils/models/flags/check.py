@@ -52,6 +52,35 @@ OWNED_FLAGS: Mapping[str, str] = {
 }
 """Flags that the role renders itself or that would hide the engine from it, and what to use instead."""
 
+_OVERRIDES = "write it as hf-overrides: {%s: …}, which changes the model's config.json"
+_INSTANCE = "set it in the instance, an item of instances"
+_HERE = "write each flag as a key of the entry itself, without its dashes"
+
+MEANT: Mapping[str, str] = {
+    **dict.fromkeys(("rope-scaling", "rope-parameters", "rope-theta"), _OVERRIDES % "rope_parameters"),
+    "max-position-embeddings": _OVERRIDES % "max_position_embeddings",
+    "sliding-window": _OVERRIDES % "sliding_window",
+    **dict.fromkeys(("gpus", "gpu", "accelerator", "bridge-port", "state"), _INSTANCE),
+    "image": "set engine_image, the image of all engines of a node",
+    **dict.fromkeys(
+        ("env", "environment"), "set vllm_environment, or vllm_secret_environment, for all engines of a node"
+    ),
+    **dict.fromkeys(("args", "extra-args", "flags", "command"), _HERE),
+}
+"""Keys that people expect here, and what to do in their place: the nearest name of a flag would mislead."""
+
+QUANTIZATIONS = frozenset(
+    {
+        *("auto_awq", "auto_gptq", "awq", "awq_marlin", "compressed-tensors", "deepseek_v4_fp8", "experts_int8"),
+        *("fbgemm_fp8", "fp8", "fp8_per_block", "fp8_per_channel", "fp8_per_tensor", "fp_quant", "gptq"),
+        *("gptq_marlin", "gpt_oss_mxfp4", "humming", "inc", "int8_per_channel_weight_only", "modelopt"),
+        *("modelopt_fp4", "modelopt_mixed", "modelopt_mxfp8", "moe_wna16", "mxfp4", "mxfp8", "nvfp4_per_token"),
+        *("online", "quark", "torchao"),
+    }
+)
+"""Values of the flag `quantization` (QuantizationMethods in vllm/model_executor/layers/quantization/__init__.py). The
+engine's parser takes any text."""
+
 _NAME = re.compile(r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
 
 
@@ -73,10 +102,16 @@ def _check_flag(where: str, name: str, value: Any, catalogue: Catalogue, known: 
     flag = catalogue.flag(name)
     # Another version than the catalogue's may know more flags and values: it refuses them itself if not.
     doubt = found.problem if catalogue.exact else found.warning
-    if mistake := values.mistake(flag, value):
+    if name in MEANT and name not in catalogue.flags:
+        # What is meant for another place is wrong in every version, whatever its value is.
+        found.problem(where, _unknown(name, catalogue, known), name, value)
+    elif mistake := values.mistake(flag, value):
         found.problem(where, mistake, name, value)
     elif name not in catalogue.flags:
         doubt(where, _unknown(name, catalogue, known), name, value)
+    elif name == "quantization" and value is not None and str(value).lower() not in QUANTIZATIONS:
+        hint = did_you_mean(str(value), QUANTIZATIONS)
+        doubt(where, f"must be one of {', '.join(sorted(QUANTIZATIONS))}{hint and f'; {hint}'}", name, value)
     elif unlisted := values.unlisted(flag, value):
         doubt(where, f"{unlisted}{catalogue.guess}", name, value)
     elif unfamiliar := values.unfamiliar(flag, value):
@@ -125,5 +160,5 @@ def _spelling(name: str, value: Any, catalogue: Catalogue, known: Iterable[str])
 
 
 def _unknown(name: str, catalogue: Catalogue, known: Iterable[str]) -> str:
-    hint = did_you_mean(name, known) or f"`vllm serve --help=all` lists the flags{catalogue.guess}"
+    hint = MEANT.get(name) or did_you_mean(name, known) or f"`vllm serve --help=all` lists the flags{catalogue.guess}"
     return f"is neither a key of the registry nor a flag of vLLM {catalogue.version}: {hint}"

@@ -38,7 +38,6 @@ from ...engine.settings import (
 )
 from ...engine.state import releases
 from ...models.config.facts import ModelFacts
-from ...models.fit.memory import CPU_CACHE
 from ...models.fit.misfit import Misfit
 from ...models.registry.entries import Entry
 from ...store import stored, variants
@@ -148,7 +147,7 @@ class Planner:
             path=place.files,
             accelerator=instance.accelerator,
             gpus=instance.gpus,
-            cpu_cache=self._settings.environment.get(CPU_CACHE, ""),
+            environment=plans.deciding(self._settings.environment),
             change=changes.compare(self._paths, name, number, wanted),
             problems=prompt_problems(entry, place.files),
         )

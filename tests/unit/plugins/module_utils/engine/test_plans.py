@@ -13,6 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.changes import NOTHING, Change
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import host_memory
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts as gpu_facts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.abilities import LONGER
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.devices import Device, hypothetical
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.memory import CPU_CACHE
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
@@ -76,18 +77,19 @@ def test_what_is_wrong_already_is_no_plan_that_fits() -> None:
     assert found["ok"] is False and found["problems"][0] == known.to_dict()
 
 
-def test_of_the_environment_only_the_cache_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_the_environment_only_what_decides_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
     def fit_plan(*given: Any) -> dict[str, Any]:
-        seen.append(given[-1])
+        seen.append(given[5])
         return {"ok": True, "problems": []}
 
     monkeypatch.setattr(plans, "fit_plan", fit_plan)
     hardware = plans.Hardware(Path("/"), [Device("L4", 23034)])
-    plans.plan(engine(cpu_cache="4"), hardware)
+    variables = {CPU_CACHE: "4", LONGER: "1", "HF_TOKEN": "secret"}
+    plans.plan(engine(environment=plans.deciding(variables)), hardware)
     plans.plan(engine(), hardware)
-    assert seen == [{CPU_CACHE: "4"}, {}]
+    assert seen == [{CPU_CACHE: "4", LONGER: "1"}, {}]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,8 @@ MODELS = {
 
 STORED = "models/llama/ab12cd34ef56"
 
+CACHE = {"VLLM_CPU_KVCACHE_SPACE": "4"}
+
 
 def declare(paths: Paths, name: str, model: str, number: int) -> None:
     files.write_json(paths.instance(name), {"schema": 1, "model": model, "release": number})
@@ -79,7 +81,7 @@ def test_an_instance_is_found_by_its_name_and_by_its_model(paths: Paths, name: s
     assert (engine.instance, engine.model, engine.accelerator) == ("main", "short", "cpu")
     assert engine.argv == ["vllm", *release.engine_argv]
     assert engine.flags == {"max-model-len": 1024}
-    assert (engine.path, engine.revision, engine.cpu_cache) == (paths.root / STORED, "ab12cd34ef56", "4")
+    assert (engine.path, engine.revision, engine.environment) == (paths.root / STORED, "ab12cd34ef56", CACHE)
     assert engine.change is not None and (engine.change.active, engine.change.desired) == (1, 1)
     assert not engine.problems
 
@@ -88,7 +90,7 @@ def test_an_entry_that_no_instance_serves_has_the_weights_of_its_base(paths: Pat
     engine = Desired(paths).engine("llama")
     stored = str(paths.root / STORED)
     assert engine.argv == ["vllm", "serve", stored, "--served-model-name", "llama", "--max-model-len", "8192"]
-    assert (engine.instance, engine.revision, engine.cpu_cache) == (None, "ab12cd34ef56", "4")
+    assert (engine.instance, engine.revision, engine.environment) == (None, "ab12cd34ef56", CACHE)
     # A prompt has a directory of its own, once an instance serves it.
     assert Desired(paths).engine("bot").argv[2] == str(paths.root / "models/bot/REVISION")
 

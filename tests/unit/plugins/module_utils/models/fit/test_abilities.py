@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.config import Rope
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts, from_config
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit import abilities
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.capabilities import Capability
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.devices import (
@@ -18,7 +20,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.dev
     hypothetical,
     processors,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.flags import Flags
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.flags import Flags, read
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
 
 Model = Callable[..., ModelFacts]
@@ -165,9 +167,44 @@ def test_the_image_has_code_for_some_gpus(model: Model) -> None:
 def test_a_request_is_no_longer_than_the_model(model: Model) -> None:
     misfit = only(check(model("llama-3.1-70b"), "1xL4", max_model_len=200_000))
     assert (misfit.check, misfit.fits) == ("max_model_len", [{"max-model-len": 131072}])
-    assert misfit.message == "is more than the model's 131072 tokens (rope llama3 with factor 8 is counted in)"
+    assert misfit.message == (
+        "is more than the model's 131072 tokens (rope llama3 with factor 8 is counted in). Beyond it, positions must "
+        "be stretched: hf-overrides with max_position_embeddings and rope_parameters, as the model's card says, or "
+        "VLLM_ALLOW_LONG_MAX_MODEL_LEN: '1' in vllm_environment where they are"
+    )
     assert check(model("llama-3.1-70b"), "1xL4", max_model_len=131072) == []
     assert check(model("llama-3.1-70b"), "1xL4", max_model_len=-1) == []
+
+
+YARN = Rope("yarn", 4.0, 32768)
+
+
+def test_the_way_to_a_longer_context_is_named(model: Model) -> None:
+    facts = model("qwen3-8b")
+    stretched = replace(facts, config=replace(facts.config, rope=YARN))
+    misfit = only(check(stretched, "1xL4", max_model_len=131072))
+    assert misfit.fits == [
+        {"max-model-len": 40960},
+        {"hf-overrides": {"max_position_embeddings": 131072}},
+    ]
+    assert misfit.message.endswith(
+        "Its rope reaches 131072: hf-overrides with max_position_embeddings tells the engine so"
+    )
+    # Beyond what its rope reaches, no override is advised.
+    assert only(check(stretched, "1xL4", max_model_len=200_000)).fits == [{"max-model-len": 40960}]
+
+
+@pytest.mark.parametrize(("value", "allowed"), [("1", True), (" TRUE ", True), ("0", False), ("yes", False)])
+def test_the_environment_allows_a_longer_context(value: str, allowed: bool, model: Model) -> None:
+    flags = read({"max-model-len": 200_000})[0]
+    found = abilities.check(model("qwen3-8b").config, flags, hypothetical("1xL4"), (), None, {abilities.LONGER: value})
+    assert (found == []) is allowed
+
+
+def test_a_model_without_positions_takes_any_length() -> None:
+    facts = from_config({"model_type": "mamba"})
+    assert (facts.config.max_length, facts.config.max_positions) == (2048, None)
+    assert check(facts, "1xL4", max_model_len=100_000) == []
 
 
 def test_each_running_request_takes_a_token_of_a_step(model: Model) -> None:

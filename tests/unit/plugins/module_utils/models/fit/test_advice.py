@@ -82,7 +82,7 @@ def test_every_piece_of_advice_is_good(model: Model, published: dict[str, Any]) 
                         again = case(model(name), {**flags, **changed}, f"{count}x{gpus[2:]}").misfits()
                         assert misfit.check not in [one.check for one in again], (name, gpus, flags, misfit, advice)
                         good += 1
-    assert good > 100
+    assert good > 75
 
 
 def test_a_cache_of_given_size_must_fit_and_be_enough(model: Model) -> None:
@@ -107,9 +107,9 @@ def test_the_cpu_engine_takes_the_cache_it_is_given(model: Model) -> None:
 
 def test_sizes_are_those_that_fit_into_memory_where_one_does(model: Model) -> None:
     assert case(model("llama-3-70b"), {}, "8xH100-80GB").sizes() == [2, 4, 8]
-    # Memory is not known, or is never enough.
     assert case(model("llama-3-70b"), {}, [Device("X", None)] * 8).sizes() == [1, 2, 4, 8]
-    assert case(model("llama-3-70b"), {}, "2xL4").sizes() == [1, 2]
+    # Where memory is never enough, none is advised.
+    assert case(model("llama-3-70b"), {}, "2xL4").sizes() == []
     # Stages and ranks share the GPUs.
     assert case(model("llama-3-70b"), {"pipeline-parallel-size": 2}, "8xH100-80GB").tensor_parallel_limit == 4
 
@@ -151,3 +151,19 @@ def test_a_published_model_that_leaves_defaults_out_gets_an_answer() -> None:
     assert facts.weights and abs(facts.weights.parameters - 27.43e9) < 0.1e9
     assert case(facts, {"max-model-len": 100_000}, "1xH100-80GB").passes()
     assert only(case(facts, {}, "1xL40S")).check == "weights"
+
+
+def test_advice_stays_within_the_node(model: Model) -> None:
+    facts = model("llama-3-70b")
+    assert only(case(facts, {}, "1xRTX-4090")).fits == [{"tensor-parallel-size": 8, "gpus": 8}]
+    small = replace(case(facts, {}, "1xRTX-4090"), node_gpus=4)
+    assert only(small).fits == []
+    # Nothing of eight GPUs of the size is enough: nobody is sent to a node of sixteen.
+    assert only(case(facts, {}, "1xT4")).fits == []
+
+
+def test_stages_are_advised_where_heads_do_not_divide(model: Model) -> None:
+    misfit = only(case(model("llama-3-70b"), {}, "3xH100-80GB"))
+    assert {"tensor-parallel-size": 2} in misfit.fits
+    three = replace(model("llama-3-70b"), config=replace(model("llama-3-70b").config, attention_heads=63, kv_heads=7))
+    assert {"pipeline-parallel-size": 2} in only(case(three, {}, "3xH100-80GB")).fits

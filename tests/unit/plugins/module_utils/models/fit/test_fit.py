@@ -267,3 +267,23 @@ def test_any_model_gets_an_answer(config: dict[str, Any], flags: dict[str, Any],
     found = fit(model_facts.from_config(config), flags, hypothetical(gpus))
     assert json.dumps(found.estimate.to_dict(), allow_nan=False)
     assert found.ok is not True or (found.estimate.spare_gib or 0) >= 0
+
+
+def test_what_would_be_refused_is_not_advised(model: Model) -> None:
+    """70B on three V100: with two of them, weights would be refused, and a node has no sixteen."""
+    found = fit(model("llama-3-70b"), {"tensor-parallel-size": 3}, hypothetical("3xV100S-32GB"), node_gpus=3)
+    assert found.ok is False
+    assert [one.fits for one in found.misfits] == [[] for _ in found.misfits]
+    more = fit(model("llama-3-70b"), {"tensor-parallel-size": 3}, hypothetical("3xV100S-32GB"))
+    assert {"gpus": 16} not in [advice for one in more.misfits for advice in one.fits]
+
+
+def test_overrides_of_the_configuration_count(model: Model) -> None:
+    entry = {"max-model-len": 131072, "hf-overrides": {"max_position_embeddings": 131072}}
+    assert "max_model_len" not in checks(fit(model("qwen3-8b"), entry, hypothetical("1xH100-80GB")))
+    assert "max_model_len" in checks(fit(model("qwen3-8b"), {"max-model-len": 131072}, hypothetical("1xH100-80GB")))
+    read = fit(model("qwen3-8b"), {"hf-overrides": '{"num_labels": 2}'}, hypothetical("1xH100-80GB"))
+    assert "hf-overrides: the configuration is read without num_labels" in read.notes
+    environment = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
+    allowed = fit(model("qwen3-8b"), {"max-model-len": 131072}, hypothetical("1xH100-80GB"), environment)
+    assert allowed.ok and any("VLLM_ALLOW_LONG_MAX_MODEL_LEN" in note for note in allowed.notes)

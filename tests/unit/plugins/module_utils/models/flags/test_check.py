@@ -55,6 +55,15 @@ def test_arguments_are_sorted_by_flag() -> None:
         ("no-enable-prefix-caching", True, "is the opposite of a flag: write enable-prefix-caching: false"),
         ("no-enable-prefix-caching", False, "write enable-prefix-caching: true"),
         ("compilation-config.level", 3, "write compilation-config as a dictionary, with level in it"),
+        # What is meant for another place
+        ("rope-scaling", {"factor": 4}, "write it as hf-overrides: {rope_parameters: …}, which changes"),
+        ("rope_scaling", {"factor": 4}, "write it as hf-overrides: {rope_parameters: …}, which changes"),
+        ("gpus", 2, "nor a flag of vLLM 0.32.0: set it in the instance, an item of instances"),
+        ("image", "x", "set engine_image, the image of all engines of a node"),
+        ("env", {}, "set vllm_environment, or vllm_secret_environment"),
+        ("args", ["--x"], "write each flag as a key of the entry itself, without its dashes"),
+        ("quantization", "fp-8", "did you mean 'fp8'?"),
+        ("quantization", "bits", "must be one of auto_awq, auto_gptq, awq"),
         # Whose they are
         ("port", 1, "is set by the role: use the instance's port instead"),
         ("hf-token", "k", "use HF_TOKEN in vllm_secret_environment instead"),

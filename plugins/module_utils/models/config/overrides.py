@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What `hf-overrides` of an entry changes in a configuration, as far as it decides the length of a request. Private to
+the collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from .config import TEXT_CONFIGS, Config, read_length, read_rope
+from .values import as_dict, positive
+
+UNDERSTOOD = frozenset(
+    {"max_position_embeddings", "rope_parameters", "rope_scaling", "original_max_position_embeddings"}
+)
+"""Keys of which the effect is worked out."""
+
+
+def read(value: Any) -> dict[str, Any]:
+    """The overrides as the engine has them: a dictionary, or JSON in a text; empty where they are neither."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return as_dict(value)
+
+
+def unknown(overrides: Mapping[str, Any]) -> list[str]:
+    """The keys of which the effect is not worked out."""
+    return sorted(str(key) for key in set(overrides) - UNDERSTOOD - set(TEXT_CONFIGS))
+
+
+def overridden(config: Config, overrides: Mapping[str, Any]) -> Config:
+    """The configuration with its length and its rope replaced. Raises nothing, whatever the values are."""
+    text = dict(overrides)
+    for key in TEXT_CONFIGS:
+        text |= as_dict(overrides.get(key))
+    positions = positive(text.get("max_position_embeddings")) or config.max_positions
+    rope = read_rope(text) if {"rope_parameters", "rope_scaling"} & set(text) else config.rope
+    if (positions, rope) == (config.max_positions, config.rope) or positions is None:
+        return config
+    # What is shorter than its positions is limited by the tokenizer, which no override changes.
+    old = read_length(config.max_positions, config.rope, None, config.model_type)
+    limited = config.max_length if config.max_length and old and config.max_length < old else None
+    longest = read_length(positions, rope, None, config.model_type)
+    longest = min(longest, limited) if longest and limited else longest
+    default = config.default_length if config.rope and config.rope.type == "longrope" else longest
+    return replace(config, max_positions=positions, rope=rope, max_length=longest, default_length=default)

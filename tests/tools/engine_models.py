@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs inside an engine's image: writes models' configurations, and prints what the engine itself makes of them.
+
+tests/tools/oracle sends this there. A configuration is what transformers' own class writes, which leaves out what the
+class declares. One process asks for all of them, for torch alone takes half a minute to import.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SECONDS = 40
+"""For one configuration, without the import of torch."""
+
+SMALLER: tuple[dict[str, int], ...] = (
+    {"num_hidden_layers": 24},
+    {"num_hidden_layers": 36, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 4},
+)
+"""What each type is asked for besides its defaults, as far as its class takes that."""
+
+ROPES: dict[str, dict[str, Any]] = {
+    "linear": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4},
+    "dynamic": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4},
+    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8192, "rope_theta": 1e6},
+    "llama3": {
+        "rope_type": "llama3",
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192,
+        "rope_theta": 5e5,
+    },
+    "default": {"rope_type": "default", "rope_theta": 1e4},
+}
+
+STAND_IN = "LlamaForCausalLM"
+"""For an architecture that this image cannot look at: the sizes come from the configuration's class alone."""
+
+ROPED = ("llama", "qwen2", "qwen3", "qwen3_moe", "gpt_oss", "deepseek_v3", "gemma3_text", "phi3", "granite")
+
+
+def cases() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names and configurations: every type with an architecture that the engine serves, and ropes."""
+    from transformers.models.auto import modeling_auto
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    from vllm.model_executor.models.registry import ModelRegistry
+    from vllm.transformers_utils import config as engine_config
+
+    known = set(ModelRegistry.get_supported_archs())
+    found: dict[str, str] = {}
+    for name in sorted(dir(modeling_auto), key=lambda name: "CAUSAL_LM" not in name):
+        if name.endswith("_MAPPING_NAMES"):
+            for model_type, architectures in getattr(modeling_auto, name).items():
+                both = [architectures] if isinstance(architectures, str) else architectures
+                if one := next((one for one in both if one in known), None):
+                    found.setdefault(model_type, one)
+    for model_type, architecture in sorted(found.items()):
+        with contextlib.suppress(Exception):
+            kind = CONFIG_MAPPING[model_type]
+            yield model_type, written(kind(), architecture)
+            for number, changes in enumerate(SMALLER):
+                declared = {key: value for key, value in changes.items() if hasattr(kind(), key)}
+                with contextlib.suppress(Exception):
+                    yield f"{model_type}/{number}", written(kind(**declared), architecture)
+    for model_type, kind in engine_config._CONFIG_REGISTRY.items():
+        if model_type not in found:
+            with contextlib.suppress(Exception):
+                yield model_type, written(kind(), STAND_IN)
+    for model_type in ROPED:
+        for rope, parameters in ROPES.items():
+            with contextlib.suppress(Exception):
+                made = CONFIG_MAPPING[model_type](rope_parameters=dict(parameters), max_position_embeddings=16384)
+                yield f"{model_type}/{rope}", written(made, found[model_type])
+
+
+def written(config: Any, architecture: str) -> dict[str, Any]:
+    """What its class writes into config.json."""
+    config.architectures = [architecture]
+    config.dtype = "bfloat16"
+    made: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
+    return {**made, "model_type": config.model_type, "architectures": [architecture]}
+
+
+def asked(directory: str) -> dict[str, Any]:
+    """What the engine says of the model in a directory. Raises whatever it raises."""
+    from vllm.config import ModelConfig
+
+    model = ModelConfig(model=directory, skip_tokenizer_init=True, dtype="bfloat16", enforce_eager=True)
+    told = model.model_arch_config
+    return {
+        "max_length": model.max_model_len,
+        "layers": told.total_num_hidden_layers,
+        "attention_heads": told.total_num_attention_heads,
+        "kv_heads": told.total_num_kv_heads,
+        "head_size": told.head_size,
+        "hidden_size": told.hidden_size,
+        "vocabulary_size": told.vocab_size,
+        "experts": told.num_experts,
+        "mla": model.use_mla,
+        "hybrid": model.is_hybrid,
+        "attention_free": model.is_attention_free,
+        "runner": model.runner_type,
+    }
+
+
+def main() -> int:
+    os.environ["VLLM_LOGGING_LEVEL"] = "ERROR"
+    logging.disable(logging.WARNING)
+    from vllm.model_executor.models import registry
+
+    # Each type's class is looked at in a process of its own, which would import torch again.
+    registry._run_in_subprocess = lambda look: look()
+    signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("no answer in time")))
+    for name, config in cases():
+        answer: dict[str, Any] = {"name": name, "config": config}
+        with tempfile.TemporaryDirectory() as directory:
+            for architecture in dict.fromkeys([*config["architectures"], STAND_IN]):
+                stood_in = {**config, "architectures": [architecture]}
+                (Path(directory) / "config.json").write_text(json.dumps(stood_in))
+                signal.alarm(SECONDS)
+                try:
+                    answer["engine"] = asked(directory)
+                    answer["stand_in"] = architecture == STAND_IN != config["architectures"][0]
+                    break
+                except Exception as error:
+                    answer["error"] = f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
+                finally:
+                    signal.alarm(0)
+        print("ORACLE " + json.dumps(answer), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Overrides of a configuration that decide the length of a request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config import overrides
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.config import parse
+
+RAW = {"model_type": "llama", "max_position_embeddings": 4096}
+
+
+@pytest.mark.parametrize(
+    ("given", "longest"),
+    [
+        ({}, 4096),
+        ({"max_position_embeddings": 8192}, 8192),
+        ({"text_config": {"max_position_embeddings": 8192}}, 8192),
+        ({"rope_scaling": {"rope_type": "linear", "factor": 2.0}}, 8192),
+        ({"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, 4096),
+        ({"max_position_embeddings": 8192, "rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, 8192),
+        ({"max_position_embeddings": "many", "rope_parameters": 3}, 4096),
+        ({"num_labels": 2}, 4096),
+    ],
+)
+def test_length_and_rope_are_replaced(given: dict[str, Any], longest: int) -> None:
+    found = overrides.overridden(parse(RAW)[0], given)
+    assert (found.max_length, found.default_length) == (longest, longest)
+
+
+def test_the_tokenizer_limits_what_is_overridden() -> None:
+    config = parse(RAW, tokenizer_max_length=2048)[0]
+    assert overrides.overridden(config, {"max_position_embeddings": 8192}).max_length == 2048
+
+
+def test_reads_a_dictionary_or_its_text() -> None:
+    assert overrides.read('{"a": 1}') == overrides.read({"a": 1}) == {"a": 1}
+    assert overrides.read("{") == overrides.read(None) == overrides.read(["a"]) == {}
+    assert overrides.unknown({"num_labels": 2, "max_position_embeddings": 1, "text_config": {}}) == ["num_labels"]
