@@ -114,7 +114,7 @@ def test_the_other_node_serves_on(fleet: Fleet) -> None:
 def test_a_gateway_that_was_a_node_stays_open(fleet: Fleet) -> None:
     """What the inventory has changed meanwhile has not come into effect with this: HAProxy and the firewall agree."""
     first, second = fleet.nodes
-    ask = f"curl -s -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {fleet.key}' http://{first.name}:8000/v1/models"
+    ask = f"curl -s -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {fleet.key}' http://{first.address}:8000/v1/models"
     pending: dict[str, Any] = {"gateway_port": 8099, "gateway_clients": ["192.0.2.1"]}
     leave(instance="main", host=first.name, allow_downtime=True, **pending)
     assert "5005" not in first.run("nft list table inet inference") and second.run(ask) == "200"
