@@ -46,6 +46,9 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
     port = node.port(swap.target)
     if port is not None and node.settings.gateways and serves:
         node.traffic.wait_unused(port, max(0.0, limit - GATED_SECONDS), looks=1, gated=False)
+    if port is None:
+        # What runs is damaged. The gate that is closed already has to be opened in the end.
+        return {"notes": notes}
     other = node.other_port(port, swap.origin, swap.target)
     return {"notes": notes, "closed_port": port, "other_port": other}
 
@@ -118,8 +121,8 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
 
 def stop(node: Node, swap: Swap) -> dict[str, Any]:
     """Stop the engine, which has no client any more."""
-    if swap.closed_port is not None and not node.traffic.still_closed(swap.closed_port):
-        # The gate was opened meanwhile: wait for the connections that came through.
+    if not all(node.traffic.still_closed(port) for port in swap.closed_ports):
+        # A gate was opened meanwhile: wait for the connections that came through.
         gate(node, swap)
     number = swap.release
     if number is not None:

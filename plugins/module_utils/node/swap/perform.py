@@ -76,9 +76,9 @@ class Performance:
         traffic = self._node.traffic
         deadline = traffic.clock() + machine.WAITS[min(swap.tries, len(machine.WAITS)) - 1]
         while (left := deadline - traffic.clock()) > 0:
-            if swap.closed_port is not None and swap.step in swaps.CLOSED:
+            for port in swap.closed_ports if swap.step in swaps.CLOSED else ():
                 with contextlib.suppress(gate.GateError):
-                    traffic.hold(swap.closed_port)
+                    traffic.hold(port)
             traffic.sleep(min(GATE_INTERVAL, left))
 
     def _take(self, swap: Swap) -> Swap | machine.Ended:

@@ -55,6 +55,26 @@ def test_the_gate_of_the_port_that_comes_is_closed_as_well(fake: FakeNode, monke
         assert not fake.closed
 
 
+def test_a_damaged_release_leaves_no_gate_closed_on_the_way_back(
+    fake: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The port of what runs is not known then, and the port that is closed is."""
+    monkeypatch.setattr(Node, "port", lambda *_asked: None)
+    swap = replace(at(fake, swaps.DRAIN), returning=True, closed_port=PORT, other_port=5055)
+    found = leave.drain(fake.node(), swap)
+    assert replace(swap, **found).closed_ports == (PORT, 5055)
+
+
+@pytest.mark.parametrize("flushed", [PORT, 5055])
+def test_both_gates_are_closed_when_the_engine_is_stopped(fake: FakeNode, flushed: int) -> None:
+    swap = replace(at(fake, swaps.STOP), other_port=5055)
+    fake.engines[NAME].connections = []
+    with fake.resting():
+        fake.closed |= {PORT, 5055} - {flushed}
+        leave.stop(fake.node(), swap)
+    assert fake.closed == {PORT, 5055} and NAME not in fake.engines
+
+
 def test_an_intent_of_somebody_else_stays(fake: FakeNode) -> None:
     drains.drain(fake.paths, [NAME], drains.Drain("mira", "disk", SINCE))
     leave.drain(fake.node(), at(fake, swaps.DRAIN))
