@@ -58,6 +58,12 @@ options:
     description:
       - Free space in GiB that pulling the image needs, for the check of the disk. If omitted, the disk is not checked.
     type: int
+  engine_cuda:
+    description:
+      - The version of CUDA that O(image) is built with, such as V(12.9). A plan compares it with driver and GPUs.
+      - If empty, the environment of the image tells it, where the node has the image.
+    type: str
+    default: ""
   docker_data_root:
     description: Where Docker will keep its images; a Docker that runs already is asked instead.
     type: path
@@ -335,6 +341,7 @@ SPECIFICATION = {
         "facts": {"type": "dict", "default": {}},
         "coming": {"type": "dict", "default": {}},
         "gpus": {"type": "list", "elements": "dict"},
+        "engine_cuda": {"type": "str", "default": ""},
         "image_gib": {"type": "int"},
         "docker_data_root": {"type": "path", "default": defaults.DOCKER_DATA_ROOT},
         "cdi_problem": {"type": "str", "default": ""},

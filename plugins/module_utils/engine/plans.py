@@ -23,6 +23,7 @@ from ..models.fit.devices import Device
 from ..models.fit.memory import CPU_CACHE
 from ..models.fit.misfit import Misfit
 from ..models.fit.plan import plan as fit_plan
+from . import image_cuda
 from .changes import Change
 
 NVIDIA_SMI_TIMEOUT = 30.0
@@ -48,6 +49,8 @@ class Engine:
     """By index or UUID; None for all of the node's."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """The variables that decide whether the model fits: what `deciding` leaves."""
+    image_cuda: str = ""
+    """The version of CUDA that the image is built with; empty where unknown."""
     change: Change | None = None
     problems: Sequence[Misfit] = ()
     """What is known to be wrong with it already."""
@@ -64,20 +67,33 @@ class Hardware:
     def __init__(self, root: Path, named: Sequence[Device] | None = None) -> None:
         self.named = named
         self._root = root
-        self._gpus: list[dict[str, Any]] | None = None
+        self._facts: dict[str, Any] | None = None
 
     @property
     def gpus(self) -> list[dict[str, Any]]:
-        """The fact `gpus` of the module gpu_facts. nvidia-smi is asked once, at the first read."""
-        if self._gpus is None:
-            self._gpus = gpu_facts.gather(
+        """The fact `gpus` of the module gpu_facts."""
+        found: list[dict[str, Any]] = self._gathered["gpus"]
+        return found
+
+    @property
+    def _gathered(self) -> dict[str, Any]:
+        """The facts of the module gpu_facts. nvidia-smi is asked once, at the first read."""
+        if self._facts is None:
+            self._facts = gpu_facts.gather(
                 self._root,
                 lambda command: commands.run(command, NVIDIA_SMI_TIMEOUT),
                 gpu_facts.NVIDIA_SMI.replace("_", "-"),
                 [gpu_facts.NVIDIA_SMI],
                 NVIDIA_SMI_TIMEOUT,
-            )["gpus"]
-        return self._gpus
+            )
+        return self._facts
+
+    def driver_misfits(self, engine: Engine) -> list[Misfit]:
+        """Why this node's driver cannot run the engine's image."""
+        if self.named is not None or engine.accelerator == "cpu" or not engine.image_cuda:
+            return []
+        driver = self._gathered.get("gpu_driver") or {}
+        return image_cuda.driver_misfits(engine.image_cuda, driver.get("version"), driver.get("cuda_version"))
 
     def count(self, engine: Engine) -> int | None:
         """How many GPUs the node has; None where other GPUs are named, or the engine uses none."""
@@ -100,10 +116,12 @@ def plan(engine: Engine, hardware: Hardware, facts: ModelFacts | None = None) ->
         computes_on = hardware.devices(engine)
     except ValueError as error:
         problems.append(Misfit("gpus", "gpus", list(engine.gpus or ()), str(error)))
+    problems += hardware.driver_misfits(engine)
     if facts is None and engine.path is not None:
         facts = gather(engine.path)
+    least = image_cuda.lowest(engine.image_cuda) if engine.accelerator != "cpu" else None
     found = fit_plan(
-        engine.model, engine.argv, facts, engine.flags, computes_on, engine.environment, None, hardware.count(engine)
+        engine.model, engine.argv, facts, engine.flags, computes_on, engine.environment, least, hardware.count(engine)
     )
     return {
         **found,

@@ -18,6 +18,9 @@ from .misfit import Misfit
 
 OVERRIDES, POSITIONS = "hf-overrides", "max_position_embeddings"
 
+VOLTA: Capability = (7, 0)
+"""CUDA 13 has dropped it (release notes of CUDA 13.0)."""
+
 LONGER = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 """Environment variable with which the engine takes longer requests than the model's configuration tells."""
 
@@ -87,6 +90,10 @@ def _devices(devices: Sequence[Device], flags: Flags, sizes: Sequence[int]) -> I
 def _image(device: Device, lowest: Capability | None) -> Iterator[Misfit]:
     if lowest and _less(device, lowest):
         message = f"the engine's image has no code for it, only for {lowest[0]}.{lowest[1]} and later"
+        if lowest > VOLTA == device.compute_capability:
+            message += ": images built with CUDA 12.9 are the last that have"
+        elif device.compute_capability and device.compute_capability < VOLTA:
+            message += ": no image of vLLM 0.32 or later has"
         yield Misfit("image", "compute_capability", device.capability, f"{device.name}: {message}")
 
 

@@ -20,6 +20,7 @@ from ...engine import (
     agent_service,
     bridges,
     changes,
+    image_cuda,
     image_version,
     input_check,
     plan_text,
@@ -111,6 +112,10 @@ class Planner:
         self._paths = paths
         self._declared = declared
         self._settings = settings
+        docker = module.get_bin_path("docker")
+        self._image_cuda = image_cuda.find(
+            module.params["engine_cuda"], module.params["image"], docker, module.run_command
+        )
 
     def all(self, hardware: plans.Hardware) -> list[dict[str, Any]]:
         """The plans of all instances without a mistake; none with an environment that cannot be rendered.
@@ -148,6 +153,7 @@ class Planner:
             accelerator=instance.accelerator,
             gpus=instance.gpus,
             environment=plans.deciding(self._settings.environment),
+            image_cuda=self._image_cuda,
             change=changes.compare(self._paths, name, number, wanted),
             problems=prompt_problems(entry, place.files),
         )

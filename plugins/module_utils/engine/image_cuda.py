@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which version of CUDA an engine's image is built with, and what that asks of driver and GPUs. Private to the
+collection."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from ..models.fit.capabilities import Capability
+from ..models.fit.misfit import Misfit
+from .image_version import Run
+
+_VARIABLES = (("CUDA_VERSION", re.compile(r"(\d+\.\d+)")), ("NVIDIA_REQUIRE_CUDA", re.compile(r"cuda>=(\d+\.\d+)")))
+"""Variables of NVIDIA's base images, which images built on them inherit."""
+
+_LEAST: tuple[tuple[int, Capability], ...] = ((13, (7, 5)), (12, (7, 0)))
+"""The least compute capability by the major version of CUDA: CUDA 13 has dropped Maxwell, Pascal and Volta (its release
+notes, "Deprecated Architectures"); images built with CUDA 12 have code from Volta on (vLLM's requirements)."""
+
+
+def find(given: str, image: str, docker: str | None, run: Run) -> str:
+    """The version of CUDA in an image, as 12.9: `given` by the operator, else the image's environment; empty where
+    nothing tells it."""
+    return given or (_told(docker, image, run) if docker else "")
+
+
+def _told(docker: str, image: str, run: Run) -> str:
+    code, output, _errors = run([docker, "image", "inspect", "--format", "{{json .Config.Env}}", image])
+    try:
+        told: Any = json.loads(output) if code == 0 else None
+    except ValueError:
+        told = None
+    variables = dict(str(line).partition("=")[::2] for line in told) if isinstance(told, list) else {}
+    for name, form in _VARIABLES:
+        if match := form.search(variables.get(name, "")):
+            return match[1]
+    return ""
+
+
+def lowest(cuda: str) -> Capability | None:
+    """The least compute capability that an image of this version of CUDA has code for; None where unknown."""
+    major = _major(cuda)
+    return next((least for version, least in _LEAST if major and major >= version), None)
+
+
+def driver_misfits(cuda: str, driver: str | None, driver_cuda: str | None) -> list[Misfit]:
+    """Why a driver cannot run an image: what CUDA built runs on drivers of its major version, or of a later one."""
+    needed, there = _major(cuda), _major(driver_cuda or "")
+    if not needed or not there or needed <= there:
+        return []
+    message = (
+        f"has CUDA {driver_cuda}, and the image is built with CUDA {cuda}: install a driver with CUDA {needed}.0 or "
+        f"later (docs/hardware.md lists them), or take an image built with CUDA {there} or earlier"
+    )
+    return [Misfit("driver", "driver", driver, message)]
+
+
+def _major(version: str) -> int | None:
+    match = re.match(r"(\d+)\.\d+", version)
+    return int(match[1]) if match else None

@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The CUDA of an image, and the drivers and GPUs that can run it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine import image_cuda
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        (["PATH=/bin", "CUDA_VERSION=12.9.1"], "12.9"),
+        (["NVIDIA_REQUIRE_CUDA=cuda>=13.0 brand=unknown,driver>=535"], "13.0"),
+        (["CUDA_VERSION=none"], ""),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_the_image_tells_its_cuda(variables: list[str] | None, expected: str) -> None:
+    asked: list[list[str]] = []
+
+    def run(argv: list[str]) -> tuple[int, str, str]:
+        asked.append(argv)
+        return 0, json.dumps(variables), ""
+
+    assert image_cuda.find("", "image", "docker", run) == expected
+    assert asked[0][:3] == ["docker", "image", "inspect"]
+
+
+def test_what_the_operator_says_counts_and_no_answer_is_none() -> None:
+    assert image_cuda.find("12.4", "image", "docker", lambda argv: (1, "", "")) == "12.4"
+    assert image_cuda.find("", "image", "docker", lambda argv: (1, "", "no such image")) == ""
+    assert image_cuda.find("", "image", "docker", lambda argv: (0, "{", "")) == ""
+    assert image_cuda.find("", "image", None, lambda argv: (0, "[]", "")) == ""
+
+
+@pytest.mark.parametrize(
+    ("cuda", "least"), [("13.0", (7, 5)), ("12.9", (7, 0)), ("11.8", None), ("", None), ("x", None)]
+)
+def test_an_image_has_code_for_some_gpus(cuda: str, least: tuple[int, int] | None) -> None:
+    assert image_cuda.lowest(cuda) == least
+
+
+@pytest.mark.parametrize(
+    ("cuda", "driver", "refused"),
+    [
+        ("13.0", "12.2", True),
+        ("12.9", "12.2", False),
+        ("12.9", "13.0", False),
+        ("", "12.2", False),
+        ("13.0", None, False),
+    ],
+)
+def test_a_driver_runs_images_of_its_own_major_version(cuda: str, driver: str | None, refused: bool) -> None:
+    found = image_cuda.driver_misfits(cuda, "535.261.03", driver)
+    assert bool(found) is refused
+    if refused:
+        assert (found[0].key, found[0].value) == ("driver", "535.261.03")
+        assert "install a driver with CUDA 13.0 or later" in found[0].message

@@ -1,0 +1,20 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The table that `make catalogue` has written."""
+
+from __future__ import annotations
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.class_defaults import TYPES
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.declared import KEYS
+
+
+def test_it_holds_what_the_classes_declare() -> None:
+    assert len(TYPES) > 250
+    assert TYPES["llama"][0]["vocab_size"] == 32000
+    assert TYPES["gpt2"][1]["hidden_size"] == "n_embd"
+    assert TYPES["gemma3"][2]["text_config"] == "gemma3_text"
+    assert TYPES["gemma2"][3] == ("sliding_attention", "full_attention")
+
+
+def test_every_value_is_one_that_the_library_reads() -> None:
+    assert {key for values, *_rest in TYPES.values() for key in values} <= KEYS
