@@ -23,6 +23,7 @@ from ..models.fit.devices import Device
 from ..models.fit.memory import CPU_CACHE
 from ..models.fit.misfit import Misfit
 from ..models.fit.plan import plan as fit_plan
+from ..models.fit.proposal import propose
 from . import image_cuda
 from .changes import Change
 
@@ -119,10 +120,15 @@ def plan(engine: Engine, hardware: Hardware, facts: ModelFacts | None = None) ->
     problems += hardware.driver_misfits(engine)
     if facts is None and engine.path is not None:
         facts = gather(engine.path)
+    argv, flags = engine.argv, engine.flags
+    notes: list[str] = []
+    if facts and hardware.named and (proposed := propose(facts, flags, computes_on, engine.environment)):
+        flags = {**flags, **proposed}
+        argv = [*argv, *(word for flag, size in proposed.items() for word in (f"--{flag}", str(size)))]
+        told = ", ".join(f"{flag}: {size}" for flag, size in proposed.items())
+        notes.append(f"{told}: proposed, because the flags tell no division over several GPUs")
     least = image_cuda.lowest(engine.image_cuda) if engine.accelerator != "cpu" else None
-    found = fit_plan(
-        engine.model, engine.argv, facts, engine.flags, computes_on, engine.environment, least, hardware.count(engine)
-    )
+    found = fit_plan(engine.model, argv, facts, flags, computes_on, engine.environment, least, hardware.count(engine))
     return {
         **found,
         "ok": False if problems else found["ok"],
@@ -131,6 +137,7 @@ def plan(engine: Engine, hardware: Hardware, facts: ModelFacts | None = None) ->
         "gpus": None if engine.gpus is None or hardware.named is not None else list(engine.gpus),
         "change": None if engine.change is None else engine.change.to_dict(),
         "problems": [*(one.to_dict() for one in problems), *found["problems"]],
+        "notes": [*notes, *found.get("notes", ())],
     }
 
 

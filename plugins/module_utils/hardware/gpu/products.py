@@ -92,7 +92,7 @@ PRODUCTS = (
     Product("RTX-5090", "NVIDIA GeForce RTX 5090", (0x2B85,), 32607),
     Product("GH200", "NVIDIA GH200 480GB", (0x2342,), 97871),
     Product("H200", "NVIDIA H200", (0x2335,), 143771),
-    Product("H200-NVL", "NVIDIA H200 NVL", (0x233B,), None),
+    Product("H200-NVL", "NVIDIA H200 NVL", (0x233B,), 143771),
     Product("H100-80GB", "NVIDIA H100 80GB HBM3", (0x2330,), 81559),
     Product("H100-PCIe-80GB", "NVIDIA H100 PCIe", (0x2331,), 81559),
     Product("H100-NVL", "NVIDIA H100 NVL", (0x2321,), 95830),

@@ -18,6 +18,9 @@ from .misfit import Misfit
 
 OVERRIDES, POSITIONS = "hf-overrides", "max_position_embeddings"
 
+ARM_PRODUCTS = frozenset({"GH200", "GB200", "GB300", "GB10"})
+"""GPUs that are one with an arm64 processor (NVIDIA Grace)."""
+
 VOLTA: Capability = (7, 0)
 """CUDA 13 has dropped it (release notes of CUDA 13.0)."""
 
@@ -58,7 +61,12 @@ def check(
     device = devices[0] if devices else None
     if device:
         misfits += [*_dtype(config, flags, device), *_quantization(config, flags, device)]
-        misfits += [*_cache(config, flags, device), *_image(device, lowest), *_head_size(config, device)]
+        misfits += [
+            *_cache(config, flags, device),
+            *_image(device, lowest),
+            *_machine(device),
+            *_head_size(config, device),
+        ]
     return misfits
 
 
@@ -85,6 +93,15 @@ def _devices(devices: Sequence[Device], flags: Flags, sizes: Sequence[int]) -> I
     elif len(memory := [kind[1] for kind in kinds if kind[1]]) > 1 and min(memory) < 0.9 * max(memory):
         message = f"have from {min(memory)} to {max(memory)} MiB ({names}): the smallest one limits all"
         yield Misfit("same_gpus", "gpus", needed, message)
+
+
+def _machine(device: Device) -> Iterator[Misfit]:
+    if device.name in ARM_PRODUCTS:
+        message = (
+            f"{device.name} is built into machines with arm64, which shares memory with it: this collection sets up "
+            "x86_64 (amd64) alone, and a plan does not know shared memory"
+        )
+        yield Misfit("machine", "gpus", device.name, message)
 
 
 def _image(device: Device, lowest: Capability | None) -> Iterator[Misfit]:

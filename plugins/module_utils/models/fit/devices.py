@@ -57,19 +57,34 @@ def hypothetical(text: str) -> list[Device]:
     Memory and compute capability are those of the hardware table; a GPU whose memory it does not know has None. Raises
     ValueError that lists the known names.
     """
-    products = {product.casefold(): BY_PRODUCT[product] for product in BY_PRODUCT}
     devices: list[Device] = []
     for part in text.split(","):
         match = HYPOTHETICAL.match(part.strip())
-        product = products.get(match[2].strip().casefold()) if match else None
-        if match is None or product is None:
-            name = match[2].strip() if match else part
-            raise ValueError(f"{name!r} is no GPU of the hardware table: {nearest(name, BY_PRODUCT)}")
+        if match is None:
+            raise ValueError(f"{part!r} is no GPU of the hardware table: {nearest(part, BY_PRODUCT)}")
+        product = _product(match[2].strip())
         count = int(match[1] or 1)
         if not 1 <= count <= LARGEST_COUNT:
             raise ValueError(f"{part.strip()!r}: must be 1 to {LARGEST_COUNT} GPUs")
         devices += [_named(product)] * count
     return devices
+
+
+def _product(name: str) -> Product:
+    """The product of a name, also where the name leaves out what no other product differs in.
+
+    Raises ValueError for a name that is none, and that asks back for one that several products share.
+    """
+    products = {product.casefold(): product for product in BY_PRODUCT}
+    exact = products.get(name.casefold())
+    if exact:
+        return BY_PRODUCT[exact]
+    family = [product for key, product in products.items() if key.startswith(f"{name.casefold()}-")]
+    if len(family) == 1:
+        return BY_PRODUCT[family[0]]
+    if family:
+        raise ValueError(f"{name!r} is the name of several GPUs: {', '.join(family[:-1])} or {family[-1]}?")
+    raise ValueError(f"{name!r} is no GPU of the hardware table: {nearest(name, BY_PRODUCT)}")
 
 
 def _named(product: Product) -> Device:

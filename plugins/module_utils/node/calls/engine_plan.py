@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import pwd
 import shutil
 from collections.abc import Sequence
@@ -66,6 +67,14 @@ def image_space(module: Call) -> tuple[dict[str, int], list[Problem]]:
         "or move docker_data_root to a larger disk"
     )
     return {}, [Problem("disk", message, str(root))]
+
+
+def machine_problems(machine: str) -> list[Problem]:
+    """A processor that neither images nor drivers of this collection are for."""
+    if machine == "x86_64":
+        return []
+    message = "is this node's architecture: images, drivers and plans of this collection are for x86_64 (amd64) alone"
+    return [Problem("node", message, "machine", machine)]
 
 
 def cdi_problems(instances: Sequence[Instance], reason: str) -> list[Problem]:
@@ -228,6 +237,7 @@ def run(module: Call) -> None:
     values, paths = module.params, Paths()
     hardware, docker = plans.Hardware(paths.root), module.get_bin_path("docker")
     space, problems = image_space(module)
+    problems += machine_problems(os.uname().machine)
     version = image_version.find(values["engine_version"], values["image"], paths.registry, docker, module.run_command)
     settings = read_settings(
         values["settings"], *user_ids(values["user"]), values["environment"], values["secret_environment"]

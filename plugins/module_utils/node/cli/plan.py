@@ -9,18 +9,20 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...core import table
 from ...core.paths import Paths
-from ...core.problems import nearest
+from ...core.problems import Findings, nearest
 from ...engine import plans
 from ...engine.plan_text import render
 from ...models import shards
 from ...models.config.facts import ModelFacts, from_config
 from ...models.fit import devices
+from ...models.flags import catalogue
+from ...models.flags.check import arguments, check
 from ..desired import COMMAND, Desired, Model
 from .command import FAILED, OK, UNCLEAR, UsageError
 
@@ -44,7 +46,12 @@ def add(commands: Commands) -> None:
         description="The exact command, the memory it takes, what would change, and every problem. Changes nothing.",
         epilog="Exit codes: 0 fits, 1 a problem was found, 2 wrong usage, 4 cannot be told.",
     )
-    command.add_argument("names", nargs="*", metavar="NAME", help="instances or models (default: all instances)")
+    command.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="instances or models (default: all instances); behind --, flags of vllm serve, which replace theirs",
+    )
     command.add_argument("--gpus", metavar="GPUS", help="plan for GPUs that are not there, such as 8xH100-80GB")
     command.add_argument(
         "--model-config", metavar="FILE", help="plan for a model that is not there, of which FILE is the config.json"
@@ -81,20 +88,60 @@ def _row(model: Model) -> tuple[str, ...]:
 def _plan(options: argparse.Namespace, paths: Paths) -> int:
     hardware = plans.Hardware(paths.root, _named(options.gpus))
     facts = _facts(options.model_config)
-    if options.model_config and not options.names:
+    names, more = _split(options.names)
+    if options.model_config and not names:
         engines: Iterable[plans.Engine] = [_bare(options.model_config)]
     else:
         desired = Desired(paths)
-        engines = [desired.engine(name) for name in _known(options.names, desired)]
-    made = [plans.plan(engine, hardware, facts) for engine in engines]
+        engines = [desired.engine(name) for name in _known(names, desired)]
+    made = [plans.plan(engine, hardware, facts) for engine in (_with(engine, more) for engine in engines)]
     ok = plans.verdict(made)
     if options.json:
-        print(json.dumps(_document(made, ok, one=len(options.names) == 1 or facts is not None), indent=2))
+        print(json.dumps(_document(made, ok, one=len(names) == 1 or facts is not None), indent=2))
     else:
         print(
             render(made) if made else "no instance on this node: baremetal.inference.site makes those of the inventory"
         )
     return CODES[ok]
+
+
+def _split(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """Names, and the flags behind `--` by their names without dashes. Raises UsageError with every mistake."""
+    first = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+    flags: dict[str, Any] = {}
+    name = ""
+    known = catalogue.choose("")
+    for word in words[first:]:
+        if word.startswith("--"):
+            name, given, value = word[2:].partition("=")
+            opposite = known.inverse.get(name)
+            name = known.aliases.get(name, name)
+            flags[opposite or name] = _value(value) if given else not opposite
+        elif flags.get(name) is True:
+            flags[name] = _value(word)
+        else:
+            raise UsageError(f"{word!r} is the value of no flag: write --FLAG VALUE behind --")
+    found = Findings()
+    check("--", flags, known, (), found)
+    if found.problems:
+        raise UsageError("; ".join(str(problem) for problem in found.problems))
+    return list(words[:first]), flags
+
+
+def _value(text: str) -> Any:
+    """A number, a switch or an object where the text is one."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _with(engine: plans.Engine, more: dict[str, Any]) -> plans.Engine:
+    """An engine with other flags."""
+    if not more:
+        return engine
+    flags = {**engine.flags, **more}
+    return replace(engine, flags=flags, argv=[*engine.argv, *arguments(more, catalogue.choose(""))])
 
 
 def _document(made: Sequence[dict[str, Any]], ok: bool | None, *, one: bool) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.changes import NOTHING, Change
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import host_memory
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts as gpu_facts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.abilities import LONGER
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.devices import Device, hypothetical
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.memory import CPU_CACHE
@@ -31,7 +32,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def gather(*_given: Any) -> dict[str, Any]:
         found.append("gpus")
-        return {"gpus": GPUS}
+        return {"gpus": GPUS, "gpu_driver": {"version": "535.261.03", "cuda_version": "12.2"}}
 
     monkeypatch.setattr(gpu_facts, "gather", gather)
     return found
@@ -97,3 +98,22 @@ def test_of_the_environment_only_what_decides_is_used(monkeypatch: pytest.Monkey
 )
 def test_the_verdict_over_all(verdicts: list[bool | None], all_fit: bool | None) -> None:
     assert plans.verdict([{"ok": ok} for ok in verdicts]) is all_fit
+
+
+def test_driver_and_gpus_must_run_the_image(asked: list[str]) -> None:
+    """Debian 12's driver, and an image of CUDA 13."""
+    found = plans.plan(engine(image_cuda="13.0"), plans.Hardware(Path("/")))
+    assert found["ok"] is False
+    assert [one["check"] for one in found["problems"]] == ["driver"]
+    assert plans.plan(engine(image_cuda="12.9"), plans.Hardware(Path("/")))["problems"] == []
+    # The driver of named GPUs is not known, what their image has code for is.
+    old = plans.plan(engine(image_cuda="13.0"), plans.Hardware(Path("/"), hypothetical("1xV100S-32GB")))
+    assert [one["check"] for one in old["problems"]] == ["image"]
+    assert old["problems"][0]["message"].endswith("images built with CUDA 12.9 are the last that have")
+
+
+def test_a_division_is_proposed_for_named_gpus(published: dict[str, Any]) -> None:
+    facts = from_config(published["llama-3-70b"]["config"])
+    found = plans.plan(engine(), plans.Hardware(Path("/"), hypothetical("8xH100-80GB")), facts)
+    assert (found["ok"], found["argv"][-2:]) == (True, ["--tensor-parallel-size", "2"])
+    assert found["notes"][0].startswith("tensor-parallel-size: 2: proposed")

@@ -123,7 +123,7 @@ def test_the_smallest_gpu_that_is_used_limits_all(model: Model) -> None:
 
 def test_what_is_not_known_does_not_pass(model: Model) -> None:
     assert case(model("llama-3-8b"), {}, "1xL4").passes()
-    assert not case(model("llama-3-8b"), {}, [Device("GB300", None, (10, 3))]).passes()
+    assert not case(model("llama-3-8b"), {}, [Device("B400", None, (10, 3))]).passes()
     assert not case(model("llama-3-8b", model_type="unheard_of"), {}, "1xL4").passes()
     assert not case(model("llama-3-8b"), {}, "1xL4").passes(dtype="float32")
 

@@ -88,3 +88,12 @@ def test_takes_gpus_from_facts() -> None:
     assert devices.from_facts([], None) == []
     with pytest.raises(ValueError, match="has no GPU '5'"):
         devices.from_facts(GPUS, ["5"])
+
+
+def test_a_name_that_several_gpus_share_is_asked_back() -> None:
+    with pytest.raises(ValueError, match="several GPUs: H100-80GB, H100-PCIe-80GB or H100-NVL"):
+        devices.hypothetical("8xH100")
+    # What no other product differs in may be left out.
+    assert devices.hypothetical("2xh100-pcie")[0].name == "H100-PCIe-80GB"
+    assert devices.hypothetical("H200-NVL")[0].memory_mib == 143771
+    assert devices.hypothetical("H200")[0].name == "H200"

@@ -163,8 +163,8 @@ def test_without_gpus_nothing_fits(model: Model) -> None:
 
 
 def test_what_is_not_known_is_not_taken_for_good(model: Model) -> None:
-    unknown = fit(model("llama-3-8b"), {}, [Device("GB300", None, (10, 3))])
-    assert (unknown.ok, unknown.unknown) == (None, ("the memory of GB300",))
+    unknown = fit(model("llama-3-8b"), {}, [Device("B400", None, (10, 3))])
+    assert (unknown.ok, unknown.unknown) == (None, ("the memory of B400",))
     assert fit(model("llama-3-8b"), {}, [Device("X", 80000)]).unknown == ("the compute capability of X",)
     strange = fit(model("llama-3-8b", model_type="unheard_of"), {}, hypothetical("1xL40S"))
     assert strange.ok is None

@@ -92,7 +92,7 @@ def test_what_is_not_known_stays_unknown(model: Model) -> None:
     assert divided(model("llama-3-8b"), "L4", dtype="fp16") == memory.Division(
         None, None, None, None, None, None, False
     )
-    nameless = divided(model("llama-3-8b"), Device("GB300", None))
+    nameless = divided(model("llama-3-8b"), Device("B400", None))
     assert (nameless.budget, nameless.available, nameless.estimate(1).spare_gib) == (None, None, None)
     assert nameless.weights
     strange = divided(model("llama-3-8b", model_type="unheard_of"), "L4")

@@ -113,7 +113,7 @@ def test_a_node_without_anything(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def plan(call: Call, *arguments: str) -> tuple[int, dict[str, Any]]:
-    code, text = call("plan", *arguments, "--json")
+    code, text = call("plan", "--json", *arguments)
     return code, json.loads(text)
 
 
@@ -197,14 +197,35 @@ def test_hardware_and_a_model_that_are_not_there(call: Call, tmp_path: Path, pub
     config = tmp_path / "config.json"
     config.write_text(json.dumps(published["llama-3-70b"]["config"]))
     code, found = plan(call, "--gpus", "8xH100-80GB", "--model-config", str(config))
-    assert (code, found["ok"]) == (1, False)
-    assert found["argv"] == ["vllm", "serve", str(tmp_path)]
+    # A division is proposed where the flags tell none.
+    assert (code, found["ok"]) == (0, True)
+    assert found["argv"] == ["vllm", "serve", str(tmp_path), "--tensor-parallel-size", "2"]
     assert len(found["devices"]) == 8
-    (problem,) = found["problems"]
-    assert problem["fits"][0] == {"tensor-parallel-size": 2}
     text = call("plan", "--gpus", "8xH100-80GB", "--model-config", str(config))[1]
     assert "runs on   8 x H100-80GB" in text
-    assert "would fit: tensor-parallel-size: 2" in text
+    assert "tensor-parallel-size: 2: proposed" in text
+
+
+def test_flags_stand_behind_two_dashes(call: Call, tmp_path: Path, published: dict[str, Any]) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(published["llama-3-70b"]["config"]))
+    asked = ("--gpus", "8xH100-80GB", "--model-config", str(config), "--")
+    code, found = plan(call, *asked, "--tensor-parallel-size", "1")
+    assert (code, found["argv"][-2:]) == (1, ["--tensor-parallel-size", "1"])
+    assert found["problems"][0]["fits"][0] == {"tensor-parallel-size": 2}
+    code, found = plan(call, *asked, "--tp=4")
+    assert (code, found["argv"][-2:]) == (0, ["--tensor-parallel-size", "4"])
+    _code, found = plan(call, *asked, "--max-model-len", "4k", "--enforce-eager", "--no-enable-prefix-caching")
+    assert found["argv"][3:8] == [
+        "--no-enable-prefix-caching",
+        "--enforce-eager",
+        "--max-model-len",
+        "4k",
+        "--tensor-parallel-size",
+    ]
+    # A name keeps its place in front of them.
+    _code, found = plan(call, "main", "--", "--max-model-len", "512")
+    assert found["estimate"]["max_model_len"] == 512
 
 
 def test_an_instance_on_other_hardware(node: Node, call: Call) -> None:
@@ -227,6 +248,10 @@ def test_what_cannot_be_told_is_no_success(node: Node, call: Call, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--", "--max-modl-len", "5"], "did you mean 'max-model-len'?"),
+        (["--", "--port", "5"], "port: is set by the role: use the instance's port instead"),
+        (["--", "--dtype", "half", "auto"], "'auto' is the value of no flag: write --FLAG VALUE behind --"),
+        (["--gpus", "8xH100"], "--gpus: 'H100' is the name of several GPUs: H100-80GB, H100-PCIe-80GB or H100-NVL?"),
         (["--gpus", "8xH100-80G"], "--gpus: 'H100-80G' is no GPU of the hardware table: did you mean 'H100-80GB'"),
         (["--model-config", "/nowhere/config.json"], "--model-config: /nowhere/config.json is no file"),
     ],

@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How to divide a model over GPUs where its flags do not tell. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..config.facts import ModelFacts
+from .capabilities import Capability
+from .devices import Device
+from .division import PP, TP
+from .fit import fit
+from .flags import PARALLEL_SIZES
+
+
+def propose(
+    facts: ModelFacts,
+    entry: Mapping[str, object],
+    devices: Sequence[Device],
+    environment: Mapping[str, object] | None = None,
+    lowest_capability: Capability | None = None,
+) -> dict[str, int]:
+    """Flags that divide a model over as few of these GPUs as are enough; over all of them where nothing is enough.
+
+    Empty where the entry tells a division, where one GPU is enough, and for a CPU engine. By heads as far as they
+    divide, else by layers as well.
+    """
+    if any(entry.get(flag) is not None for flag in PARALLEL_SIZES) or any(device.is_cpu for device in devices):
+        return {}
+    best: dict[str, int] = {}
+    fewest = len(fit(facts, entry, devices, environment, lowest_capability).misfits)
+    for flags in _divisions(len(devices)):
+        found = fit(facts, {**entry, **flags}, devices, environment, lowest_capability)
+        if found.ok is not False:
+            return flags
+        # Of divisions that are not enough, one over more GPUs is nearer to it, unless it brings mistakes of its own.
+        if len(found.misfits) <= fewest and (PP not in flags or not best):
+            best, fewest = flags, len(found.misfits)
+    return best
+
+
+def _divisions(gpus: int) -> Iterator[dict[str, int]]:
+    """All divisions over 1 to so many GPUs: first those by heads alone, which answer sooner, then those with stages.
+    Of both, those over fewer GPUs first."""
+    worlds = range(1, gpus + 1)
+    pairs = [(world, 1) for world in worlds]
+    pairs += [(world // stages, stages) for world in worlds for stages in range(2, world + 1) if world % stages == 0]
+    for ranks, stages in pairs:
+        yield {flag: size for flag, size in ((TP, ranks), (PP, stages)) if size > 1}
