@@ -33,6 +33,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine import 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.bridge_place import Place
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import wait
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.acceptance import Result
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import (
     drains,
     gateway_answers,
@@ -67,6 +68,7 @@ from ...conftest import stage
 NAME, BRIDGE, NODE = "main", "main_bridge", "node1"
 UNIT = unit_name(NAME)
 PORTS = {NAME: 5005, BRIDGE: 5105}
+ADDRESS = Settings().address
 ORIGIN, TARGET = 1, 2
 SINCE = "2026-11-25T12:00:00Z"
 RUN = "20261125T120000-ab12"
@@ -123,6 +125,8 @@ class FakeNode:
         self.silent = False
         self.hostile = True
         self.bridge_problem = "it has no bridge_port"
+        self.moves_to: int | None = None
+        """The port of the release that comes, where that is another one."""
         self.unfit: set[int] = set()
         """Releases that do not pass the probe."""
         self.dead: set[int] = set()
@@ -235,9 +239,15 @@ class FakeNode:
         for name, engine in self.engines.items():
             engine.connections = [end for end in engine.connections if end > self.clock]
             believed = self._belief.get(name, ("down", 0))[0]
-            if PORTS[name] not in self.closed and (believed == "up" or (self.hostile and name == NAME)):
+            if self.port(name) not in self.closed and (believed == "up" or (self.hostile and name == NAME)):
                 engine.connections.append(self.clock + CONNECTED_SECONDS)
         self.check()
+
+    def port(self, name: str) -> int:
+        """Where an engine listens."""
+        engine = self.engines.get(name)
+        moved = self.moves_to if name == NAME and engine and engine.release == TARGET else None
+        return moved or PORTS[name]
 
     def swap(self) -> Swap | None:
         """The swap as it stands on disk."""
@@ -270,8 +280,10 @@ class FakeNode:
             return Views((), {GATEWAY.name: "gw1 does not tell"})
         self._answers(NAME), self._answers(BRIDGE)
 
+        addresses = tuple(f"{ADDRESS}:{port}" for port in (PORTS[NAME], self.moves_to) if port)
+
         def server(status: str) -> Server:
-            return Server(status.startswith("UP"), status, 100, 10, 0)
+            return Server(status.startswith("UP"), status, 100, 10, 0, addresses)
 
         names = {"up": "UP", "drain": "DRAIN", "down": "DOWN"}
         servers = {
@@ -283,11 +295,11 @@ class FakeNode:
         return Views((SetView(GATEWAY.name, True, hold_seconds=120, age=60, requests=10, servers=servers),), {})
 
     def _connected(self, port: int, _users: Iterable[int] = ()) -> int:
-        return sum(len(engine.connections) for name, engine in self.engines.items() if PORTS[name] == port)
+        return sum(len(engine.connections) for name, engine in self.engines.items() if self.port(name) == port)
 
     def _open(self, port: int) -> None:
         engine = self.engines.get(NAME)
-        if port == PORTS[NAME] and port in self.closed and engine:
+        if port == self.port(NAME) and port in self.closed and engine:
             assert engine.fit, "I3: the gate opens in front of an engine that has not passed its probe"
         self.closed.discard(port)
 
@@ -308,7 +320,7 @@ class FakeNode:
         engine = self.engines.get(name)
         if engine and name == NAME:
             swap = self.swap()
-            assert PORTS[name] in self.closed, "I2: the engine is stopped in front of an open gate"
+            assert self.port(name) in self.closed, "I2: the engine is stopped in front of an open gate"
             assert not engine.connections, "I2: the engine is stopped while it has clients"
             assert swap and swap.touched, "I8: the engine is stopped before that stands on disk"
         self.engines.pop(name, None)
@@ -362,8 +374,8 @@ class FakeNode:
     def check(self) -> None:
         """What holds at all times (swap.md, section 8)."""
         swap, engine = self.swap(), self.engines.get(NAME)
-        closed = PORTS[NAME] in self.closed
-        if closed:
+        closed = self.port(NAME) in self.closed
+        if closed or self.closed & {PORTS[NAME], self.moves_to}:
             assert self.word(NAME) == "drain", "I4: the gate is closed, and the agent would send clients there"
         if swap and swap.step in (swaps.STOP, swaps.START, swaps.PROBE) and engine:
             assert closed, f"I1: clients reach the engine in step {swap.step}"
@@ -457,8 +469,8 @@ class FakeNode:
     def serve(self, number: int | None = ORIGIN) -> None:
         """The node before the swap: two releases are kept, and one serves."""
         with self.resting():
-            for dtype in ("float32", "float16"):
-                stage(self.paths, NAME, PORTS[NAME], dtype)
+            for dtype, port in (("float32", PORTS[NAME]), ("float16", self.moves_to or PORTS[NAME])):
+                stage(self.paths, NAME, port, dtype)
             files.write_json(self.paths.instance(NAME), {"schema": 1, "model": "tiny-a", "release": TARGET})
             if number is not None:
                 releases.activate(self.paths, NAME, number)

@@ -27,6 +27,8 @@ SCENARIOS: dict[str, tuple[Mapping[str, Any], str]] = {
     "unfit": ({"unfit": {2}}, swaps.RETURNED),
     "dead": ({"dead": {2}}, swaps.RETURNED),
     "failing": ({"failing": {2}}, swaps.RETURNED),
+    "another port": ({"moves_to": 5006}, swaps.DONE),
+    "another port, failing": ({"moves_to": 5006, "failing": {2}}, swaps.RETURNED),
     "deaf gateway": ({"deaf": True}, swaps.DONE),
     "bridge": ({"others": False, "bridge_problem": ""}, swaps.DONE),
     "bridge, failing": ({"others": False, "bridge_problem": "", "failing": {2}}, swaps.RETURNED),
@@ -38,8 +40,11 @@ SCENARIOS: dict[str, tuple[Mapping[str, Any], str]] = {
 
 EXHAUSTIVE = (
     "good",
-    "failing",
-    *(pytest.param(name, marks=pytest.mark.full) for name in ("bridge, failing", "first start", "neither starts")),
+    "another port, failing",
+    *(
+        pytest.param(name, marks=pytest.mark.full)
+        for name in ("failing", "bridge, failing", "first start", "neither starts")
+    ),
 )
 """Swaps that take all steps, there and back; what others do is a part of that."""
 
