@@ -134,7 +134,8 @@ class Replica:
         marks = [self.running_marks, self.coming_marks if soon else None]
         known = [each for each in marks if each is not None]
         if not known:
-            return key == self.engine_key
+            # What the inventory has brought, or will: a node that does not answer must not stop the others.
+            return key in (self.engine_key, *self.other_keys)
         return all(not each or (key != "" and mark(key) in each) for each in known)
 
     @property

@@ -94,6 +94,8 @@ OLD_ONLY, BOTH, NEW_ONLY = (mark(OLD),), (mark(NEW), mark(OLD)), (mark(NEW),)
     [
         # What a node has not told is what the inventory says.
         ((OLD,), (None, None), (None, None), OLD),
+        ((NEW, OLD), (None, None), (None, None), NEW),
+        ((NEW, OLD), (None, None), (OLD_ONLY, BOTH), OLD),
         # Before the first swap, while they roll, and at the end.
         ((NEW, OLD), (OLD_ONLY, BOTH), (OLD_ONLY, BOTH), OLD),
         ((NEW, OLD), (BOTH, None), (OLD_ONLY, BOTH), OLD),
