@@ -19,6 +19,13 @@ def model_registry(text: str, filename: str) -> dict[str, Any]:
     return load_registry(text, filename)
 
 
+def model_needs(models: Mapping[str, Any], facts: Mapping[str, Any], gpus: str = "") -> str:
+    """The GPUs that the models of a registry need, in words. Raises ValueError for GPUs that are not known."""
+    from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.needs import needs
+
+    return needs(models, facts, gpus)
+
+
 def golden_prompts(models: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The golden prompts of the entries that have some, those of their bases included."""
     from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.variants import resolve
@@ -31,4 +38,4 @@ class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"golden_prompts": golden_prompts, "model_registry": model_registry}
+        return {"golden_prompts": golden_prompts, "model_needs": model_needs, "model_registry": model_registry}

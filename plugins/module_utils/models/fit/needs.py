@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which GPUs the models of a registry need, without any node. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..config.computed import compute
+from ..config.facts import ModelFacts
+from ..flags.catalogue import choose
+from ..registry.entries import Entry, read
+from .devices import Device, hypothetical
+from .fit import fit
+from .flags import read as read_flags
+from .overhead import GIB
+from .proposal import propose
+
+SERVERS = ("L4", "L40S", "RTX-PRO-6000-Server", "A100-80GB", "H100-80GB", "H200", "B200", "B300")
+"""GPUs that are asked for where none are named: what is sold for serving, from small to large."""
+
+COUNTS = (1, 2, 4, 8)
+"""GPUs of a node."""
+
+_WIDTH = 10
+"""Of the column of headings."""
+
+
+def needs(models: Any, facts: Mapping[str, Mapping[str, Any]], gpus: str = "") -> str:
+    """For people: each model of a registry with its size, and the GPUs that it needs, or whether it fits `gpus`.
+
+    `facts` are those of the module model_facts, by the name of the entry whose weights are served. Raises ValueError
+    for GPUs that are not known.
+    """
+    named = hypothetical(gpus) if gpus else None
+    registry = read(models, choose())
+    blocks = [
+        "\n".join([f"{name}: {entry.model}", *_model(entry, facts.get(entry.store_name), named)])
+        for name, entry in registry.entries.items()
+    ]
+    if registry.problems:
+        blocks.append("\n".join(["to correct:", *(_row("PROBLEM", str(one)) for one in registry.problems)]))
+    return "\n\n".join(blocks) or "no model in the registry"
+
+
+def _model(entry: Entry, told: Mapping[str, Any] | None, named: Sequence[Device] | None) -> Iterator[str]:
+    if told is None:
+        yield _row("unknown", "the model: only one of a hub, or in a directory of the controller, can be read")
+        return
+    facts = ModelFacts.from_dict(told)
+    if facts.weights is None and (computed := compute(facts.config)):
+        # Of a model that nobody has yet, a config.json alone is enough.
+        facts = replace(facts, weights=computed, problems=())
+    yield from _sizes(facts, entry)
+    if facts.problems or facts.weights is None:
+        yield from (_row("PROBLEM", f"{one.file or 'directory'}: {one.message}") for one in facts.problems)
+        if facts.weights is None:
+            yield _row("unknown", f"what it needs: a {facts.config.model_type} configuration does not tell its weights")
+    elif named is None:
+        found = [line for product in SERVERS if (line := _enough(facts, entry, product))]
+        yield _row("needs", found[0] if found else f"more than {COUNTS[-1]} x {SERVERS[-1]}")
+        yield from (_row("or", line) for line in found[1:])
+    else:
+        yield from _fits(facts, entry, named)
+
+
+def _fits(facts: ModelFacts, entry: Entry, named: Sequence[Device]) -> Iterator[str]:
+    """Whether a model fits GPUs that are named, and what speaks against it."""
+    proposed = propose(facts, entry.flags, named)
+    answer = fit(facts, {**entry.flags, **proposed}, named)
+    verdict = {True: "yes", False: "no", None: "cannot be told"}[answer.ok]
+    yield _row("fits", f"{verdict}{_with(proposed)}")
+    yield from (_row("PROBLEM", str(one)) for one in answer.misfits)
+    yield from (_row("unknown", one) for one in answer.unknown)
+
+
+def _enough(facts: ModelFacts, entry: Entry, product: str) -> str:
+    """The fewest GPUs of a product that are known to be enough; empty where a node full of them is not."""
+    for count in COUNTS:
+        devices = hypothetical(f"{count}x{product}")
+        proposed = propose(facts, entry.flags, devices)
+        if fit(facts, {**entry.flags, **proposed}, devices).ok:
+            return f"{count} x {product}{_with(proposed)}"
+    return ""
+
+
+def _sizes(facts: ModelFacts, entry: Entry) -> Iterator[str]:
+    """How large the model is, and the longest request that it takes."""
+    length = read_flags(entry.flags)[0].max_model_len or facts.config.default_length
+    weights = f"{facts.weights.bytes / GIB:.1f} GiB of weights" if facts.weights else "weights of unknown size"
+    yield _row("size", f"{weights}, requests up to {length or 'an unknown number of'} tokens")
+
+
+def _with(flags: Mapping[str, int]) -> str:
+    return f" ({', '.join(f'{flag}: {size}' for flag, size in flags.items())})" if flags else ""
+
+
+def _row(heading: str, text: str) -> str:
+    return f"  {heading:<{_WIDTH}}{text}"

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What GPUs the models of a registry need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.needs import needs
+
+Model = Callable[..., ModelFacts]
+
+MODELS: dict[str, dict[str, Any]] = {
+    "big": {"model": "example/Big", "revision": "0" * 40},
+    "short": {"base": "big", "max-model-len": 1024},
+    "there": {"model": "/srv/there"},
+}
+
+
+@pytest.fixture
+def facts(model: Model) -> dict[str, Any]:
+    return {"big": model("llama-3-70b").to_dict()}
+
+
+def test_says_which_gpus_are_enough(facts: dict[str, Any]) -> None:
+    text = needs(MODELS, facts)
+    blocks = dict(zip(MODELS, text.split("\n\n"), strict=True))
+    assert blocks["big"].splitlines()[:2] == [
+        "big: example/Big",
+        "  size      131.4 GiB of weights, requests up to 8192 tokens",
+    ]
+    assert "or        2 x H100-80GB (tensor-parallel-size: 2)" in blocks["big"]
+    assert "1 x B200" in blocks["big"]
+    # A variant has the weights of its base.
+    assert "131.4 GiB of weights, requests up to 1024 tokens" in blocks["short"]
+    assert blocks["there"].endswith("can be read")
+
+
+def test_says_whether_named_gpus_are_enough(facts: dict[str, Any]) -> None:
+    assert "fits      yes (tensor-parallel-size: 2)" in needs({"big": MODELS["big"]}, facts, "8xH100-80GB")
+    small = needs({"big": MODELS["big"]}, facts, "2xL4")
+    assert "fits      no" in small and "PROBLEM   gpu-memory-utilization" in small
+    with pytest.raises(ValueError, match="name of several GPUs"):
+        needs(MODELS, facts, "8xH100")
+
+
+def test_mistakes_of_the_registry_stand_below(facts: dict[str, Any]) -> None:
+    text = needs({"big": {**MODELS["big"], "gpus": 2}}, facts)
+    assert "to correct:" in text and "set it in the instance" in text
+    assert needs({}, {}) == "no model in the registry"
+
+
+def test_a_configuration_alone_is_enough_where_it_tells_the_weights(facts: dict[str, Any]) -> None:
+    bare = {"big": {**facts["big"], "weights": None, "problems": [{"file": "", "message": "holds no weights"}]}}
+    assert "2 x H100-80GB" in needs({"big": MODELS["big"]}, bare)
+    unheard = {"big": {**bare["big"], "model_type": "unheard_of"}}
+    text = needs({"big": MODELS["big"]}, unheard)
+    assert "PROBLEM   directory: holds no weights" in text and "unknown   what it needs" in text
+    assert "needs     " not in text
