@@ -64,7 +64,8 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     whole = {**values, **raw}
     for name, key in names.items():
         # What is stored under the class's own name is read under the other one, too, and the other way round.
-        if key not in raw and name in raw:
+        # The size of a head that is told says nothing of the key that a class takes the size from.
+        if key not in raw and name in raw and name != "head_dim":
             whole[key] = raw[name]
         if key in whole:
             whole[name] = whole[key]

@@ -76,7 +76,7 @@ class Node(plans.Hardware):
 
     def __init__(self, *found: dict[str, Any]) -> None:
         super().__init__(Path("/nonexistent"))
-        self._gpus = list(found)
+        self._facts = {"gpus": list(found)}
 
 
 @pytest.fixture

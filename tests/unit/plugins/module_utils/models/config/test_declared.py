@@ -60,3 +60,8 @@ def test_the_order_of_layers_is_the_classs() -> None:
     assert layer_types("llama", 3) == layer_types("unheard_of", 3) == layer_types(None, 3) == []
     assert layer_sizes("gemma4_text") == {"full_attention": {"head_dim": 512}}
     assert layer_sizes("llama") == layer_sizes(None) == {}
+
+
+def test_the_size_of_a_head_is_no_size_of_its_part() -> None:
+    whole = completed({"model_type": "deepseek_v3", "head_dim": 192})
+    assert (whole["qk_rope_head_dim"], whole["head_dim"]) == (64, 64)
