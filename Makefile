@@ -69,7 +69,7 @@ bench: setup ## Speed against a plain shell script, then what each fault costs (
 	# It prints the table itself, at its end.
 	$(if $(FLEET),,tests/tools/scenarios recovery)
 
-catalogue: $(VENV)/.ready ## The engine's flags, asked from its image into the collection (IMAGE=… for another)
+catalogue: $(VENV)/.ready ## The engine's flags and classes of models, asked from its image into the collection (IMAGE=… for another)
 	@$(IN_VENV) tests/tools/catalogue $(IMAGE)
 	@$(IN_VENV) tests/tools/class_defaults $(IMAGE)
 
