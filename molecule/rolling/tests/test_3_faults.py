@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fleet import Fleet, unharmed
 from node import Node, wait_for
-from test_2_by_hand import reached, settled, started
+from own_swap import reached, settled, started
 
 pytestmark = pytest.mark.full
 
@@ -90,7 +90,7 @@ def test_a_swap_goes_on_over_what_breaks_below_it(
     around: Callable[[Node], AbstractContextManager[None]],
 ) -> None:
     fleet.wait_up()
-    node, target = fleet.nodes[1], other_model(fleet)
+    node, before, target = fleet.nodes[1], fleet.models()[1], other_model(fleet)
     reports: list[dict[str, Any]] = []
 
     def under_fire() -> None:
@@ -98,8 +98,11 @@ def test_a_swap_goes_on_over_what_breaks_below_it(
             reports.append(swapped(fleet, steps, breaks))
 
     unharmed(fleet.load().during(under_fire, seconds_after=3))
-    assert reports[0]["outcome"] == "done", reports
-    assert fleet.models()[1] == target and node.ask() == f"I am {target}."
+    # Where Docker takes the new engine along, the release before comes back.
+    outcomes = ("done", "returned") if breaks is docker_dies else ("done",)
+    assert reports[0]["outcome"] in outcomes, reports
+    served = target if reports[0]["outcome"] == "done" else before
+    assert fleet.models()[1] == served and node.ask() == f"I am {served}."
     settled(node)
 
 

@@ -1,0 +1,51 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A swap that a node makes by itself: begun, watched, and what must not be left of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+from node import Node
+
+SWAP = "inferctl swap main --json --watch-seconds 3 --to"
+
+
+def release_of(node: Node, model: str) -> int:
+    """The newest release of a model that a node keeps."""
+    (instance,) = json.loads(node.run("inferctl releases main --json"))["instances"]
+    return max(kept["release"] for kept in instance["releases"] if kept["model"] == model)
+
+
+def swap(node: Node, model: str) -> dict[str, Any]:
+    """Swap, and wait; returns the report."""
+    return dict(json.loads(node.run(f"{SWAP} {release_of(node, model)}", check=False)))
+
+
+def started(node: Node, model: str) -> subprocess.Popen[str]:
+    """Begin a swap, and do not wait for it."""
+    command = node.argv("sh", "-c", f"{SWAP} {release_of(node, model)}")
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True
+    )
+
+
+def step(node: Node) -> str:
+    """The step of a swap that is under way; empty where there is none."""
+    (status,) = json.loads(node.run("inferctl status main --json", check=False))["instances"]
+    return status["swap"]["step"] if status["swap"] else ""
+
+
+def reached(node: Node, name: str, process: subprocess.Popen[str]) -> bool:
+    """Whether a swap is at a step, or over."""
+    return step(node) == name or process.poll() is not None
+
+
+def settled(node: Node) -> None:
+    """Nothing of a swap is left: no step, no intent, no closed gate."""
+    assert step(node) == ""
+    assert json.loads(node.run("inferctl drains --json"))["drains"] == []
+    assert "elements" not in node.run("nft list set inet inference_gate closed", check=False)
+    assert node.run("inferctl doctor --json | tr -d '\\n'", check=False).count('"engine-swaps"') == 1
