@@ -23,7 +23,14 @@ HOSTS += "\n[gateway]\ng ansible_host=192.0.2.21"
 RUNS = {"port": 5005, "marks": [mark(OLD)]}
 INSTANCE = {"name": "main", "model": "tiny", "release": 1, "serving": True, "running": True, "swapping": False}
 INSTANCE |= {"drained_by": "", "drain_reason": "", "load_seconds": 1.0}
-BRIDGE: dict[str, Any] = {"name": "main_bridge", "port": None, "gpus": [], "left": False, "certain": True, "problem": "none"}
+BRIDGE: dict[str, Any] = {
+    "name": "main_bridge",
+    "port": None,
+    "gpus": [],
+    "left": False,
+    "certain": True,
+    "problem": "none",
+}
 DUE: dict[str, Any] = {"name": "main", "model": "tiny", "runs": "", "origin": 1, "target": 2, "due": True}
 DUE |= {"interrupted": False, "serving": True, "load_seconds": 1.0, "drained_by": "", "drained_until": ""}
 DUE |= {"bridge": BRIDGE, "problems": [], "coming": None}
