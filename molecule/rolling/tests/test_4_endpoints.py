@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fleet import ROLLBACK, Fleet, unharmed
 from node import Node, changes
+from own_swap import swap
 
 pytestmark = pytest.mark.full
 
