@@ -79,6 +79,12 @@ def settle(paths: Paths, name: str, number: int, reason: str, now: str, *, back:
     return files.write_json(paths.pin(name), {"schema": SCHEMA, **asdict(Pin(number, desired, reason, now, back))})
 
 
+def outdated(paths: Paths, name: str, desired: int) -> bool:
+    """Whether there is a pin in the place of a release that the inventory does not ask for any more."""
+    pin = read(paths, name)
+    return pin is not None and pin.instead_of != desired
+
+
 def loosen(paths: Paths, name: str, number: int) -> bool:
     """Take a pin away that is of another release than the one that serves. Returns whether there was one."""
     pin = read(paths, name)

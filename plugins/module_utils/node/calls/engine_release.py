@@ -105,6 +105,7 @@ class Stage:
         }
         if self.module.params["desired"]:
             self.write(self.paths.instance(instance.name), desired)
+            self.remove_outdated_pin(instance.name, number)
         self.cache_directory(Path(settings.cache_path) / instance.name, settings)
         self.changed |= written
         state = systemd.active_state(self.paths.unit(instance.name).name)
@@ -145,6 +146,13 @@ class Stage:
         self.changed = True
         if not self.module.check_mode:
             files.write(path, text)
+
+    def remove_outdated_pin(self, name: str, desired: int) -> None:
+        """Remove a pin of an earlier state of the inventory: the pin must not hold when that state comes back."""
+        if pins.outdated(self.paths, name, desired):
+            self.changed = True
+            if not self.module.check_mode:
+                files.write(self.paths.pin(name), None)
 
     def _diff(self, new: Rendered, active: int | None) -> None:
         if active is not None:

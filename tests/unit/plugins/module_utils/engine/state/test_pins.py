@@ -37,6 +37,13 @@ def test_a_pin_holds_until_the_inventory_changes(paths: Paths) -> None:
     assert pins.wanted_number(paths, "main") == 3
 
 
+def test_a_pin_in_the_place_of_an_earlier_release_is_outdated(paths: Paths) -> None:
+    keep(paths, 2, 1, 2, 3)
+    assert pins.outdated(paths, "main", 2) is False
+    pins.settle(paths, "main", 1, "rolled back", NEVER)
+    assert (pins.outdated(paths, "main", 2), pins.outdated(paths, "main", 3)) == (False, True)
+
+
 def test_what_the_inventory_asks_for_needs_no_pin(paths: Paths) -> None:
     keep(paths, 2, 1, 2)
     pins.settle(paths, "main", 1, "rolled back", NEVER)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import releases
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.state import pins, releases
 
 from ....modules.conftest import STEPS, EngineNode
 
@@ -67,6 +67,21 @@ def test_a_damaged_release_that_serves(serving_node: EngineNode) -> None:
 def test_a_release_keeps_the_flags_of_its_model(serving_node: EngineNode) -> None:
     release = releases.load(serving_node.paths, "main", 1)
     assert (release.flags, release.arguments) == ({"dtype": "float32"}, ["--dtype", "float32"])
+
+
+def test_a_pin_ends_when_the_inventory_asks_for_another_release(serving_node: EngineNode) -> None:
+    """Also for the day on which the inventory asks for the first one again."""
+    serving_node.entry["dtype"] = "half"
+    serving_node.site()
+    pins.settle(serving_node.paths, "main", 1, "rolled back", "2026-01-01T00:00:00Z")
+    assert serving_node.call("release", check=False)["releases"][0]["pin"] and serving_node.site() == ([], [])
+    serving_node.entry["dtype"] = "float32"
+    serving_node.call("release", check=True)
+    assert pins.read(serving_node.paths, "main") is not None
+    assert serving_node.site() == (["release"], [])
+    assert pins.read(serving_node.paths, "main") is None
+    serving_node.entry["dtype"] = "half"
+    assert serving_node.call("release", check=False)["releases"][0]["pending"] is True
 
 
 def test_a_release_of_the_first_version_stays_as_it_is(serving_node: EngineNode) -> None:
