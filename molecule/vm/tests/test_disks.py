@@ -96,7 +96,7 @@ def test_no_disk_that_holds_anything_is_touched(machine: Machine, refusal: list[
         "root": "it is mounted at /",
         "member": "lies upon it",
         "kernel": "kernel names move",
-        "gone": f"{BY_ID}gone is not there",
+        "gone": f"{BY_ID}gone does not exist",
     }
     for name, reason in reasons.items():
         assert any(words.startswith(f"{name}: ") and reason in words for words in refusal), (name, refusal)
