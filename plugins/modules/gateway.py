@@ -187,6 +187,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.quiet_module import QuietModule
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_pins import PinError, Pins
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import (
@@ -391,16 +392,8 @@ def unpinned(module: AnsibleModule, missing: list[str]) -> bool:
     )
 
 
-class GatewayModule(AnsibleModule):
-    """A module that does not write its parameters to the journal: the maps of the plan hold the keys of engines."""
-
-    def _log_invocation(self) -> None:
-        # With no_log, the option would take the plan's words from diffs and errors as well.
-        self.log("Invoked")
-
-
 def main() -> None:
-    module = GatewayModule(
+    module = QuietModule(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "parts": {"type": "list", "elements": "str", "choices": PARTS, "default": PARTS},

@@ -207,6 +207,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.quiet_module import QuietModule
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import (
     HIDDEN,
@@ -469,7 +470,7 @@ def verify(module: AnsibleModule, result: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = QuietModule(
         argument_spec={
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
             "packages": {"type": "list", "elements": "str", "default": []},
