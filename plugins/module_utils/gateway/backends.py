@@ -208,7 +208,7 @@ def replicas_of(
             continue
         node = _Node(host, variables, host == own, resolver)
         try:
-            address = node.address(str(variables.get("inference_address") or "127.0.0.1"))
+            address = node.address(node.listens)
         except AddressError as error:
             unreachable.append(str(error))
             continue
@@ -225,6 +225,8 @@ class _Node:
         self, host: str, variables: Mapping[str, Any], own: bool, resolver: Callable[[str], list[str]]
     ) -> None:
         self._host, self._variables, self._own, self._resolver = host, variables, own, resolver
+        self.listens = str(variables.get("inference_address") or "127.0.0.1")
+        """Where the inventory has the node's engines listen."""
         self._ran = running(variables)
         coming = map(UpdateFacts.from_dict, variables.get(COMING) or ())
         self._coming = {item.name: item.coming for item in coming if item.coming}
@@ -263,8 +265,7 @@ class _Node:
         )
 
     def _words(self, item: Mapping[str, Any]) -> str:
-        listens = str(self._variables.get("inference_address") or "127.0.0.1")
-        return Endpoint(listens, item.get("port", 0)).words
+        return Endpoint(self.listens, item.get("port", 0)).words
 
     def _place(self, endpoint: Endpoint) -> Place | None:
         """Where the gateway reaches an engine; None for what it does not reach."""
