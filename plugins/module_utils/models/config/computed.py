@@ -9,7 +9,8 @@ feed-forward of three matrices, dense or by experts. For any other type the answ
 
 from __future__ import annotations
 
-from .config import Config, Mla
+from .config import Config
+from .latent import Mla
 from .weights import Parts, Weights
 
 GATED = frozenset(

@@ -16,8 +16,11 @@ from .. import manifest, shards
 from ..shards import FileProblem
 from .attention import Attention
 from .computed import compute
-from .config import Config, Experts, Mla, Rope, parse
+from .config import Config, parse
+from .experts import Experts
 from .heads import Heads
+from .latent import Mla
+from .positions import Rope
 from .quantization import Quantization
 from .state import State
 from .values import as_dict, positive

@@ -11,7 +11,13 @@ from typing import Any
 
 from .attention import FULL, SLIDING
 from .declared import layer_sizes
-from .values import as_dict, positive
+from .values import Reader, as_dict, positive
+
+FALCON_TYPES = frozenset({"falcon", "RefinedWeb", "RefinedWebModel"})
+"""Types of which `multi_query` counts more than a number of KV heads (FalconModelArchConfigConvertor)."""
+
+LARGEST_RATIO = 1000
+"""More than the heads of any model are larger than their share."""
 
 
 @dataclass(frozen=True)
@@ -68,3 +74,22 @@ def _take(changes: dict[str, int], sizes: Mapping[str, Any]) -> None:
     for key in ("head_dim", "num_key_value_heads"):
         if size := positive(sizes.get(key)):
             changes[key] = max(size, changes.get(key, 0))
+
+
+def head_size(text: Mapping[str, Any], hidden: int | None, heads: int | None) -> int | None:
+    """The share of each head of the hidden size; some types have heads that are larger by a factor."""
+    if not hidden or not heads:
+        return None
+    ratio = text.get("head_ratio")
+    return int(hidden * (ratio if isinstance(ratio, (int, float)) and 0 < ratio < LARGEST_RATIO else 1)) // heads
+
+
+def kv_heads(text: Mapping[str, Any], read: Reader, heads: int | None) -> int | None:
+    """As many as attention heads where nothing is said; multi-query models have one."""
+    one = text.get("multi_query") is True and not text.get("new_decoder_architecture")
+    if one and text.get("model_type") in FALCON_TYPES:
+        return 1
+    if text.get("model_type") == "dbrx":
+        return positive(as_dict(text.get("attn_config")).get("kv_n_heads")) or 1
+    names = ("n_head_kv", "num_kv_heads", "num_key_value_heads", "multi_query_group_num", "num_attention_groups")
+    return read.size(*names) or (1 if one else heads)

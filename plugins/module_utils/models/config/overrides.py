@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .config import TEXT_CONFIGS, Config, read_length, read_rope
+from .config import TEXT_CONFIGS, Config
+from .positions import read_length, read_rope
 from .values import as_dict, positive
 
 UNDERSTOOD = frozenset(

@@ -17,6 +17,16 @@ def as_dict(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def as_list(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def text_or_none(value: Any) -> str | None:
+    """The value if it is a text, else None."""
+    return value if isinstance(value, str) else None
+
+
 def positive(value: Any, most: int = LIMIT) -> int | None:
     """The value if it is a whole number from 1 on, else None (JSON's true is no number)."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= most else None

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,51 +77,6 @@ def test_reads_the_language_part_of_a_model_that_also_sees() -> None:
     )
     assert (found.model_type, found.layers, found.hidden_size, found.modalities) == ("llama", 12, 768, ("vision",))
     assert (found.dtype, found.tied_embeddings) == ("bfloat16", True)
-
-
-@pytest.mark.parametrize(
-    ("rope", "length"),
-    [
-        ({"rope_scaling": {"type": "linear", "factor": 4.0}}, 8192),
-        ({"rope_scaling": {"rope_type": "dynamic", "factor": 2}}, 4096),
-        ({"rope_scaling": {"rope_type": "llama3", "factor": 8.0}}, 2048),
-        ({"rope_scaling": {"type": "yarn", "factor": 32.0}}, 2048),
-        ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}, 2048),
-        (
-            {
-                "rope_parameters": {
-                    "full_attention": {"rope_type": "linear", "factor": 8.0},
-                    "x": {"rope_type": "default"},
-                }
-            },
-            16384,
-        ),
-        ({"rope_scaling": {"type": "linear", "factor": 8.0}, "model_type": "gemma3_text"}, 2048),
-        ({"rope_scaling": {"type": "linear", "factor": None}}, 2048),
-        ({"rope_scaling": "linear"}, 2048),
-        ({}, 2048),
-    ],
-)
-def test_counts_rope_scaling_in_as_the_engine_does(rope: dict[str, Any], length: int) -> None:
-    assert config({**BASE, "max_position_embeddings": 2048, **rope}).max_length == length
-
-
-def test_longrope_is_short_unless_asked() -> None:
-    found = config(
-        {
-            **BASE,
-            "max_position_embeddings": 131072,
-            "original_max_position_embeddings": 4096,
-            "rope_scaling": {"type": "longrope", "short_factor": [1.0], "long_factor": [2.0]},
-        }
-    )
-    assert (found.max_length, found.default_length) == (131072, 4096)
-
-
-def test_the_tokenizer_limits_the_length() -> None:
-    raw = {**BASE, "max_position_embeddings": 8192}
-    assert config(raw, tokenizer_max_length=2048).max_length == 2048
-    assert config(raw, tokenizer_max_length=10**9).max_length == 8192
 
 
 def test_a_window_counts_unless_the_configuration_turns_it_off() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.baremetal.inference.plugins.module_utils.models.config.config import Rope
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import ModelFacts, from_config
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.positions import Rope
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit import abilities
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.capabilities import Capability
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.devices import (

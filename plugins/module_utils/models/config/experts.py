@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The experts of a model that has some. Private to the collection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .values import Reader, as_list, positive
+
+
+@dataclass(frozen=True)
+class Experts:
+    """Mixture of experts. `layers`: those that have experts, None where the configuration does not tell."""
+
+    count: int
+    per_token: int | None = None
+    intermediate_size: int | None = None
+    shared_intermediate_size: int | None = None
+    layers: int | None = None
+
+
+def experts_of(text: Mapping[str, Any], read: Reader, layers: int | None) -> Experts | None:
+    """The experts that a configuration tells; None where it tells none."""
+    count = read.size("num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+    if count is None:
+        return None
+    # Mixtral and gpt-oss have no other intermediate size than that of their experts.
+    size = read.size("moe_intermediate_size") or read.size("intermediate_size")
+    shared = read.size("shared_expert_intermediate_size")
+    if shared is None and size and (number := read.size("n_shared_experts")):
+        shared = number * size
+    return Experts(
+        count=count,
+        per_token=read.size("num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_topk", "moe_top_k"),
+        intermediate_size=size,
+        shared_intermediate_size=shared,
+        layers=_expert_layers(text, layers),
+    )
+
+
+def _expert_layers(text: Mapping[str, Any], layers: int | None) -> int | None:
+    """DeepSeek's first layers are dense; Qwen's are dense where listed, or all but each step-th."""
+    if layers is None:
+        return None
+    dense = set(range(positive(text.get("first_k_dense_replace")) or 0))
+    dense |= {index for index in as_list(text.get("mlp_only_layers")) if isinstance(index, int)}
+    steps = ("decoder_sparse_step", "moe_layer_freq", "interleave_moe_layer_step")
+    step = next((found for key in steps if (found := positive(text.get(key)))), 1)
+    return sum(index not in dense and (index + 1) % step == 0 for index in range(layers))

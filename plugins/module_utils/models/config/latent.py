@@ -1,0 +1,44 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Multi-head latent attention (MLA), where a model has it for the engine. Private to the collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .class_defaults import TYPES
+from .values import Reader
+
+MLA_TYPES = frozenset(
+    {
+        *("axk1", "deepseek_v2", "deepseek_v3", "deepseek_v32", "deepseek_v4", "deepseek_v41", "dots3_note"),
+        *("deepseek_mtp", "k3_dspark", "glm5_next", "glm5_next_text", "glm_moe_dsa", "glm4_moe_lite"),
+        *("glm4_moe_lite_mtp", "kimi_k2", "kimi_linear", "longcat_flash", "pangu_ultra_moe", "pangu_ultra_moe_mtp"),
+        *("bailing_hybrid", "bailing_hybrid_mtp", "bailing_hybrid_v3_mtp", "hy_v4", "hy_v4_mtp"),
+    }
+)
+"""Types that the engine serves with latent attention (is_deepseek_mla). Others that are known, such as minicpm3, have
+keys and values for each head."""
+
+
+@dataclass(frozen=True)
+class Mla:
+    """Multi-head latent attention: one compressed vector for all heads instead of keys and values for each."""
+
+    kv_lora_rank: int
+    qk_rope_head_dim: int
+    qk_nope_head_dim: int | None = None
+    v_head_dim: int | None = None
+    q_lora_rank: int | None = None
+
+
+def latent(read: Reader, model_type: str | None) -> Mla | None:
+    """Latent attention, where the engine has it for this type; of a type that is not known, the keys tell."""
+    if model_type in TYPES and model_type not in MLA_TYPES:
+        return None
+    rank, rope = read.size("kv_lora_rank"), read.size("qk_rope_head_dim")
+    if rank is None or (rope is None and model_type not in MLA_TYPES):
+        return None
+    nope, value, query = (read.size(key) for key in ("qk_nope_head_dim", "v_head_dim", "q_lora_rank"))
+    return Mla(rank, rope or 0, nope, value, query)

@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The experts of a configuration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.experts import Experts, experts_of
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.values import Reader
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ({}, None),
+        ({"num_local_experts": 8, "intermediate_size": 14336}, Experts(8, None, 14336, None, 12)),
+        (
+            {"n_routed_experts": 64, "moe_intermediate_size": 1408, "n_shared_experts": 2, "first_k_dense_replace": 1},
+            Experts(64, None, 1408, 2816, 11),
+        ),
+        (
+            {"num_experts": 60, "num_experts_per_tok": 4, "moe_intermediate_size": 1408, "decoder_sparse_step": 2},
+            Experts(60, 4, 1408, None, 6),
+        ),
+        (
+            {
+                "num_experts": 16,
+                "moe_intermediate_size": 9,
+                "shared_expert_intermediate_size": 7,
+                "mlp_only_layers": [0, 5],
+            },
+            Experts(16, None, 9, 7, 10),
+        ),
+    ],
+)
+def test_counts_experts_and_their_layers(text: dict[str, Any], found: Experts | None) -> None:
+    assert experts_of(text, Reader(text), 12) == found
+
+
+def test_of_an_unknown_number_of_layers_none_are_counted() -> None:
+    text = {"num_experts": 8, "intermediate_size": 5}
+    assert experts_of(text, Reader(text), None) == Experts(8, None, 5, None, None)

@@ -1,0 +1,33 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Latent attention, where the engine has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.latent import Mla, latent
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.values import Reader
+
+KEYS = {"kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128}
+
+
+@pytest.mark.parametrize(
+    ("model_type", "keys", "found"),
+    [
+        ("deepseek_v3", KEYS, Mla(512, 64, 128, 128)),
+        ("deepseek_v3", {**KEYS, "q_lora_rank": 1536}, Mla(512, 64, 128, 128, 1536)),
+        # The engine serves it with keys and values for each head.
+        ("minicpm3", KEYS, None),
+        ("llama", KEYS, None),
+        # Of a type that nobody knows, the keys tell.
+        ("new_type", KEYS, Mla(512, 64, 128, 128)),
+        (None, KEYS, Mla(512, 64, 128, 128)),
+        ("new_type", {"kv_lora_rank": 512}, None),
+        ("new_type", {}, None),
+    ],
+)
+def test_tells_latent_attention(model_type: str | None, keys: dict[str, Any], found: Mla | None) -> None:
+    assert latent(Reader(keys), model_type) == found
