@@ -47,7 +47,7 @@ def test_a_docker_setting_that_needs_a_restart_waits(deb12: Node, api_key: str) 
     """Never a restart under a serving engine: the role says that one is due, and does nothing."""
     pid, daemon = deb12.engine_pid(), deb12.run("systemctl show --value --property=MainPID docker")
     output = deb12.site(docker_log_max_size="49m")
-    assert "docker.service was left as it is, because containers run" in output
+    assert "docker.service waits for a restart, because containers run" in output
     assert "docker_restart_allowed=true" in output
     assert deb12.run("systemctl show --value --property=MainPID docker") == daemon
     assert deb12.engine_pid() == pid
