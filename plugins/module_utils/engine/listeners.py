@@ -80,16 +80,18 @@ def connections(port: int, proc: Path = PROC) -> int:
     return sum(1 for socket in _sockets(proc) if socket.local[1] == port and socket.state == _ESTABLISHED)
 
 
-def client_connections(port: int, local_clients: Collection[int] = (), proc: Path = PROC) -> int:
-    """How many clients are connected to a port. The node's own connections (probes, metrics) are none, but for those of
-    the users `local_clients` (numbers): a gateway on the same machine.
+def clients(port: int, local_clients: Collection[int] = (), proc: Path = PROC) -> list[str]:
+    """The address of each client that is connected to a port, once per connection.
+
+    The node's own connections (probes, metrics) do not count. Connections of the users `local_clients` (numbers) do:
+    a gateway on the same machine.
     """
     sockets = list(_sockets(proc))
     users = {(socket.local, socket.peer): socket.uid for socket in sockets}
     connected = [socket for socket in sockets if socket.local[1] == port and socket.state in _WANTED]
     # Of a connection from the node itself, the other end is in the table, too.
-    others = [users.get((socket.peer, socket.local)) for socket in connected]
-    return sum(1 for user in others if user is None or user in local_clients)
+    others = [(users.get((socket.peer, socket.local)), socket.peer[0]) for socket in connected]
+    return sorted(str(address) for user, address in others if user is None or user in local_clients)
 
 
 def _sockets(proc: Path) -> Iterator[_Socket]:

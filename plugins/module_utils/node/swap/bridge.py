@@ -12,7 +12,7 @@ from ...engine.inventory import bridge_name
 from ...engine.state import drains, releases
 from ...engine.state.drains import format_time
 from ...engine.state.swaps import Swap
-from . import proof
+from . import leave, proof
 from .node import Node, StepFailed
 from .serving import accept, await_ready, await_share, judge_errors
 from .traffic import DEAF_SECONDS
@@ -92,5 +92,5 @@ def _remove(node: Node, swap: Swap, port: int | None) -> None:
         asked = any(node.own[1] in view.up() for view in views.told)
         left = node.traffic.wait_unused(port, float(swap.terms.drain_seconds) if asked else UNUSED_SECONDS)
         if left and asked and not swap.terms.force:
-            raise StepFailed(f"{left} requests are still at work at {bridge}")
+            raise StepFailed(f"{len(left)} requests are still at work at {bridge}, of {leave.addresses(left)}")
     bridges.remove(node.paths, node.name, check=False)

@@ -26,6 +26,9 @@ REASON = "a swap of releases"
 GATED_SECONDS = 60.0
 """The least that requests at work get to end behind the closed gate."""
 
+QUIET_SECONDS = 15.0
+"""After so long, the swap reports which clients it waits for."""
+
 ILL_SECONDS = 5.0
 """The same on the way back from a release that does not serve: what hangs never has done with its requests."""
 
@@ -45,12 +48,20 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
         _refuse_last(node, swap)
     port = node.port(swap.target)
     if port is not None and node.settings.gateways and serves:
-        node.traffic.wait_unused(port, max(0.0, limit - GATED_SECONDS), looks=1, gated=False)
+        _await_clients(node, port, max(0.0, limit - GATED_SECONDS))
     if port is None:
         # What runs is damaged. The gate that is closed already has to be opened in the end.
         return {"notes": notes}
     other = node.other_port(port, swap.origin, swap.target)
     return {"notes": notes, "closed_port": port, "other_port": other}
+
+
+def _await_clients(node: Node, port: int, seconds: float) -> None:
+    """Wait until no client is connected, and report clients that stay."""
+    quiet = min(seconds, QUIET_SECONDS)
+    if left := node.traffic.wait_unused(port, quiet, looks=1, gated=False):
+        node.say(f"waits up to {seconds:.0f} s for {len(left)} connections of {addresses(left)}")
+        node.traffic.wait_unused(port, seconds - quiet, looks=1, gated=False)
 
 
 def keep_away(node: Node, owner: str, reason: str) -> None:
@@ -115,8 +126,14 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
         node.traffic.sleep(POLL_SECONDS)
         busy = node.in_flight()
     if (left or busy) and not (swap.terms.force or swap.returning):
-        raise StepFailed(f"{left or busy} requests are still at work after {drain_limit(swap):.0f} s", FORCE)
+        of = f", of {addresses(left)}" if left else ""
+        raise StepFailed(f"{len(left) or busy} requests are still at work after {drain_limit(swap):.0f} s{of}", FORCE)
     return {}
+
+
+def addresses(clients: Sequence[str]) -> str:
+    """Where clients are, in words: each address once."""
+    return ", ".join(dict.fromkeys(clients))
 
 
 def stop(node: Node, swap: Swap) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ...core.paths import unit_name
 from ...engine.state import drains, install_state, releases
 from . import proof, way
 from .gateways import Views
-from .leave import keep_away
+from .leave import addresses, keep_away
 from .node import Node
 from .serving import share_of
 
@@ -120,9 +120,9 @@ def _requests(node: Node, *, contested: bool) -> list[str]:
     untold = [name for name in node.traffic.untold(node.name, "drain") if name in sending] if _runs(node) else []
     number = releases.active_number(node.paths, node.name)
     port = None if number is None else node.port(number)
-    connected = node.traffic.clients(port) if port is not None else 0
+    connected = node.traffic.clients(port) if port is not None else []
     found = [f"{name} was not told to send {node.name} nothing" for name in untold]
-    found += [f"{node.name} has {connected} connections of clients"] if connected else []
+    found += [f"{node.name} has {len(connected)} connections of {addresses(connected)}"] if connected else []
     # Without gateways, clients of the node itself are seen by the engine's own count alone.
     busy = node.in_flight() if not node.settings.gateways else 0
     return found + ([f"{node.name} has {busy} requests at work"] if busy else [])

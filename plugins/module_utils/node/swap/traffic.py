@@ -41,6 +41,9 @@ LOOKS = 2
 
 LOOK_SECONDS = 0.25
 
+SEEN_BEFORE = "a client that has just disconnected"
+"""What is left where the time ended before the last look."""
+
 
 @dataclass
 class Traffic:
@@ -50,7 +53,7 @@ class Traffic:
     gateways: Sequence[Gateway]
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
-    connected: Callable[[int, Collection[int]], int] = listeners.client_connections
+    connected: Callable[[int, Collection[int]], list[str]] = listeners.clients
     _gate_seen: dict[int, float] = field(default_factory=dict)
 
     def deaf(self, name: str) -> list[str]:
@@ -80,8 +83,8 @@ class Traffic:
             self.sleep(POLL_SECONDS)
         return missing
 
-    def clients(self, port: int) -> int:
-        """How many clients are connected to an engine: other machines, and a gateway on this one."""
+    def clients(self, port: int) -> list[str]:
+        """The addresses of the clients that are connected to an engine: other machines, and a gateway on this one."""
         return self.connected(port, gate.local_clients())
 
     def close(self, port: int) -> None:
@@ -106,8 +109,9 @@ class Traffic:
         """Let new connections in. Raises GateError."""
         gate.open_(port)
 
-    def wait_unused(self, port: int, seconds: float, looks: int = LOOKS, *, gated: bool = True) -> int:
-        """Wait until no client is connected, in so many looks in a row. Returns the clients that are left by then.
+    def wait_unused(self, port: int, seconds: float, looks: int = LOOKS, *, gated: bool = True) -> list[str]:
+        """Wait until no client is connected, in so many looks in a row. Returns the addresses of the clients that are
+        left after so many seconds.
 
         Raises GateError where `gated`: the gate in front of the port stays closed meanwhile.
         """
@@ -119,7 +123,7 @@ class Traffic:
             found = self.clients(port)
             in_a_row = 0 if found else in_a_row + 1
             if in_a_row >= looks:
-                return 0
+                return []
             if self.clock() >= deadline:
-                return found or 1
+                return found or [SEEN_BEFORE]
             self.sleep(LOOK_SECONDS)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 import yaml
 
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.plan import Plan
@@ -65,3 +66,12 @@ def test_with_users_and_tls_it_asks_itself_by_both(made: Callable[..., Plan]) ->
     }
     assert result.url == "https://127.0.0.1:9090"
     assert "long-enough" not in str(result)
+
+
+@pytest.mark.parametrize(("seconds", "interval"), [(5, "10s"), (9, "10s"), (10, None), (15, None)])
+def test_the_engine_closes_the_connection_between_two_scrapes(
+    made: Callable[..., Plan], seconds: int, interval: str | None
+) -> None:
+    config = yaml.safe_load(made(scrape_seconds=seconds).secrets["prometheus.yml"])
+    found = {job["job_name"]: job.get("scrape_interval") for job in config["scrape_configs"]}
+    assert found.pop("engine") == interval and set(found.values()) == {None}

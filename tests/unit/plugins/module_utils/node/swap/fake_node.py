@@ -176,7 +176,7 @@ class FakeNode:
             (load_time, "seconds", lambda _name: 12.5),
             (load_time, "expected", lambda *_given: 12.5),
             (prepare, "missing", lambda *_given: []),
-            (listeners, "client_connections", self._connected),
+            (listeners, "clients", self._connected),
             (begin, "place", lambda *_given: Place(problem=self.bridge_problem)),
             (bridge, "place", lambda *_given: Place(problem=self.bridge_problem)),
             (bridges, "declared_port", lambda *_given: None if self.bridge_problem else PORTS[BRIDGE]),
@@ -294,8 +294,9 @@ class FakeNode:
             servers["node2"] = server(self.others_status or "UP")
         return Views((SetView(GATEWAY.name, True, hold_seconds=120, age=60, requests=10, servers=servers),), {})
 
-    def _connected(self, port: int, _users: Iterable[int] = ()) -> int:
-        return sum(len(engine.connections) for name, engine in self.engines.items() if self.port(name) == port)
+    def _connected(self, port: int, _users: Iterable[int] = ()) -> list[str]:
+        found = sum(len(engine.connections) for name, engine in self.engines.items() if self.port(name) == port)
+        return ["10.0.0.9"] * found
 
     def _open(self, port: int) -> None:
         engine = self.engines.get(NAME)

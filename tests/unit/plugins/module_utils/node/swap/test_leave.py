@@ -139,10 +139,17 @@ def test_the_gate_closes_and_the_last_client_is_waited_for(fake: FakeNode) -> No
 def test_clients_that_do_not_end_keep_the_engine(fake: FakeNode) -> None:
     fake.engines[NAME].connections = [fake.clock + 9999]
     swap, began = at(fake, swaps.GATE), fake.clock
-    with pytest.raises(StepFailed, match=r"^1 requests are still at work after 100 s$") as caught:
+    with pytest.raises(StepFailed, match=r"^1 requests are still at work after 100 s, of 10\.0\.0\.9$") as caught:
         leave.gate(fake.node(), swap)
     assert fake.clock - began >= 100 and caught.value.permission == "force"
     leave.gate(fake.node(), replace(swap, terms=Terms(drain_seconds=100, force=True)))
+
+
+def test_clients_that_stay_are_named_while_they_are_waited_for(fake: FakeNode) -> None:
+    fake.hostile = False
+    fake.engines[NAME].connections = [fake.clock + leave.QUIET_SECONDS + 2]
+    leave.drain(fake.node(), at(fake, swaps.DRAIN, replace(SWAP, terms=Terms(drain_seconds=100))))
+    assert [line for line in fake.said if "waits" in line] == ["waits up to 40 s for 1 connections of 10.0.0.9"]
 
 
 def test_those_of_an_engine_that_does_not_serve_are_not_waited_for(fake: FakeNode) -> None:

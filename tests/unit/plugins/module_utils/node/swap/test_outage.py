@@ -62,7 +62,7 @@ class Stage:
             self.gateways,
             clock=lambda: self.time,
             sleep=lambda _seconds: self.look(),
-            connected=lambda port, clients: self.connections,
+            connected=lambda port, clients: ["10.0.0.9"] * self.connections,
         )
         return Outage([Node(self.paths, name, settings, traffic, pytest.fail) for name in names or ("main",)], owner)
 
@@ -115,7 +115,7 @@ def test_requests_are_away_when_gateways_know_and_no_client_is_connected_twice(s
     ]
     stage.answered("drain", "gw1")
     stage.connections = 3
-    assert outage.requests(0, []) == ["gw2 was not told to send main nothing", "main has 3 connections of clients"]
+    assert outage.requests(0, []) == ["gw2 was not told to send main nothing", "main has 3 connections of 10.0.0.9"]
     stage.answered("drain")
     stage.connections = 0
     # One look is not enough.

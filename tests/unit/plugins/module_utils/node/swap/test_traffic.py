@@ -36,10 +36,10 @@ class Bench:
         self.now += seconds
         self.meanwhile()
 
-    def connected(self, port: int, users: Collection[int] = ()) -> int:
+    def connected(self, port: int, users: Collection[int] = ()) -> list[str]:
         assert port == PORT and users == {998}
         self.last = next(self.clients, self.last)
-        return self.last
+        return ["10.0.0.9"] * self.last
 
     def close(self, port: int) -> None:
         self.closed.add(port)
@@ -92,19 +92,19 @@ def test_gateways_are_waited_for(bench: Bench) -> None:
 def test_unused_is_what_no_client_was_connected_to_in_two_looks_in_a_row(bench: Bench) -> None:
     bench.traffic.close(PORT)
     bench.clients = iter([2, 0, 1, 0, 0])
-    assert bench.traffic.wait_unused(PORT, 60) == 0
+    assert bench.traffic.wait_unused(PORT, 60) == []
     assert next(bench.clients, None) is None
     bench.clients = iter([3, 0])
-    assert bench.traffic.wait_unused(PORT, 60, looks=1, gated=False) == 0
+    assert bench.traffic.wait_unused(PORT, 60, looks=1, gated=False) == []
 
 
 def test_clients_that_stay_are_counted(bench: Bench) -> None:
     bench.traffic.close(PORT)
     bench.clients = iter([3])
-    assert bench.traffic.wait_unused(PORT, 60) == 3 and 1060 <= bench.now < 1061
+    assert bench.traffic.wait_unused(PORT, 60) == ["10.0.0.9"] * 3 and 1060 <= bench.now < 1061
     # One look is none.
     bench.last = 0
-    assert bench.traffic.wait_unused(PORT, 0) == 1
+    assert bench.traffic.wait_unused(PORT, 0) == [traffic.SEEN_BEFORE]
 
 
 def test_a_gate_that_somebody_opens_is_closed_again(bench: Bench) -> None:
@@ -116,7 +116,7 @@ def test_a_gate_that_somebody_opens_is_closed_again(bench: Bench) -> None:
             bench.closed.clear()
 
     bench.meanwhile = flush
-    assert bench.traffic.wait_unused(PORT, 60) == 0
+    assert bench.traffic.wait_unused(PORT, 60) == []
     assert bench.closed == {PORT} and bench.closings == 2
     # nft is not asked more often than once a second.
     bench.closed.clear()
@@ -134,4 +134,4 @@ def test_a_process_that_has_just_begun_looks_at_once(bench: Bench) -> None:
     assert not bench.traffic.still_closed(PORT) and bench.closed == {PORT}
     # Without a gate in front, none is closed.
     bench.traffic.open(PORT)
-    assert bench.traffic.wait_unused(PORT, 1, gated=False) == 0 and bench.closed == set()
+    assert bench.traffic.wait_unused(PORT, 1, gated=False) == [] and bench.closed == set()
