@@ -112,7 +112,9 @@ def test_a_controller_that_was_killed_is_followed_by_one_that_goes_on(fleet: Fle
         lock = fleet.releases()[canary.name]["lock"]
         assert f"is locked by run {lock['run_id']}" in " ".join(canary.site(check=False).split())
         # This playbook knows that the run has ended, for it ran on this controller.
-        assert f"goes on where run {lock['run_id']} was cut off" in fleet.update(instances=instances("tiny-a"))
+        assert f"run {lock['run_id']} was cut off here; this run continues its work" in fleet.update(
+            instances=instances("tiny-a")
+        )
 
     unharmed(fleet.load().during(killed_and_run_again))
     assert fleet.models() == ["tiny-a"] * 2

@@ -99,7 +99,7 @@ def test_what_a_killed_update_leaves_serves_until_the_next_one(lone: Fleet) -> N
         lock = lone.releases()[node.name]["lock"]
         # The node may have ended its swap by itself when this run asks for it.
         said = lone.update(instances=instances("tiny-a"))
-        assert f"goes on where run {lock['run_id']} was cut off" in said
+        assert f"run {lock['run_id']} was cut off here; this run continues its work" in said
 
     report = lone.load().during(update)
     unharmed(report)

@@ -110,7 +110,7 @@ def test_the_only_replica_is_waited_for_no_longer_than_its_requests_are_held(mai
 @pytest.mark.once
 def test_what_was_not_touched_has_its_requests_back(maintenance: Maintenance) -> None:
     succeeded, output = maintenance.run({"module": "engine_outage", "on": "a"})
-    assert not succeeded and "a serves on: Work | Keep requests away, and wait until none is at work:" in output
+    assert not succeeded and "a serves: Work | Drain the node:" in output
     assert maintenance.steps("a") == ["away", "undrained"] and maintenance.steps("b") == []
     assert "b was not touched" in output
 

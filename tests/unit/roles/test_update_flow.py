@@ -290,9 +290,9 @@ def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
         ansible_failed_result={"msg": "the disk is full"},
     )
     assert not succeeded and "the disk is full" in output
-    assert ("a: run run0 was cut off here, and that is not mended yet" in output) == kept
+    assert ("a: run run0 was cut off here, and its work is not over" in output) == kept
     assert (
-        "stays drained, and the node locked. Mend the above, and run baremetal.inference.maintenance again" in output
+        "stays drained, and the node locked. Remove the cause, and run baremetal.inference.maintenance again" in output
     ) == kept
     assert update.locks_are_back() == (not kept)
 
@@ -300,7 +300,7 @@ def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
 @pytest.mark.full
 def test_variables_of_before_are_refused_by_their_new_names(update: Update) -> None:
     succeeded, output = update.run(tasks=["lock"], vllm_update_watch_seconds=3)
-    assert not succeeded and "a: vllm_update_watch_seconds is update_watch_seconds now. Rename them" in output
+    assert not succeeded and "a: vllm_update_watch_seconds is update_watch_seconds now. Rename the variables" in output
     assert update.calls("node_lock") == []
 
 
@@ -314,7 +314,10 @@ def test_a_removal_that_fails_keeps_the_lock_of_what_was_cut_off_as_well(update:
         update_playbook="baremetal.inference.decommission",
         update_removed_instances=[ITEM],
     )
-    assert not succeeded and "nothing was removed, and requests come again. engine_outage was told to fail" in output
+    assert (
+        not succeeded
+        and "nothing was removed, and the instances get requests again. engine_outage was told to fail" in output
+    )
     assert ("The node stays locked: run run0 was cut off here." in output) == bool(adopted)
     assert update.calls("engine_drain", "a", state="undrained", name="main")
     assert update.locks_are_back() == (not adopted)
@@ -376,13 +379,13 @@ def test_an_update_without_a_gateway_s_word_tells_the_way_round(update: Update) 
         ],
         update_gateways=["a", "gone"],
     )
-    assert not succeeded and f"This update cannot begin. No engine was touched. - {WAY}" in output, output
+    assert not succeeded and f"The update cannot begin. No engine was touched. - {WAY}" in output, output
     assert """-e '{"update_gateways": ["a"]}'""" in output
 
 
 def test_a_node_that_could_not_prepare_stops_the_plan(update: Update) -> None:
     succeeded, output = update.run(tasks=["plan"], nodes="a update_gave_up=full\nb")
-    assert not succeeded and "a could not prepare, see above. No engine was touched." in output
+    assert not succeeded and "a could not prepare the update, see above. No engine was touched." in output
     assert update.calls("engine_facts") == []
 
 
