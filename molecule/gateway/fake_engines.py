@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Engines that cost nothing, and the agent beside them: what the gateway sees of a node.
+"""Fake engines and their agent: the view that a gateway has of a node.
 
 `fake_engines.py ADDRESS NAME=PORT:MODEL ...` serves each engine on ADDRESS and the agent on port 5004. Every engine
-takes orders at /control (a JSON object, see Engine.orders) and tells at /control what it was asked.
+reads orders at /control (a JSON object, see Engine.orders), and reports there which requests it got.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ AGENT_PORT = 5004
 
 
 class Engine:
-    """One engine: what it does, and what it has seen."""
+    """One engine: its orders, and the requests that it got."""
 
     def __init__(self, name: str, model: str, host: str) -> None:
         self.name = name
@@ -72,7 +72,7 @@ class Engine:
             return
         self.running += 1
         work = asyncio.create_task(self._tokens(writer, request, path))
-        # Nothing follows a request before its answer: what can be read is its client's end.
+        # A client sends nothing between its request and the answer: readable means that the client has closed.
         gone = asyncio.create_task(reader.read(1))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -94,7 +94,7 @@ class Engine:
         base = {
             "id": "x",
             "object": "chat.completion.chunk" if stream else "chat.completion",
-            # As vLLM does: by the first of its names, whichever it was asked by.
+            # As in vLLM: the answer has the first name of the engine, also for a request with another name.
             "model": self.names[0],
         }
         usage = {"prompt_tokens": 1, "completion_tokens": count, "total_tokens": count + 1}

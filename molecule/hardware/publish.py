@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Makes the repositories of vendors on a node: publish.py NODE."""
+"""Builds fakes of the vendors' repositories on a node: publish.py NODE."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this scenario's tests share."""
+"""Fixtures of this scenario's tests."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def saved(node: Node) -> Saved:
 
 @pytest.fixture
 def own(deb13: Node) -> Saved:
-    """The node whose repository is a directory of its own."""
+    """The node with a local directory as its repository."""
     return Saved(deb13)
 
 
 @pytest.fixture
 def remote(deb12: Node) -> Saved:
-    """The node whose repository is reached by SFTP."""
+    """The node with its repository on an SFTP server."""
     return Saved(deb12)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that save themselves, and come back: with Debian's restic, over a real SFTP server and into a directory."""
+"""Backups and restores of nodes, by Debian's restic: to a real SFTP server, and to a directory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REPOSITORY = "/srv/own"
 def test_check_mode_has_predicted_what_was_done() -> None:
     predicted, done = recorded_changes("check"), recorded_changes("converge")
     assert done, "nothing was done"
-    # restic was not there yet: what needs it was announced instead.
+    # In check mode, restic was not installed yet: the run reported the later steps instead.
     announced = {"backup : Install | Install the packages", "backup : Configure | Make the repository"}
     assert {(host, task) for host, task in done if task not in announced} <= predicted
     assert {host for host, task in predicted if "would do" in task} == {host for host, _task in done}
@@ -44,17 +44,17 @@ def test_what_a_node_is_is_saved_and_nothing_else(saved: Saved) -> None:
         assert part not in "\n".join(listed) + "\n", part
     record = json.loads(saved.node.run("inference-backup restic dump latest --host $(hostname) /inference-backup.json"))
     assert record["packages"]["restic"] and record["kernel"] and record["users"]["0"] == "root"
-    assert not saved.node.run("ls /run/inference-backup 2>/dev/null", check=False), "the copy is still there"
+    assert not saved.node.run("ls /run/inference-backup 2>/dev/null", check=False), "the copy was not removed"
     metrics = saved.node.run("cat /var/lib/prometheus/node-exporter/inference-backup.prom")
     assert 'inference_backup_last_run_success{job="backup"} 1' in metrics
-    # Told by the role already, whether one succeeds or not.
+    # The role has run the first backup, and has reported its result.
     since = next(
         line
         for line in metrics.splitlines()
         if line.startswith('inference_backup_since_timestamp_seconds{job="backup"}')
     )
     assert float(since.split()[1]) <= saved.jobs()["backup"]["began"]
-    # By the node's own systemd: every day, and every Sunday.
+    # The node's systemd parses the schedules: every day, and every Sunday.
     for name, seconds in (("backup", 86400), ("prune", 604800)):
         assert f'inference_backup_interval_seconds{{job="{name}"}} {seconds}\n' in metrics
     assert saved.node.run("inference-backup status").startswith("repository")
@@ -71,12 +71,12 @@ def test_what_was_altered_and_deleted_comes_back(saved: Saved) -> None:
     )
     predicted = saved.restore("--check", "--diff", snapshot="latest", start=False)
     assert changes(predicted) == 1 and "engine-key" not in predicted
-    assert "broken" in saved.node.run("cat /etc/inference/env/main.env"), "a dry run has restored"
+    assert "broken" in saved.node.run("cat /etc/inference/env/main.env"), "a dry run has restored files"
     done = saved.restore(snapshot="latest", start=False)
     assert changes(done) >= 1
-    assert saved.node.run("cat /etc/inference/instances/new.json") == "new", "what only the node has, stays"
+    assert saved.node.run("cat /etc/inference/instances/new.json") == "new", "the restore removed an extra file"
     kept = "cat /var/lib/inference-backup/aside/*/etc/inference/env/main.env"
-    assert saved.node.run(kept) == "broken", "what was replaced is kept"
+    assert saved.node.run(kept) == "broken", "a replaced file was not kept"
     saved.node.run("rm /etc/inference/instances/new.json")
     assert saved.files() == before
     assert changes(saved.restore(snapshot="latest", start=False)) == 0
@@ -92,7 +92,7 @@ def test_a_drill_finds_what_differs_and_changes_nothing(own: Saved) -> None:
     found = own.restore(drill=True)
     assert changes(found) == 0 and "/etc/docker/daemon.json" in found, found
     assert own.node.run("cat /etc/docker/daemon.json") == "{}"
-    # A single file, first beside the live one, then in its place.
+    # A single file, first to another directory, then to its own place.
     own.restore(snapshot="latest", path="/etc/docker/daemon.json", target="/root/old.json")
     assert "live-restore" in own.node.run("cat /root/old.json")
     assert own.node.run("cat /etc/docker/daemon.json") == "{}"
@@ -113,7 +113,7 @@ def test_a_wrong_password_is_refused_before_anything_changes(remote: Saved, tmp_
     assert SECRETS[0] == remote.node.run("cat /etc/inference-backup/password")
     said = remote.node.site(check=False, backup_password="", backup_keep={"often": 3}, backup_schedule="soon")
     for words in ("backup_password", "often", "backup_schedule"):
-        assert words in said, "all mistakes are told at once"
+        assert words in said, "the run does not report all mistakes at once"
     assert changed_tasks(remote.node, tmp_path)[0] == set()
 
 
@@ -133,9 +133,9 @@ def test_secrets_are_nowhere_to_be_seen(remote: Saved) -> None:
 
 
 def test_what_was_killed_blocks_nothing(own: Saved) -> None:
-    """A retention holds the one lock that a backup waits for."""
+    """A backup waits for the lock of a prune."""
     node = own.node
-    # What restic was still writing when it was killed locks nothing.
+    # An incomplete lock file of a killed restic locks nothing.
     locks = f"ls {REPOSITORY}/locks | grep -v -- -tmp- || true"
 
     def killed() -> bool:
@@ -147,7 +147,7 @@ def test_what_was_killed_blocks_nothing(own: Saved) -> None:
         node.run("systemctl reset-failed inference-backup-prune.service", check=False)
         return bool(node.run(locks))
 
-    wait_for("a retention was killed under its lock", killed, 60)
+    wait_for("a prune was killed while it held the lock", killed, 60)
     assert own.backup()["seconds"] < 60
     assert node.run(locks) == ""
 
@@ -216,7 +216,7 @@ def test_a_backup_that_was_killed_blocks_and_leaves_nothing(own: Saved) -> None:
     finally:
         own.node.run("rm /etc/inference/large; systemctl reset-failed inference-backup")
     assert own.backup()["ok"]
-    assert not own.node.run("ls /run/inference-backup 2>/dev/null", check=False), "the copy is still there"
+    assert not own.node.run("ls /run/inference-backup 2>/dev/null", check=False), "the copy was not removed"
 
 
 @pytest.mark.full
@@ -238,7 +238,7 @@ def test_a_full_disk_is_told_and_costs_no_older_snapshot(own: Saved) -> None:
 
 @pytest.mark.full
 def test_a_clock_in_the_past_makes_no_snapshot_that_stands_before_others(own: Saved) -> None:
-    """To the node, a snapshot of tomorrow is the same as its own clock being a day behind."""
+    """A snapshot of tomorrow has the same effect as a clock that is a day behind."""
     host = "--host $(hostname) --tag inference-node"
     tomorrow = own.node.run(
         f"inference-backup restic backup --json {host} --time \"$(date -d tomorrow '+%F %T')\" /etc/hostname"
@@ -272,7 +272,7 @@ def test_a_repository_that_is_gone_is_not_made_anew(own: Saved) -> None:
 
 @pytest.mark.full
 def test_a_damaged_repository_is_found_and_older_snapshots_restore(own: Saved) -> None:
-    # As many checks of a part would.
+    # Several checks, each of a part, would find the same.
     own.node.site(backup_check_subset="100%")
     older = own.backup()["snapshot"]
     own.node.run(f"cp -a {REPOSITORY} {REPOSITORY}-sound; touch /root/since")
@@ -300,7 +300,7 @@ def test_a_damaged_repository_is_found_and_older_snapshots_restore(own: Saved) -
 
 @pytest.mark.full
 def test_a_blank_machine_takes_the_name_of_a_lost_one(own: Saved) -> None:
-    """Its state is gone, and its numbers of accounts are others."""
+    """The new machine has no state, and other numbers of accounts."""
     own.backup()
     before = own.files()
     own.node.run(

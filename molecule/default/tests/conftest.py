@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this scenario's tests share."""
+"""Fixtures of this scenario's tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lanes import pytest_collection_modifyitems, pytest_runtest_protocol
 
 __all__ = ["deb12", "deb13", "node", "pytest_collection_modifyitems", "pytest_runtest_protocol", "used"]
 
-# Set in hosts.yml; the tests look for it where it must not be.
+# The key of hosts.yml. Tests search for it in places that must not have it.
 API_KEY = "molecule-key-7f3a91"
 
 
@@ -29,7 +29,7 @@ def api_key() -> str:
 
 @pytest.fixture(scope="session")
 def installed_collection(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The collection built from the tracked files and installed; the environment that makes Ansible use it."""
+    """The built and installed collection (tracked files only). Returns the environment that makes Ansible use it."""
     scratch = tmp_path_factory.mktemp("collection")
     script = Path(os.environ["MOLECULE_PROJECT_DIRECTORY"]) / "tests/tools/install-collection"
     subprocess.run([script, scratch], check=True)
@@ -38,7 +38,7 @@ def installed_collection(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 @pytest.fixture(scope="session")
 def models() -> dict[str, dict[str, object]]:
-    """The scenario's registry, with the paths that only this machine knows filled in."""
+    """The scenario's model registry, with the paths of this machine."""
     cache = Path(os.environ.get("INFERENCE_CACHE") or Path.home() / ".cache/baremetal-inference")
     flags = {"dtype": "float32", "max-model-len": 512, "enforce-eager": True}
     return {name: {"model": f"controller:{cache}/models/{name}", **flags} for name in ("tiny-a", "tiny-b")}

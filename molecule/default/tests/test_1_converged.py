@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node is after site.yml."""
+"""A node after site.yml."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from fixtures import on_deb13
 from node import Node, changes, playbook, recorded_changes
 
-# What check mode cannot try on a bare node, and the task that says instead what would be done.
+# Tasks that check mode cannot run on a bare node, and the tasks that report these changes instead.
 ANNOUNCED = {
     "common : Firewall | Install nftables": "common : Firewall | Say what a run outside check mode would do",
     "common : Firewall | Load the rules on trial": "common : Firewall | Say what a run outside check mode would do",
@@ -23,10 +23,10 @@ ANNOUNCED = {
 
 
 def test_check_mode_predicted_the_converge() -> None:
-    """Every task that changed a node was changed in check mode, or another had said what it would do."""
+    """Check mode reported every task that changed a node, or another task reported the change."""
     predicted, done = recorded_changes("check"), recorded_changes("converge")
     surprises = {(host, task) for host, task in done - predicted if (host, ANNOUNCED.get(task, "")) not in predicted}
-    assert len(done) > 8, "the converge changed hardly anything: was the node not fresh?"
+    assert len(done) > 8, "the converge changed almost nothing: was the node not fresh?"
     assert not surprises
 
 
@@ -39,7 +39,7 @@ def test_the_model_that_was_asked_for_answers(node: Node, api_key: str) -> None:
 
 @on_deb13
 def test_the_fleet_on_one_screen(node: Node, tmp_path: Path) -> None:
-    """From the nodes themselves; and one that nobody reaches is a line, not a failure."""
+    """The nodes report their status. A node that cannot be reached gets a line, and does not fail the run."""
     dark = tmp_path / "dark.yml"
     dark.write_text("inference: {hosts: {dark1: {ansible_host: 192.0.2.1, ansible_ssh_timeout: 1}}}\n")
     said = playbook(f"{node.name},dark1", "--inventory", str(dark), name="baremetal.inference.status")
@@ -49,7 +49,7 @@ def test_the_fleet_on_one_screen(node: Node, tmp_path: Path) -> None:
 
 
 def test_the_engine_is_not_reachable_from_outside(node: Node) -> None:
-    assert node.ask("main") == "", "the engine answers without its key"
+    assert node.ask("main") == "", "the engine answers without the key"
     with socket.socket() as client:
         client.settimeout(3)
         assert client.connect_ex((node.address, 5005)) != 0
@@ -57,16 +57,16 @@ def test_the_engine_is_not_reachable_from_outside(node: Node) -> None:
 
 @on_deb13
 def test_the_key_is_nowhere_to_be_seen(node: Node, api_key: str) -> None:
-    """Not in processes, units, the journal, or a file that others may read; nor in what the playbook prints."""
+    """No process, unit, journal, public file or output of the playbook has the key."""
     assert api_key not in node.run("ps axwww -o args")
     assert api_key not in node.run("systemctl cat 'vllm@*'; systemctl show 'vllm@*'")
     assert api_key not in node.run("journalctl --no-pager --output=export")
     places = "/etc /usr/local /var/lib/inference /run /mnt /root /tmp"
     found = node.run(f"grep -rlsI --exclude-dir=containerd -- {api_key} {places}", check=False).split()
-    assert found, "the key must be somewhere, or this test looks in the wrong places"
+    assert found, "no file has the key: this test searches the wrong places"
     readable = [path for path in found if int(node.run(f"stat -c %a {path}"), 8) & 0o077]
     assert not readable
-    # A key that changes is a new release: the diff that this shows must not hold either of them.
+    # Another key makes a new release. Its diff must have neither the old key nor the new key.
     output = node.site("--check", "--diff", "-vvv", vllm_secret_environment={"TOKEN": "another-secret-55"})
     assert api_key not in output
     assert "another-secret-55" not in output
@@ -80,7 +80,7 @@ def test_the_units_are_sound(node: Node) -> None:
 
 
 def test_the_unit_is_no_more_exposed_than_recorded(node: Node) -> None:
-    """Of 10.0, lower is better; the recorded value is what both systemd 252 and 257 say of the sandbox."""
+    """systemd 252 and 257 give the sandbox the recorded value; 10.0 is the worst."""
     node.run("systemd-analyze security --threshold=27 vllm@main.service")
     node.run("! systemd-analyze security --threshold=26 vllm@main.service")
 
@@ -103,7 +103,7 @@ def test_docker_is_as_declared(node: Node) -> None:
 
 
 def test_docker_hands_out_devices_by_cdi(deb13: Node) -> None:
-    """Docker 26 resolves CDI devices: a hand-written one sets a variable, an unknown one is refused by name."""
+    """Docker 26 resolves CDI devices: the device of the test sets a variable; Docker refuses an unknown name."""
     spec = '{"cdiVersion": "0.6.0", "kind": "test.example/device", "devices": [{"name": "one", "containerEdits": '
     spec += '{"env": ["CDI_DEVICE=one"]}}]}'
     image = deb13.run("docker images --quiet | head -n1")
@@ -123,7 +123,7 @@ def test_status_shows_the_instance(node: Node) -> None:
 
 
 def test_a_node_without_gpus_says_so(node: Node) -> None:
-    """Facts, not a failed play; the bus is this machine's own."""
+    """The module returns facts and does not fail; the PCI bus is the test machine's."""
     result = node.module("baremetal.inference.gpu_facts")
     facts = result["ansible_facts"]
     gpus = node.run("cat /sys/bus/pci/devices/*/vendor 2>/dev/null | grep -c 0x10de", check=False)
@@ -134,6 +134,6 @@ def test_a_node_without_gpus_says_so(node: Node) -> None:
 
 @on_deb13
 def test_the_installed_collection_does_the_same(node: Node, installed_collection: dict[str, str]) -> None:
-    """From the built and installed tarball, by its full name: nothing to change."""
+    """The playbook of the built and installed collection, by its full name, changes nothing."""
     output = node.site(environment=installed_collection)
     assert changes(output) == 0

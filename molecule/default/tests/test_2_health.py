@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent watches a real engine: hung, paused, stopped and drained, as a gateway hears of it."""
+"""The agent's answers to a gateway about a real engine: hung, paused, stopped and drained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ASK += "c.sendall(b'{}\\n'); print(c.recv(500).decode())"
 
 
 def told(node: Node, instance: str = "main") -> str:
-    """What a gateway that asks for an instance is told."""
+    """The agent's answer to a gateway about an instance."""
     return node.run(f'python3 -c "{ASK.format(instance)}"', check=False)
 
 
@@ -27,21 +27,21 @@ def up(node: Node) -> bool:
 
 
 def verdict(node: Node, instance: str = "main") -> dict[str, Any]:
-    """What the agent last wrote down."""
+    """The agent's last record of the instance."""
     return dict(json.loads(node.run(f"cat /var/lib/inference/probe/{instance}.json", check=False) or "{}"))
 
 
 @pytest.fixture
 def going(used: list[Node]) -> Iterator[None]:
-    """Whatever a test has stopped goes on afterwards."""
+    """After each test, stopped processes continue."""
     yield
     for node in used:
         node.run("pkill -CONT -f VLLM::EngineCor[e]; docker unpause vllm-main; inferctl undrain main", check=False)
-        wait_for("the engine is well again", partial(up, node), 60)
+        wait_for("the engine is healthy again", partial(up, node), 60)
 
 
 def test_a_healthy_engine_is_up(node: Node) -> None:
-    wait_for("the agent says so", partial(up, node), 30)
+    wait_for("the agent reports it", partial(up, node), 30)
     assert verdict(node)["verdict"] == "healthy"
     assert told(node, "nobody").startswith("down #stopped: no instance of this name")
     answer = json.loads(node.run("inferctl probe --json"))
@@ -53,34 +53,34 @@ def test_a_healthy_engine_is_up(node: Node) -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("going")
 def test_a_hung_worker_is_down_within_40_seconds(deb12: Node, api_key: str) -> None:
-    """/health goes on saying 200; the probe, the gateway's answer and the status do not."""
+    """/health still answers 200; the probe, the answer to the gateway and the status report the hang."""
     pid = deb12.engine_pid()
     deb12.run("pkill -STOP -f VLLM::EngineCor[e]")
     began = time.monotonic()
-    wait_for("the hang is seen", lambda: told(deb12).startswith("down #hung"), 60)
+    wait_for("the agent sees the hang", lambda: told(deb12).startswith("down #hung"), 60)
     assert time.monotonic() - began < 45
     assert deb12.request("/health")[0] == 200
     assert json.loads(deb12.run("inferctl status --json", check=False))["healthy"] is False
     assert json.loads(deb12.run("inferctl probe main --json", check=False))["instances"][0]["verdict"] == "hung"
-    # A new agent does not put it back.
+    # A new agent does not admit the engine.
     deb12.run("systemctl restart inference-agent")
     assert told(deb12).startswith("down #hung")
     deb12.run("pkill -CONT -f VLLM::EngineCor[e]")
-    wait_for("it is well again", partial(up, deb12), 40)
+    wait_for("the engine is healthy again", partial(up, deb12), 40)
     assert deb12.ask(key=api_key) == "I am tiny-a."
-    # Nobody restarted it: that is another part's.
+    # The agent does not restart engines: recovery does.
     assert deb12.engine_pid() == pid
 
 
 @pytest.mark.full
 @pytest.mark.usefixtures("going")
 def test_a_paused_container_is_down(deb13: Node) -> None:
-    """Nothing answers, /metrics neither."""
+    """A paused engine answers nothing, not even /metrics."""
     deb13.run("docker pause vllm-main")
-    wait_for("the hang is seen", lambda: told(deb13).startswith("down #hung"), 75)
+    wait_for("the agent sees the hang", lambda: told(deb13).startswith("down #hung"), 75)
     assert "/metrics does not answer either" in verdict(deb13)["detail"]
     deb13.run("docker unpause vllm-main")
-    wait_for("it is well again", partial(up, deb13), 40)
+    wait_for("the engine is healthy again", partial(up, deb13), 40)
 
 
 @pytest.mark.full
@@ -89,16 +89,16 @@ def test_drain_and_undrain(deb13: Node, api_key: str) -> None:
     drained = json.loads(deb13.run("inferctl drain main --reason 'a test' --for 1h --json"))
     assert drained["changed"] is True
     assert told(deb13) == "drain"
-    # The engine itself serves whoever has a request under way.
+    # The engine still serves requests in flight.
     assert deb13.ask(key=api_key) == "I am tiny-a."
     assert "a test" in deb13.run("inferctl status") and "a test" in deb13.run("inferctl drains")
-    # site.yml neither minds nor lifts it.
+    # site.yml does not fail because of the drain, and does not end it.
     assert changes(deb13.site()) == 0
     assert told(deb13) == "drain"
     assert json.loads(deb13.run("inferctl undrain main --json"))["changed"] is True
     assert told(deb13) == "up ready"
     deb13.run("inferctl drain main --reason 'a test' --for 3s")
-    wait_for("it ends by itself", partial(up, deb13), 10)
+    wait_for("the drain ends by itself", partial(up, deb13), 10)
 
 
 def test_the_agent_comes_and_goes_and_the_engine_stays(deb13: Node, api_key: str) -> None:
@@ -116,7 +116,7 @@ def test_the_agent_comes_and_goes_and_the_engine_stays(deb13: Node, api_key: str
 
 
 def test_metrics_where_node_exporter_reads_them(deb13: Node) -> None:
-    """The directory comes after the agent, as the package that brings it may."""
+    """The directory appears after the agent's start, as with a later installation of its package."""
     place = "/var/lib/prometheus/node-exporter"
     deb13.run(f"mkdir -p {place}")
     try:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What happens to a node in life, in an order that shares engine starts. Nothing here is repaired by Ansible."""
+"""Faults of a node's life, in an order that shares starts of engines. Ansible repairs none of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from node import READY_SECONDS, Node, changed_tasks, changes, wait_for
 
 
 def test_docker_comes_and_goes_and_the_engine_stays(node: Node, api_key: str) -> None:
-    """A restart of dockerd, and its sudden death, leave the same engine process serving."""
+    """The same engine process serves after a restart of dockerd, and after its sudden death."""
     pid = node.engine_pid()
     for action in ("systemctl restart docker", "systemctl kill --signal=KILL docker"):
         node.run(action)
@@ -36,7 +36,7 @@ def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: st
     assert deb12.engine_pid() == pid
     assert deb12.ask(key=api_key) == "I am tiny-a."
     assert deb12.run("readlink /var/lib/inference/releases/main/active") == "1"
-    # The old wish again: nothing is pending any more, and no third release is kept.
+    # With the old input again, no release is pending, and there is no third release.
     output = deb12.site()
     assert "pending" not in output
     assert deb12.run("ls /var/lib/inference/releases/main").split() == ["1", "2", "active", "current"]
@@ -44,7 +44,7 @@ def test_a_changed_flag_is_pending_and_restarts_nothing(deb12: Node, api_key: st
 
 @pytest.mark.full
 def test_a_docker_setting_that_needs_a_restart_waits(deb12: Node, api_key: str) -> None:
-    """Never a restart under a serving engine: the role says that one is due, and does nothing."""
+    """While an engine serves, the role does not restart Docker: it reports that a restart is due."""
     pid, daemon = deb12.engine_pid(), deb12.run("systemctl show --value --property=MainPID docker")
     output = deb12.site(docker_log_max_size="49m")
     assert "docker.service waits for a restart, because containers run" in output
@@ -57,7 +57,7 @@ def test_a_docker_setting_that_needs_a_restart_waits(deb12: Node, api_key: str) 
 
 @pytest.mark.full
 def test_damaged_files_of_a_serving_engine_are_put_back(deb12: Node, api_key: str) -> None:
-    """What the next restart needs is repaired while the engine serves; what the node remembers may be damaged."""
+    """site.yml repairs the files for the next restart while the engine serves, also with damaged state."""
     pid, environment = deb12.engine_pid(), "/etc/inference/env/main.env"
     before = deb12.run(f"sha256sum {environment} /etc/systemd/system/vllm@main.service")
     deb12.run(f"rm {environment}; echo '# edited' >> /etc/systemd/system/vllm@main.service")
@@ -73,7 +73,7 @@ def test_damaged_files_of_a_serving_engine_are_put_back(deb12: Node, api_key: st
 
 
 def test_the_death_of_the_core_is_healed_by_systemd(deb12: Node, api_key: str) -> None:
-    """vLLM exits with 0 when its core dies: the unit must come back all the same."""
+    """vLLM exits with 0 when its core dies: systemd must restart the unit also then."""
     pid = deb12.engine_pid()
     deb12.run("pkill -KILL -f VLLM::EngineCor[e]")
     wait_for("systemd restarts the engine", lambda: deb12.unit("NRestarts") == "1", 120)
@@ -91,12 +91,12 @@ def test_docker_kill_is_healed_by_systemd(deb13: Node, api_key: str) -> None:
 
 
 def test_a_stop_lets_a_running_stream_end(deb13: Node, api_key: str) -> None:
-    """A stream that is under way when the unit is stopped ends as it should, within the drain time."""
+    """A stream in flight at the stop of the unit ends normally, within the drain time."""
     body = '{"model": "main", "prompt": "Once", "max_tokens": 480, "ignore_eos": true, "stream": true,'
     body += ' "stream_options": {"include_usage": true}}'
     options = ["-H", f"Authorization: Bearer {api_key}", "-H", "Content-Type: application/json", "-d", body]
     address = "http://127.0.0.1:5005/v1/completions"
-    # A share of one core, until the stop is under way: as many tokens as the model's length allows are soon made.
+    # The engine gets a share of one core until the stop begins: otherwise it would generate all tokens before.
     deb13.run("docker update --cpus 0.3 vllm-main")
     with subprocess.Popen(
         deb13.argv("curl", "--silent", "--no-buffer", *options, address),
@@ -105,36 +105,36 @@ def test_a_stop_lets_a_running_stream_end(deb13: Node, api_key: str) -> None:
         text=True,
     ) as client:
         assert client.stdout is not None
-        # A client's first words prove that its request was accepted.
+        # The first event proves that the engine has accepted the request.
         words = client.stdout.readline()
         deb13.run("systemctl stop --no-block vllm@main")
-        wait_for("the stop is under way", lambda: deb13.unit("ActiveState") == "deactivating", 30)
+        wait_for("the stop has begun", lambda: deb13.unit("ActiveState") == "deactivating", 30)
         assert client.poll() is None, "the stream had ended before the stop began"
         deb13.run("docker update --cpus 2 vllm-main")
         words += client.stdout.read()
     wait_for("the unit has stopped", lambda: deb13.unit("ActiveState") == "inactive", 60)
     assert words.rstrip().endswith("data: [DONE]")
     assert '"error"' not in words
-    # An event may hold several tokens: a server that is short of processors sends what has come meanwhile.
+    # An event may have several tokens: a server that lacks processor time sends several at once.
     events = [json.loads(line.removeprefix("data: ")) for line in words.splitlines() if line.startswith("data: {")]
     assert events[-1]["usage"]["completion_tokens"] == 480
     assert deb13.unit("Result") == "success"
 
 
 def test_a_stop_during_the_start_takes_seconds(deb13: Node) -> None:
-    """The engine ignores SIGTERM while it loads; the unit must not wait for it."""
+    """The engine ignores SIGTERM during its load: the stop must not wait for the engine."""
     deb13.run("systemctl start --no-block vllm@main")
     wait_for("the container runs", lambda: deb13.run("docker ps -q --filter name=vllm-main", check=False), 60)
     time.sleep(3)
     started = time.monotonic()
     deb13.run("systemctl stop vllm@main")
-    assert time.monotonic() - started < 20, "it waited for the drain time"
+    assert time.monotonic() - started < 20, "the stop waited for the drain time"
     assert deb13.run("docker ps -aq --filter name=vllm-main") == ""
 
 
 @pytest.mark.full
 def test_a_leftover_container_and_a_boot(deb13: Node, api_key: str) -> None:
-    """A leftover container of the same name does no harm, and a slow load does not hold up the boot."""
+    """The unit removes a leftover container of the same name, and a slow load does not delay the boot."""
     image = deb13.run("docker images --quiet | head -n1")
     deb13.run(f"docker create --name vllm-main {image}")
     subprocess.run(["docker", "restart", "--time=1", deb13.container], check=True, capture_output=True)
@@ -166,24 +166,24 @@ def test_two_instances_side_by_side(deb13: Node, api_key: str) -> None:
     assert deb13.ask("main", 5005, api_key) == "I am tiny-a."
     assert deb13.ask("second", 5006, api_key) == "I am tiny-b."
     assert deb13.engine_pid() == pid
-    # What leaves the inventory is reported, and goes on serving.
+    # site.yml reports an instance that is no longer declared, and does not stop it.
     assert "still has second" in deb13.site()
     assert deb13.ask("second", 5006, api_key) == "I am tiny-b."
 
 
 @pytest.mark.full
 def test_a_broken_model_never_counts_as_ready(deb12: Node, api_key: str) -> None:
-    """tiny-broken starts and answers /health, and dies at its first completion: site.yml says so and stops it."""
+    """tiny-broken answers /health, and dies at its first completion: site.yml reports this and stops the engine."""
     broken = {"name": "broken", "model": "tiny-broken", "port": 5006, "accelerator": "cpu"}
     pid = deb12.engine_pid()
     started = time.monotonic()
-    # The estimate knows it, and is overruled.
+    # The plan would refuse the model, so the check of the fit is off.
     output = deb12.site(check=False, instances=[MAIN, broken], vllm_check_fit=False)
     assert time.monotonic() - started < READY_SECONDS
     assert "broken did not start. Its last words:" in output
     assert "EngineCore" in output
     assert deb12.unit("ActiveState", "broken") in ("inactive", "failed")
     assert deb12.run("readlink /var/lib/inference/releases/broken/current", check=False) == ""
-    # The neighbour has not noticed.
+    # The other engine was not disturbed.
     assert deb12.ask(key=api_key) == "I am tiny-a."
     assert deb12.engine_pid() == pid

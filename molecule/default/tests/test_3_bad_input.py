@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mistakes of an operator: a clear error, before anything is changed, and the engine goes on serving."""
+"""Mistakes in the input: a clear error before any change, while the engine serves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAIN = {"name": "main", "model": "tiny-a", "port": 5005, "accelerator": "cpu"}
 
 @pytest.fixture(autouse=True)
 def untouched(deb12: Node, api_key: str) -> Iterator[None]:
-    """Whatever the mistake was: the same process serves the same model."""
+    """After each mistake, the same process serves the same model."""
     pid = deb12.engine_pid()
     yield
     assert deb12.engine_pid() == pid
@@ -25,7 +25,7 @@ def untouched(deb12: Node, api_key: str) -> Iterator[None]:
 
 
 def refused(node: Node, **extra: Any) -> str:
-    """site.yml with a mistake. It must fail before it changed anything. Returns what it said, as one line."""
+    """Run site.yml with a mistake. The run must fail before any change. Returns its output as one line."""
     output = node.site(check=False, **extra)
     assert changes(output) == 0, output[-3000:]
     return " ".join(output.replace("\\n", " ").split())
@@ -51,7 +51,7 @@ def test_every_mistake_in_instances_and_registry_at_once(deb12: Node, models: di
 
 
 def test_what_would_not_fit(deb12: Node, models: dict[str, Any]) -> None:
-    """A longer request than the model can, and more memory than any machine has: of what this run would start alone."""
+    """Too long requests, and more memory than any machine has. The run checks only instances that it would start."""
     long = {**models, "tiny-b": {**models["tiny-b"], "max-model-len": 99999}}
     late = {**MAIN, "name": "late", "model": "tiny-b", "port": 5007}
     space = {"VLLM_CPU_KVCACHE_SPACE": "100000"}
@@ -107,14 +107,14 @@ def test_a_port_that_somebody_else_has(deb12: Node) -> None:
 
 @pytest.mark.full
 def test_a_port_that_an_instance_of_ours_still_has(deb12: Node) -> None:
-    """A new name for the same port: the old instance serves on, and must be stopped first."""
+    """A new name for the same port: the old instance still serves, and must be stopped first."""
     output = refused(deb12, instances=[{**MAIN, "name": "chat"}])
     assert "is held by instance main, which the inventory no longer declares" in output
 
 
 @pytest.mark.full
 def test_gpus_that_docker_cannot_hand_out(deb12: Node) -> None:
-    """Debian 12's own Docker has no CDI: an instance with GPUs is refused before Docker refuses it."""
+    """Debian 12's Docker has no CDI: the run refuses an instance with GPUs before Docker would."""
     gpu = {"name": "gpu", "model": "tiny-b", "port": 5008, "gpus": [0]}
     output = refused(deb12, instances=[MAIN, gpu])
     assert "instance gpu: gpus: ['0']: cannot get its GPUs" in output
@@ -125,10 +125,10 @@ def test_gpus_that_docker_cannot_hand_out(deb12: Node) -> None:
 def test_too_little_disk(deb12: Node, models: dict[str, Any]) -> None:
     image = f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}"
     assert "the image needs 100000 GiB" in refused(deb12, engine_image=image, vllm_image_gib=100000)
-    # The store asks for space only where a model has still to come.
+    # The check of the store's space needs a model that is not in the store.
     instances = [MAIN, {**MAIN, "name": "next", "model": "tiny-b", "port": 5007}]
     assert "model_store_path" in refused(deb12, instances=instances, model_store_reserve_gib=100000)
-    # Image and model each fit on Docker's disk, but not both.
+    # Docker's disk has space for the image or for the model, but not for both.
     free = int(deb12.run("df --output=avail -BG /var/lib/docker | tail -n1").strip("G "))
     output = refused(
         deb12,
@@ -145,12 +145,12 @@ def test_too_little_disk(deb12: Node, models: dict[str, Any]) -> None:
 def test_an_image_without_digest_or_that_is_not_there(deb12: Node) -> None:
     assert "must name the image by digest" in refused(deb12, engine_image="inference-registry:5000/vllm-cpu:0.32.0")
     output = deb12.site(check=False, engine_image=f"inference-registry:5000/vllm-cpu@sha256:{'a' * 64}")
-    assert "manifest unknown" in output, "the registry's own message is missing"
+    assert "manifest unknown" in output, "the message of the image registry is missing"
     assert "correct engine_image" in output
 
 
 def test_an_operating_system_that_is_not_supported(deb12: Node) -> None:
-    """Refused before even the first package is installed."""
+    """The run refuses the input before it installs the first package."""
     deb12.run("apt-get -qq remove --yes python3-debian")
     deb12.run("cp /usr/lib/os-release /root/; sed -i 's/12/11/; s/bookworm/bullseye/' /usr/lib/os-release")
     try:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Admins and SSH: who gets in, who does not any more, and that nobody can shut the operator out."""
+"""Admins and SSH: logins that work, logins that are refused, and a role that never locks the operator out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SSH = (
 
 
 class Key:
-    """A pair of keys of somebody outside."""
+    """A new pair of keys, which no node knows."""
 
     def __init__(self, path: Path, comment: str) -> None:
         self.path = path
@@ -33,12 +33,12 @@ class Key:
         return self.path.with_suffix(".pub").read_text().strip()
 
     def ssh(self, node: Node, user: str, command: str) -> tuple[bool, str]:
-        """Whether a command works on a node, and what it says."""
+        """Whether a command succeeds on a node, and its output."""
         return ssh(node, user, command, "-i", str(self.path), "-o", "IdentitiesOnly=yes")
 
 
 def ssh(node: Node, user: str, command: str, *options: str) -> tuple[bool, str]:
-    """Log in anew, and never ask for anything."""
+    """Options for a new login that asks no question."""
     result = subprocess.run(
         [*SSH, *options, f"{user}@{node.address}", command], capture_output=True, text=True, stdin=subprocess.DEVNULL
     )
@@ -56,7 +56,7 @@ def spare(tmp_path_factory: pytest.TempPathFactory) -> Key:
 
 
 def refused(node: Node, *options: str, **extra: Any) -> str:
-    """A run that must fail before it changed anything. Returns what it said, as one line."""
+    """Run the role, which must fail before any change. Returns its output as one line."""
     before = node.run(f"cat {OURS} /etc/shadow; ls /etc/sudoers.d")
     output = node.baseline(PART, *options, check=False, **extra)
     assert changes(output) == 0, output[-3000:]
@@ -66,7 +66,7 @@ def refused(node: Node, *options: str, **extra: Any) -> str:
 
 
 def test_the_server_takes_keys_only(node: Node) -> None:
-    """What is offered to somebody who has nothing, and what is in effect."""
+    """The methods that sshd offers to an unknown client, and the settings in effect."""
     _in, words = ssh(node, "root", "true", "-o", "PreferredAuthentications=none")
     assert "Permission denied (publickey)." in words
     values = node.run("sshd -T").splitlines()
@@ -129,7 +129,7 @@ def test_the_user_of_this_connection_is_not_shut_out(deb12: Node) -> None:
 
 @pytest.mark.full
 def test_what_only_a_new_connection_shows_comes_undone(deb13: Node) -> None:
-    """The server accepts it, and whoever has one key would never get in again."""
+    """sshd accepts the setting, but no admin with only one key could log in again."""
     before = deb13.run(f"cat {OURS}")
     config = {"AuthenticationMethods": "publickey,publickey"}
     output = deb13.baseline(PART, check=False, common_ssh_config=config, __common_access_seconds=20)
@@ -140,13 +140,13 @@ def test_what_only_a_new_connection_shows_comes_undone(deb13: Node) -> None:
 
 @pytest.mark.full
 def test_passwords_stay_on_until_a_key_was_seen_at_work(deb12: Node) -> None:
-    """A node as it was installed: root comes by a password, and would be shut out."""
+    """A freshly installed node: root logs in by a password, and would be locked out."""
     deb12.run(
         f"echo root:molecule | chpasswd; rm {OURS}; echo PermitRootLogin yes > /etc/ssh/sshd_config.d/90-test.conf"
     )
     deb12.run("systemctl reload ssh")
     try:
-        # No control socket, since a connection by the key is still open.
+        # Without a control socket: a connection by the key is still open.
         by_password: dict[str, Any] = {"ansible_password": "molecule", "ansible_ssh_private_key_file": "/dev/null"}
         output = deb12.baseline(PART, check=False, ansible_control_path="none", **by_password)
         assert changes(output) == 0
@@ -174,7 +174,7 @@ def test_an_admin_comes_changes_keys_and_goes(deb13: Node, alice: Key, spare: Ke
     assert "adm" in deb13.run("id -nG alice").split()
     assert changes(deb13.baseline(PART, common_admins=[admin])) == 0
 
-    # Her own key is the one that this connection uses, and her shell runs its commands: mistakes come undone.
+    # This connection uses the admin's own key and shell: the role must undo mistakes in both.
     as_alice: dict[str, Any] = {
         "ansible_user": "alice",
         "ansible_ssh_private_key_file": str(alice.path),
@@ -186,7 +186,7 @@ def test_an_admin_comes_changes_keys_and_goes(deb13: Node, alice: Key, spare: Ke
     assert alice.ssh(deb13, "alice", "true")[0]
     assert deb13.run("getent passwd alice").endswith(":/bin/bash")
 
-    # Somebody else takes that key away.
+    # Another change removes this key.
     deb13.baseline(PART, common_admins=[wrong])
     assert not alice.ssh(deb13, "alice", "true")[0]
     assert spare.ssh(deb13, "alice", "true")[0]

@@ -17,7 +17,7 @@ PART = "apt"
 SECRET = "proxy-secret-41c7"
 PORT = 5098
 
-# Packages of two versions, one with a kernel's name, one that another depends on; signed by a key of its own.
+# Packages in two versions; one has a kernel's name, and another package depends on one. A separate key signs them.
 BUILD = """
 set -eu
 apt-get -qq update
@@ -47,7 +47,7 @@ apt-ftparchive -o APT::FTPArchive::Release::Origin=Inference -o APT::FTPArchive:
 gpg --batch --quiet --local-user right --clearsign --output dists/test/InRelease /srv/build/Release
 """
 
-# Everything that the tests may change.
+# All files that the tests may change.
 SAVE = "tar -C / -cf /root/apt.tar etc/apt; dpkg --get-selections >/root/selections"
 RESTORE = """
 apt-get -qq remove --yes --allow-change-held-packages 'inference-*' 'linux-image-*inference' >/dev/null 2>&1
@@ -56,20 +56,20 @@ rm -rf /etc/apt; tar -C / -xf /root/apt.tar; dpkg --set-selections </root/select
 
 
 def source(**changed: Any) -> dict[str, Any]:
-    """The declaration of the node's repository."""
+    """The variables that declare the node's repository."""
     return {"name": "test", "uris": ["file:/srv/repo"], "suites": ["test"], "components": ["main"], **changed}
 
 
 @cache
 def keys(node: Node) -> dict[str, str]:
-    """Make the repository on a node; its keys by their names."""
+    """Create the repository on a node. Returns its keys by name."""
     node.run(BUILD)
     return {key: node.run(f"cat /srv/build/{key}.asc") for key in ("right", "wrong")}
 
 
 @pytest.fixture(autouse=True)
 def restored(used: list[Node]) -> Iterator[None]:
-    """Each node's APT is afterwards what it was."""
+    """Restore APT on each node after the test."""
     for node in used:
         keys(node)
         node.run(SAVE)
@@ -79,14 +79,14 @@ def restored(used: list[Node]) -> Iterator[None]:
 
 
 def state(node: Node) -> str:
-    """What of APT must not change."""
+    """The state of APT that must not change."""
     return node.run(
         "find /etc/apt -type f -exec sha256sum {} + | sort; ls -lR --time-style=+ /etc/apt; apt-mark showhold"
     )
 
 
 def refused(node: Node, **extra: Any) -> str:
-    """A run with a mistake: it changes nothing, and APT goes on working. Returns what it said, as one line."""
+    """Run the role with a mistake. It must change nothing, and APT must work. Returns its output as one line."""
     before = state(node)
     output = node.baseline(PART, check=False, **extra)
     assert changes(output) == 0, output[-3000:]
@@ -126,7 +126,7 @@ def test_every_mistake_is_told_before_anything_is_tried(deb12: Node) -> None:
 
 
 def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(deb13: Node, tmp_path: Path) -> None:
-    # Whatever the installer left behind goes out of use, though it makes APT itself give up.
+    # The role disables files of Debian's installer, also a file that makes APT fail.
     deb13.run("echo nonsense >/etc/apt/sources.list.d/broken.list")
     (tmp_path / "key.asc").write_text(keys(deb13)["right"])
     declared: dict[str, Any] = {
@@ -149,7 +149,7 @@ def test_a_source_is_declared_and_its_packages_are_installed_pinned_and_held(deb
     assert held <= set(deb13.run("apt-mark showhold").split())
     deb13.run("apt-get -qq --yes upgrade && apt-get -qq --yes install inference-pinned")
     assert version(deb13, "inference-pinned") == "installed 1.0-1"
-    # The next run holds a kernel that came along later, and what somebody has released. What left a list is released.
+    # The next run holds a new kernel and a package that lost its hold. It releases packages that left the lists.
     deb13.run("apt-get -qq --yes install linux-image-inference; apt-mark unhold inference-pinned")
     declared["common_packages_held"] = []
     deb13.baseline(PART, **declared)
@@ -182,15 +182,15 @@ def test_upgrades_run_unattended_from_the_declared_origins_alone(deb12: Node) ->
     chosen = [line for line in said.splitlines() if line.startswith("Packages that will be upgraded:")]
     assert chosen == ["Packages that will be upgraded: inference-pinned inference-upgraded"]
     assert "inference\\-blocked" in said.partition("Initial blacklist:")[2].splitlines()[0]
-    # The default, and that nothing reboots by itself.
+    # The default: security upgrades, and no reboot.
     dump = deb12.run("apt-config dump")
     assert 'Unattended-Upgrade::Automatic-Reboot "false";' in dump and 'Unattended-Upgrade "1";' in dump
 
 
 @pytest.mark.full
 def test_a_machine_that_reaches_nothing_without_the_proxy(deb12: Node, tmp_path: Path) -> None:
-    """The bootstrap and the role come by a proxy whose login is nowhere to be seen."""
-    # Python's server looks for the whole address as a path, which makes it a proxy for one host.
+    """Bootstrap and role use a proxy. No public file and no output shows its login."""
+    # Python's server takes the whole address as a path: so it works as a proxy for one host.
     deb12.run("mkdir -p /srv/proxy/http:; ln -sfn /srv/repo /srv/proxy/http:/mirror.invalid")
     deb12.run(f"systemd-run --unit=proxy python3 -m http.server --directory /srv/proxy --bind 127.0.0.1 {PORT}")
     deb12.run("rm /etc/apt/sources.list")
@@ -202,7 +202,7 @@ def test_a_machine_that_reaches_nothing_without_the_proxy(deb12: Node, tmp_path:
     include = {"name": "baremetal.inference.common", "tasks_from": "bootstrap"}
     tasks = [{"name": "Bootstrap", "ansible.builtin.include_role": include}]
     play.write_text(json.dumps([{"hosts": "inference", "gather_facts": False, "become": True, "tasks": tasks}]))
-    # All authorities of the world are more than a command line holds.
+    # A file with all authorities is larger than a command line may be.
     bundle = tmp_path / "authorities.pem"
     bundle.write_text(deb12.run("cat /etc/ssl/certs/ca-certificates.crt"))
     assert bundle.stat().st_size > 2**17
@@ -221,7 +221,7 @@ def test_a_machine_that_reaches_nothing_without_the_proxy(deb12: Node, tmp_path:
         file = deb12.run("grep -rl somebody /etc /run /tmp /var/log 2>/dev/null", check=False)
         assert file == "/etc/apt/apt.conf.d/52-inference-proxy"
         assert deb12.run(f"stat -c %a {file}") == "600"
-        # One that leads nowhere is refused.
+        # The role refuses a proxy that does not answer.
         assert "Nothing was changed" in deb12.baseline(
             PART, check=False, **{**options, "common_apt_http_proxy": "http://127.0.0.1:9"}
         )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The firewall: what it lets in, and that nobody is locked out by it."""
+"""The firewall: allowed connections, and a role that never locks the operator out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CUTS_SSH = {"common_firewall_ssh_sources": ["192.0.2.1"], "common_firewall_confi
 
 
 def reaches(node: Node, port: int, seconds: float = 2) -> bool:
-    """Whether a new connection from this machine comes in."""
+    """Whether a new connection from this machine succeeds."""
     try:
         socket.create_connection((node.address, port), timeout=seconds).close()
     except OSError:
@@ -32,7 +32,7 @@ def reaches(node: Node, port: int, seconds: float = 2) -> bool:
     return True
 
 
-# Four thousand at a time, half a second each: they are neighbours.
+# 4000 ports at a time, for half a second: the nodes are on one machine.
 SCAN = """
 import select, socket, sys, time
 address, ports = sys.argv[1], eval(sys.argv[2])
@@ -60,13 +60,13 @@ for first in range(0, len(ports), 4000):
 
 
 def scan(source: Node, address: str, ports: Sequence[int]) -> list[int]:
-    """The TCP ports of an address on which a node gets a connection."""
+    """The TCP ports of an address that accept a connection from the node."""
     command = f"ulimit -n 8192; python3 -c {shlex.quote(SCAN)} {address} '{ports}'"
     return sorted(int(word) for word in source.run(command).split())
 
 
 def hears(source: Node, target: Node, address: str, port: int) -> bool:
-    """Whether a datagram from one node to a UDP port of another's address is heard there."""
+    """Whether a datagram from one node reaches a UDP port at an address of another node."""
     listen = (
         f"import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.bind(('::', {port}));"
         " s.settimeout(3); print(s.recv(9).decode())"
@@ -81,14 +81,14 @@ def hears(source: Node, target: Node, address: str, port: int) -> bool:
 
 
 def foreign_tables(node: Node) -> list[str]:
-    """Every table but ours, without its counters."""
+    """All tables of the firewall but ours, without counters."""
     tables = [line for line in node.run("nft list tables").splitlines() if line != "table inet inference"]
     return [node.run(f"nft --stateless list {table}") for table in tables]
 
 
 @pytest.fixture
 def listeners(deb13: Node) -> Iterator[list[int]]:
-    """Ports of deb13 on which something listens on every address."""
+    """Ports of deb13 with a listener on every address."""
     ports = [7001, 7002, 7003]
     for port in ports:
         deb13.run(f"systemd-run --quiet --collect --unit=listen-{port} python3 -m http.server --bind :: {port}")
@@ -98,7 +98,7 @@ def listeners(deb13: Node) -> Iterator[list[int]]:
 
 @pytest.fixture
 def back_to_normal(deb13: Node) -> Callable[[], None]:
-    """Whether the node is let in again, with the rules of the inventory."""
+    """Whether the node accepts connections again, with the rules of the inventory."""
 
     def check() -> None:
         wait_for("SSH comes in again", lambda: reaches(deb13, 22), 40)
@@ -110,7 +110,7 @@ def back_to_normal(deb13: Node) -> Callable[[], None]:
 
 @pytest.fixture
 def neighbours(deb12: Node, deb13: Node) -> Iterator[None]:
-    """Both nodes reach each other by IPv6, too."""
+    """Give both nodes IPv6 addresses at which they reach each other."""
     for node, address in ((deb12, IPV6["deb12"]), (deb13, IPV6["deb13"])):
         _switch_ipv6(node, on=True)
         node.run(f"ip address add {address}/64 dev eth0 nodad")
@@ -120,7 +120,7 @@ def neighbours(deb12: Node, deb13: Node) -> Iterator[None]:
 
 
 def _switch_ipv6(node: Node, on: bool) -> None:
-    """Docker has switched it off, and the node may not change that itself."""
+    """Switch IPv6 on or off from outside: a container cannot change this setting itself."""
     pid = subprocess.check_output(
         ["docker", "inspect", "--format", "{{.State.Pid}}", node.container], text=True
     ).strip()
@@ -130,7 +130,7 @@ def _switch_ipv6(node: Node, on: bool) -> None:
 
 @pytest.mark.usefixtures("neighbours")
 def test_only_what_is_declared_is_open(deb12: Node, deb13: Node, listeners: list[int]) -> None:
-    """Seen from the other node, of all ports: SSH alone, then what is let in from there, then SSH alone again."""
+    """All ports from the other node: only SSH is open, then also the declared ports, then only SSH again."""
     every = range(1, 65536)
     six = IPV6["deb13"]
     assert scan(deb12, deb13.address, every) == scan(deb12, six, every) == [22]
@@ -144,7 +144,7 @@ def test_only_what_is_declared_is_open(deb12: Node, deb13: Node, listeners: list
     assert scan(deb12, deb13.address, [22, *listeners]) == [22, 7001, 7002]
     assert scan(deb12, six, [22, *listeners]) == [22, 7003]
     assert hears(deb12, deb13, six, 7005)
-    assert not reaches(deb13, 7001), "let in from anywhere, not from deb12 alone"
+    assert not reaches(deb13, 7001), "the firewall accepts every address, not only deb12"
     deb13.baseline("firewall")
     assert scan(deb12, deb13.address, [22, *listeners]) == scan(deb12, six, [22, *listeners]) == [22]
 
@@ -156,7 +156,7 @@ def test_the_engines_are_open_to_the_gateways_of_the_inventory(deb12: Node, deb1
         "inference": {"hosts": {deb13.name: {"inference_address": deb13.address}}},
     }
     (tmp_path / "site.json").write_text(json.dumps(inventory))
-    # The places of an agent and of an engine, beside those that they have on the loopback interface.
+    # The ports of agent and engine at the node's address; both also listen on the loopback interface.
     ports = [5004, 5005]
     for port in ports:
         serve = f"python3 -m http.server --bind {deb13.address} {port}"
@@ -167,8 +167,8 @@ def test_the_engines_are_open_to_the_gateways_of_the_inventory(deb12: Node, deb1
         assert scan(deb12, deb13.address, ports) == []
         deb13.baseline("firewall", "--inventory", str(tmp_path / "site.json"))
         assert scan(deb12, deb13.address, ports) == ports
-        assert not reaches(deb13, 5005), "let in from elsewhere than the gateway"
-        assert not reaches(deb13, 5004), "let in from elsewhere than the gateway"
+        assert not reaches(deb13, 5005), "the firewall accepts an address that is no gateway"
+        assert not reaches(deb13, 5004), "the firewall accepts an address that is no gateway"
     finally:
         deb13.run("systemctl stop 'listen-500[45]'")
         deb13.baseline("firewall")
@@ -201,7 +201,7 @@ def test_rules_that_cut_ssh_are_taken_back(deb13: Node, back_to_normal: Callable
 def test_rules_that_cut_ssh_are_taken_back_without_a_controller(
     deb13: Node, back_to_normal: Callable[[], None], tmp_path: Path
 ) -> None:
-    """The controller dies in the middle: the node itself puts the old rules back."""
+    """The controller dies during the trial: the node restores the old rules by itself."""
     helper = "import json, sys; sys.path.insert(0, sys.argv[1]); from node import Node;"
     helper += " Node(sys.argv[2]).baseline('firewall', check=False, **json.loads(sys.argv[3]))"
     shared = str(PROJECT / "molecule/shared")
@@ -231,8 +231,9 @@ def test_dockers_chains_survive(node: Node) -> None:
 
 @pytest.mark.full
 def test_a_published_port_is_closed_until_it_is_declared(deb12: Node, deb13: Node) -> None:
-    """Docker opens what it publishes in front of every rule for the node itself. (In a container that is a node, Debian
-    13's Docker cannot give its own containers an interface.)"""
+    """The firewall also filters published ports of containers, which Docker opens before all rules of the node.
+
+    Only on Debian 12: in a container, Debian 13's Docker cannot give its containers an interface."""
     image = deb12.run("docker images --quiet | head -1")
     serve = "--entrypoint python3 " + image + " -m http.server 80"
     deb12.run(f"docker run --detach --rm --name published --publish 7010:80 {serve}")

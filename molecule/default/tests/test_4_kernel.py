@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel settings and limits, as far as a container can show them; the scenario vm shows the rest."""
+"""Kernel settings and limits that a container can have. The scenario vm tests the other settings."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from node import Node, changes
 
 
 def test_a_new_service_has_the_limits(node: Node) -> None:
-    """As far as the container's own limits reach, which only a machine of its own can raise."""
+    """The limits up to the container's own limits, which only a machine can raise."""
     manager = node.run("systemctl show --property=DefaultLimitNOFILE --property=DefaultLimitMEMLOCK")
     assert set(manager.split()) == {"DefaultLimitNOFILE=1048576", "DefaultLimitMEMLOCK=infinity"}
-    # What a dying kernel said: Debian's own file would delete it after 14 days.
+    # The last log of a dying kernel: Debian's own file would delete it after 14 days.
     tmpfiles = node.run("systemd-tmpfiles --cat-config | grep /var/lib/systemd/pstore")
     assert tmpfiles.split()[-1] == "-"
     limits = node.run("systemd-run --quiet --wait --pipe prlimit --output=HARD,SOFT --noheadings --nofile").split()
@@ -38,7 +38,7 @@ def test_a_key_that_does_not_exist_is_named_with_its_nearest(deb13: Node) -> Non
 
 @pytest.mark.full
 def test_limits_that_this_node_cannot_have_are_named_at_once(deb12: Node) -> None:
-    """More files than fs.nr_open would leave every login with its old limits, without a word to anybody."""
+    """With more files than fs.nr_open, every login would silently keep its old limits."""
     output = deb12.baseline(
         "kernel", check=False, common_limits_nofile=2000000, common_limits_memlock="64 GB", common_watchdog_seconds=1
     )
@@ -70,7 +70,7 @@ def test_a_switch_that_goes_off_takes_its_files_along(deb12: Node) -> None:
     deb12.baseline("kernel", common_limits_enabled=False)
     assert "infinity" not in deb12.run("systemctl show --property=DefaultLimitMEMLOCK")
     assert "inference" not in deb12.run("ls /etc/security/limits.d /etc/systemd/user.conf.d")
-    # Nor does a unit stay off that somebody has disabled.
+    # The role enables a unit that was disabled by hand.
     deb12.run("systemctl disable systemd-pstore.service")
     deb12.baseline("kernel")
     assert deb12.run("systemctl is-enabled systemd-pstore.service") == "enabled"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role common's clock, names and logs on a node."""
+"""The parts clock, host names and logs of the role common, on a node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from node import Node, changed_tasks, changes, wait_for
 
 PART = "system"
 
-# What a node logs while its journald is restarted.
+# A service that logs while journald restarts.
 COUNTER = "i=0; while sleep 0.05; do i=$((i+1)); echo count $i; done"
 
 # An NTP server with the right time. Source of the layout: RFC 5905, section 7.3.
@@ -34,7 +34,7 @@ while True:
 
 
 def journal_limit(node: Node) -> tuple[str, int]:
-    """Where the running journald says that its journal is, and its largest size in bytes."""
+    """The directory of the journal and its maximum size in bytes, as the running journald reports them."""
     pid = node.run("systemctl show --value --property=MainPID systemd-journald.service")
     query = f"journalctl --output=json MESSAGE_ID=ec387f577b844b8fa948f33cad9a75e6 _PID={pid}"
     entry = json.loads(node.run(query).splitlines()[-1])
@@ -43,7 +43,7 @@ def journal_limit(node: Node) -> tuple[str, int]:
 
 @on_deb12
 def test_hurt_names_and_a_new_limit(node: Node, tmp_path: Path) -> None:
-    """Foreseen by check mode, put right without a lost line in the journal, and then nothing is left to do."""
+    """Check mode predicts the repairs; the run makes them without a lost line; a second run changes nothing."""
     node.baseline("system")
     hostname = node.run("hostname")
     lines = [line for line in node.run("cat /etc/hosts").splitlines() if hostname not in line]
@@ -90,7 +90,7 @@ def test_logs_that_are_files_have_a_limit(node: Node) -> None:
 
 
 def test_all_mistakes_before_any_change(deb12: Node) -> None:
-    """One run names all of them, in the check before the first change."""
+    """One run reports all mistakes, in the check before the first change."""
     other = "/etc/systemd/journald.conf.d/99-other.conf"
     deb12.run(f"mkdir -p $(dirname {other}); printf '[Journal]\\nStorage=none\\n' > {other}")
     before = deb12.run("cat /etc/hosts /etc/systemd/journald.conf.d/60-inference.conf")
@@ -111,7 +111,7 @@ def test_all_mistakes_before_any_change(deb12: Node) -> None:
 
 @pytest.fixture
 def timeless(deb13: Node) -> Iterator[Node]:
-    """A node whose chronyd measures the time and leaves the clock alone, since that is the host's own."""
+    """A node whose chronyd measures the time and does not set the clock, which belongs to the host."""
     node = deb13
     drop_in = "[Unit]\\nConditionCapability=\\n[Service]\\nExecStart=\\nExecStart=!/usr/sbin/chronyd -F 1 -x\\n"
     node.run("mkdir -p /etc/systemd/system/chrony.service.d")
@@ -133,11 +133,11 @@ def test_the_clock_follows_the_declared_server_alone(timeless: Node, tmp_path: P
     assert [line.split(",")[2] for line in node.run("chronyc -c -N sources -a").splitlines()] == ["127.0.0.1"]
     assert changes(node.baseline("system", **wanted)) == 0
 
-    # chronyd's own word on a directive that it does not know, with nothing changed.
+    # The error of chronyd about an unknown directive. The run changes nothing.
     refused = node.baseline("system", check=False, **wanted, common_ntp_config=["makestop 1 3"])
     assert "chronyd refuses it" in refused and changes(refused) == 0
 
-    # A server that is not there.
+    # A server that does not answer.
     late = node.baseline(
         "system",
         check=False,
@@ -147,6 +147,6 @@ def test_the_clock_follows_the_declared_server_alone(timeless: Node, tmp_path: P
     )
     assert "not synchronised after 5 s" in late and "127.0.0.1: no answer" in late
 
-    # Nothing declared any more: Debian's own sources are back.
+    # Without declared servers, Debian's own servers are back.
     node.baseline("system", common_time_enabled=True, common_time_sync_seconds=0)
     assert "debian.pool.ntp.org" in node.run("chronyc -c -N sources -a")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""power_cycle.yml, with a Redfish service that kills and starts the node's container. Last: a node loses its power."""
+"""power_cycle.yml, with a Redfish service that kills and starts the node's container. These tests run last."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PASSWORD = "bmc-s3cret-77"
 
 
 class Container(Machine):
-    """A node whose power is its container."""
+    """A node whose power is the state of its container."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tm
 @pytest.mark.full
 def test_a_node_that_hangs_comes_back(deb13: Node, tmp_path: Path) -> None:
     machine = Container(deb13.container)
-    # It takes the login and hangs behind it, until its next boot, as where the disk under the system does not answer.
+    # Until its next boot, the node accepts a login and then hangs, as with a system disk that does not answer.
     hangs = 'ForceCommand [ ! -e /run/hangs ] || sleep 1000; sh -c "$SSH_ORIGINAL_COMMAND"'
     deb13.run(
         f"echo {shlex.quote(hangs)} > /etc/ssh/sshd_config.d/01-test.conf; touch /run/hangs; systemctl reload ssh"

@@ -10,9 +10,9 @@ from node import Node, changes
 from nvidia_packages import NEW, driver, installed
 from repository import Repository
 
-# What Debian 12 and 13 have.
+# The driver versions of Debian 12 and 13.
 BRANCHES = {"12": "535", "13": "550"}
-# A newer driver in a repository that is declared: everything that could be upgraded, would be.
+# A newer driver in a declared repository, to which an upgrade without holds would upgrade.
 NEWER = """
 set -eu
 rm -rf /srv/newer; mkdir -p /srv/newer /srv/build; cd /srv/build
@@ -53,7 +53,7 @@ def test_the_set_is_whole_and_for_computing_alone(node: Node) -> None:
 
 
 def test_nothing_upgrades_it(node: Node) -> None:
-    """Neither an operator's full-upgrade nor unattended upgrades, though a source has a newer one."""
+    """Neither a full-upgrade by hand nor unattended upgrades change the driver, although a source has a newer one."""
     node.run(NEWER)
     try:
         before = node.run("dpkg-query -W '*nvidia*' libcuda1")
@@ -72,7 +72,7 @@ def test_a_unit_waits_for_its_device(node: Node) -> None:
     assert node.run("systemctl show --value --property=ConditionResult nvidia-persistenced.service") == "no"
     assert node.run("systemctl is-failed nvidia-persistenced.service", check=False) != "failed"
     assert node.run("systemctl is-enabled nvidia-persistenced.service") == "enabled"
-    # What makes the device does so first, at every boot, and not before there is a driver.
+    # The unit that creates the device files starts first at every boot, and only with a driver.
     maker = "inference-nvidia-devices.service"
     assert "nvidia-persistenced.service" in node.run(f"systemctl show --value --property=Before {maker}")
     node.run(f"systemctl start {maker}")
@@ -81,7 +81,7 @@ def test_a_unit_waits_for_its_device(node: Node) -> None:
 
 
 def test_a_run_that_was_cut_off_leaves_no_nouveau_in_a_ram_disk(node: Node) -> None:
-    """It wrote what keeps nouveau away, and no RAM disk after it. The next run does, and the one after that nothing."""
+    """A run was cut off after it blocked nouveau, before the RAM disk. The next run makes the RAM disk, once."""
     disk = f"/boot/initrd.img-{kernel(node)}"
     if node.run(f"test -e {disk} && echo there", check=False) != "there":
         pytest.skip("this kernel has no initial RAM disk")
@@ -97,7 +97,7 @@ def test_a_run_that_was_cut_off_leaves_no_nouveau_in_a_ram_disk(node: Node) -> N
     [("9.9.1-headless", False, "has no headers"), ("9.9.2-broken", True, "is not built")],
 )
 def test_a_kernel_that_would_boot_without_the_driver(node: Node, release: str, makefile: bool, words: str) -> None:
-    """Without headers, or with such that the build breaks at: the play fails, and names it."""
+    """A kernel without headers, or with headers that break the build: the play fails, and names the kernel."""
     if makefile:
         node.run(f"mkdir -p /lib/modules/{release}/build; echo 'all:; false' >/lib/modules/{release}/build/Makefile")
     node.run(f"touch /boot/vmlinuz-{release}")
@@ -113,7 +113,7 @@ def test_without_a_gpu_it_says_so(node: Node) -> None:
     output = node.site()
     assert "there is nothing to try it on" in output
     assert changes(output) == 0
-    # By itself it would not have come here at all.
+    # With `auto`, the role skips a node without a GPU.
     assert "nothing to try it on" not in node.site(nvidia_driver_install="auto")
 
 
@@ -129,7 +129,7 @@ def test_what_cannot_work_is_refused_with_its_reason(node: Node) -> None:
 
 
 def test_nothing_is_built_over_a_driver_of_the_installer(deb12: Node) -> None:
-    """One that cannot be taken away stops the run before any package moves."""
+    """An installer's driver that cannot be removed stops the run before any change of a package."""
     deb12.run("printf '#!/bin/sh\\nexit 1\\n' >/usr/bin/nvidia-uninstall; chmod 755 /usr/bin/nvidia-uninstall")
     before = deb12.run("dpkg-query -W")
     try:
@@ -141,7 +141,7 @@ def test_nothing_is_built_over_a_driver_of_the_installer(deb12: Node) -> None:
 
 
 def test_a_driver_in_use_is_left_alone(deb13: Node) -> None:
-    """Another flavour would replace it under a process that has one of its devices open."""
+    """Another flavour would replace the driver while a process has one of its devices open."""
     deb13.run("touch /dev/nvidiactl; systemd-run --unit=holder sh -c 'exec 3</dev/nvidiactl; exec sleep 1000'")
     try:
         output = refused(deb13, nvidia_driver_flavor="open")
@@ -151,7 +151,7 @@ def test_a_driver_in_use_is_left_alone(deb13: Node) -> None:
 
 
 def test_nvidias_driver_takes_its_place(node: Node) -> None:
-    """Of which nothing is left behind, and which comes back."""
+    """The role removes the driver completely, and installs it again."""
     repository = Repository(node, "NVIDIA")
     repository.publish(driver(NEW))
     try:

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this scenario's tests share."""
+"""Fixtures of this scenario's tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Node.playbook = str(PROJECT / "molecule/gateway/converge.yml")
 
 @pytest.fixture
 def gateway(node: Node) -> Iterator[Gateway]:
-    """Each node's gateway, with engines as they were at the beginning, before and after the test."""
+    """The gateway of each node. Before and after the test, the engines have their first state."""
     found = Gateway(node)
     reset(found)
     yield found

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which requests pass, where they go, and what the others are told."""
+"""Accepted requests and their engines, and the errors of refused requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB8 = 8 << 20
 
 
 def of_size(size: int) -> bytes:
-    """A request of so many bytes, with the model at its very end."""
+    """A body of this number of bytes, with the model at its end."""
     head, tail = b'{"max_tokens": 1, "padding": "', b'", "model": "main"}'
     return head + b"x" * (size - len(head) - len(tail)) + tail
 
@@ -30,7 +30,7 @@ def chunks(data: bytes, size: int) -> Iterator[bytes]:
     [("main", {"main"}), ("tiny-a", {"main"}), ("lone", {"lone"}), ("other", {"other"}), ("tiny-b", {"lone", "other"})],
 )
 def test_a_name_leads_to_its_engines(gateway: Gateway, model: str, answers: set[str]) -> None:
-    """A replica set's name, its model's, and a model's that two sets serve."""
+    """The name of a replica set, of its model, and of a model that two sets serve."""
     texts = [gateway.ask(data=body(model)).json["choices"][0]["message"]["content"] for _ in range(6)]
     assert {text.split()[2] for text in texts} == answers
     if model in ("main", "tiny-a"):
@@ -56,7 +56,7 @@ def test_a_body_without_a_model_is_refused(gateway: Gateway, data: bytes) -> Non
 
 
 def test_an_escaped_slash_is_a_slash(gateway: Gateway) -> None:
-    """As PHP writes it: not the model's name that is wrong, but how it is looked for."""
+    """PHP escapes a slash in JSON: the gateway looks for the name with a plain slash."""
     answer = gateway.ask(data=b'{"max_tokens": 1, "model": "no\\/such"}')
     assert answer.status == 404 and "no/such" in answer.json["error"]["message"]
 
@@ -107,7 +107,7 @@ def test_the_engine_gets_its_own_key_and_not_the_clients(gateway: Gateway) -> No
 
 
 def test_a_stream_is_not_held_back(gateway: Gateway) -> None:
-    """Each event arrives when the engine wrote it."""
+    """Each event arrives when the engine writes it."""
     gateway.engine(port=5006, token_seconds=0.3)
     connection = http.client.HTTPConnection(gateway.address, 8000, timeout=30)
     began = time.monotonic()
@@ -186,7 +186,7 @@ def test_nodes_are_told_of_the_sets_that_there_are(gateway: Gateway) -> None:
     connection.request("POST", "/sets/main", b"{}")
     answer = connection.getresponse()
     assert (answer.status, answer.getheader("allow")) == (405, "GET")
-    # Nobody comes by the clients' port, whatever key he has.
+    # The clients' port has no way around the key.
     assert gateway.ask("GET", "/sets/main").status == 404
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who may, how much, and what happens when engines are full."""
+"""Rights of keys, limits of keys, and full engines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_without_a_known_key_nothing_passes(gateway: Gateway, key: str) -> None:
 
 
 def test_a_key_reaches_only_its_engines(gateway: Gateway) -> None:
-    """By whatever name: a right is to engines."""
+    """A right belongs to engines, by each of their names."""
     found = {
         model: gateway.ask(data=body(model), key="narrow-key-90ab4417").status
         for model in ("main", "tiny-a", "lone", "tiny-b")
@@ -35,7 +35,7 @@ def test_a_key_reaches_only_its_engines(gateway: Gateway) -> None:
 
 
 def test_of_two_models_in_a_body_neither_goes_beyond_the_rights(gateway: Gateway) -> None:
-    """HAProxy takes the first, an engine the last: it must be an engine that has both."""
+    """HAProxy reads the first key `model`, an engine the last one: the engine must have both names."""
     data = b'{"model": "main", "max_tokens": 1, "model": "lone"}'
     assert gateway.ask(data=data, key="narrow-key-90ab4417").status == 404
 
@@ -59,7 +59,7 @@ def test_requests_at_a_time(gateway: Gateway) -> None:
 
 
 def test_full_engines_queue_and_then_refuse(gateway: Gateway) -> None:
-    """4 at the engine, 4 in the queue, the rest is told at once; who waits too long is told, too."""
+    """4 requests at the engine, 4 in the queue: others get 503 at once. Queued ones get 503 after the limit."""
     gateway.engine(port=5006, token_seconds=1.5)
     began = time.monotonic()
     answers = together(gateway, 12, data=body("lone", 2))
@@ -74,7 +74,7 @@ def test_full_engines_queue_and_then_refuse(gateway: Gateway) -> None:
 
 
 def test_who_has_no_key_fills_no_buffer(gateway: Gateway) -> None:
-    """It is answered by its header alone."""
+    """The gateway answers 401 after the header alone, and reads no body."""
     with socket.create_connection((gateway.address, 8000), 20) as client:
         client.sendall(f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n".encode())
         assert client.recv(100).startswith(b"HTTP/1.1 401")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Engines come and go, and clients do not notice."""
+"""Engines stop, start, drain and fail, and clients do not notice."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from node import wait_for
 
 
 def reload(gateway: Gateway) -> None:
-    """Reload, and wait for the process that serves from then on."""
+    """Reload HAProxy, and wait for its new process."""
     pid = gateway.command("show info").split("\nPid: ")[1].split()[0]
     gateway.node.run("systemctl reload haproxy")
     wait_for("another process", lambda: f"\nPid: {pid}\n" not in gateway.command("show info"), 30)
 
 
 def answer_on(connection: http.client.HTTPConnection) -> str:
-    """The engine that answers on a connection that is kept."""
+    """The engine that answers a request on an open connection."""
     connection.request("POST", CHAT, body(), {"Authorization": f"Bearer {KEY}"})
     answer = connection.getresponse()
     text = answer.read()
@@ -56,7 +56,7 @@ def test_a_drained_engine_gets_nothing_new_and_ends_what_it_has(gateway: Gateway
 
 
 def test_a_drain_outlives_a_reload(gateway: Gateway) -> None:
-    """Also when the agent is gone: the state is saved right before."""
+    """The reload saves the states first, so the drain stays also without an answer of the agent."""
     gateway.engine(agent="drain")
     gateway.wait_state("one", "DRAIN")
     gateway.node.run("mv /var/lib/haproxy/state /var/lib/haproxy/state.before")
@@ -66,7 +66,7 @@ def test_a_drain_outlives_a_reload(gateway: Gateway) -> None:
 
 
 def test_a_drain_outlives_a_restart(gateway: Gateway) -> None:
-    """The states are saved before a stop, too."""
+    """The stop saves the states, too."""
     gateway.engine(agent="drain")
     gateway.wait_state("one", "DRAIN")
     gateway.node.run("systemctl restart haproxy")
@@ -87,7 +87,7 @@ def test_the_agent_takes_out_an_engine_whose_health_looks_fine(gateway: Gateway)
 
 
 def test_an_engine_that_says_500_stays(gateway: Gateway) -> None:
-    """It may be the request's fault: neither is it repeated, nor is the engine taken out."""
+    """The request may be the cause: the gateway does not repeat it, and the engine stays up."""
     for address in ("127.0.0.1", "127.0.0.2"):
         gateway.engine(address, status=500)
     before = sum(gateway.engine(address)["served"] for address in ("127.0.0.1", "127.0.0.2"))
@@ -97,10 +97,10 @@ def test_an_engine_that_says_500_stays(gateway: Gateway) -> None:
 
 
 def test_a_node_that_dies_fails_only_what_was_on_it(gateway: Gateway) -> None:
-    """What comes after is sent elsewhere, without a pause for anybody."""
+    """Later requests go to the other engine, without a pause."""
     load = gateway.load(clients=6)
     report = load.during(lambda: gateway.node.run("systemctl kill --signal=KILL fake-one; systemctl stop fake-one"), 4)
-    # At most one under way for each client.
+    # Each client has at most one request in flight.
     assert len(report.failures) <= 6 and report.succeeded > 6, report
     calm = gateway.load(clients=4).during(lambda: time.sleep(2))
     assert not calm.failures and calm.succeeded, calm
@@ -124,7 +124,7 @@ def test_requests_are_held_while_a_lone_engine_is_away(gateway: Gateway) -> None
 
 
 def test_a_reload_fails_no_request_that_is_held(gateway: Gateway) -> None:
-    """The process that a reload has left holds them, and runs no check any more."""
+    """The old process holds these requests, although it runs no checks after the reload."""
 
     def swap() -> None:
         gateway.engine(port=5006, agent="drain")
@@ -141,7 +141,7 @@ def test_a_reload_fails_no_request_that_is_held(gateway: Gateway) -> None:
 
 
 def test_a_process_that_a_reload_has_left_follows_a_drain(gateway: Gateway) -> None:
-    """Each connection of before the reload is good for one request more."""
+    """An old process answers one more request on each open connection."""
     connections = [http.client.HTTPConnection(gateway.address, 8000, timeout=60) for _ in range(6)]
 
     def answers() -> set[str]:
@@ -161,21 +161,21 @@ def test_a_process_that_begins_with_states_of_before_a_drain_follows_the_drain(g
     gateway.engine(agent="drain")
     gateway.wait_state("one", "DRAIN")
     pid = gateway.command("show info").split("\nPid: ")[1].split()[0]
-    # Not by systemd, which saves the states anew.
+    # Without systemd, whose reload would save the states again.
     gateway.node.run("kill -USR2 $(systemctl show --property MainPID --value haproxy)")
     wait_for("another process", lambda: f"\nPid: {pid}\n" not in gateway.command("show info"), 30)
     assert answered_by(gateway) == {"127.0.0.2."}
 
 
 def test_a_word_that_no_agent_says_takes_nobody_out(gateway: Gateway) -> None:
-    """Also in a process that has just begun, and asks by itself."""
+    """Also in a new process, which asks the agent itself."""
     gateway.engine(agent="?")
     reload(gateway)
     assert answered_by(gateway) == {"127.0.0.1.", "127.0.0.2."}
 
 
 def test_more_are_held_than_the_queue_takes(gateway: Gateway) -> None:
-    """They go on all at once, and to an engine that starts slowly."""
+    """All held requests go on at once, to an engine in its slow start."""
     gateway.engine(port=5006, agent="down #swap")
     gateway.wait_state("one", "DOWN", "set_lone")
     with ThreadPoolExecutor(40) as pool:
@@ -186,7 +186,7 @@ def test_more_are_held_than_the_queue_takes(gateway: Gateway) -> None:
 
 
 def test_a_process_that_a_reload_has_left_holds_nobody_whose_engine_serves(gateway: Gateway) -> None:
-    """2.6 says there that none does; shortly after a change, requests would be held."""
+    """An old process of HAProxy 2.6 has no server up: right after a change, it would hold the request."""
     held(gateway, 0)()
     connection = http.client.HTTPConnection(gateway.address, 8000, timeout=60)
     for again in (False, True):
@@ -201,7 +201,7 @@ def test_a_process_that_a_reload_has_left_holds_nobody_whose_engine_serves(gatew
 
 
 def test_an_outage_holds_nobody_for_longer_than_a_swap(gateway: Gateway) -> None:
-    """Counted from its beginning: later requests are told at once."""
+    """The hold counts from the beginning of the outage: later requests get 503 at once."""
     gateway.engine(port=5006, agent="down #dead")
     gateway.wait_state("one", "DOWN", "set_lone")
     time.sleep(9)
@@ -223,13 +223,13 @@ def test_reloads_drop_nothing(gateway: Gateway, times: int) -> None:
 
 
 def shares(gateway: Gateway) -> dict[str, tuple[str, bool, int]]:
-    """Status, whether it gets requests, and share of each server, as nodes are told."""
+    """Of each server: status, whether it gets requests, and its share, as the gateway reports to nodes."""
     servers = gateway.view().json["servers"]
     return {name: (server["status"], server["up"], server["weight"]) for name, server in servers.items()}
 
 
 def wait_for_full_shares(gateway: Gateway) -> None:
-    wait_for("both have their share", lambda: set(shares(gateway).values()) == {("UP", True, 100)}, 60)
+    wait_for("both servers have their full share", lambda: set(shares(gateway).values()) == {("UP", True, 100)}, 60)
 
 
 def is_told(gateway: Gateway, status: str) -> Callable[[], bool]:
@@ -237,14 +237,14 @@ def is_told(gateway: Gateway, status: str) -> Callable[[], bool]:
 
 
 def test_nodes_are_told_what_an_engine_gets(gateway: Gateway) -> None:
-    """Also how its share grows when it has been away."""
+    """Nodes also read how a server's share grows during the slow start."""
     wait_for_full_shares(gateway)
     for word, status in (("drain", "DRAIN (agent)"), ("down #swap", "DOWN (agent)")):
         gateway.engine(agent=word)
-        wait_for(f"nodes are told of {status}", is_told(gateway, status), 30)
+        wait_for(f"the gateway reports {status}", is_told(gateway, status), 30)
         assert [up for _status, up, _weight in shares(gateway).values()].count(True) == 1
     gateway.engine(agent="up ready")
-    wait_for("it is up", lambda: shares(gateway)["one"][1], 30)
+    wait_for("the server is up", lambda: shares(gateway)["one"][1], 30)
     seen = [shares(gateway)["one"][2]]
     while seen[-1] < 100 and len(seen) < 60:
         time.sleep(0.2)
@@ -262,7 +262,7 @@ def test_nodes_are_told_what_engines_did(gateway: Gateway) -> None:
     for address in ("127.0.0.1", "127.0.0.2"):
         gateway.engine(address, status=500)
     assert [gateway.ask().status for _ in range(4)] == [500] * 4
-    # An answer is a tenth of a second old at most.
+    # The gateway computes an answer at most every 0.1 s.
     time.sleep(0.2)
     assert (total("requests"), total("failures")) == (before["requests"] + 7, before["failures"] + 4)
     assert gateway.view().json["requests"] == before["set"] + 7
@@ -270,12 +270,12 @@ def test_nodes_are_told_what_engines_did(gateway: Gateway) -> None:
         gateway.engine(address, status=200, token_seconds=0.2)
     with ThreadPoolExecutor(10) as pool:
         waiting = [pool.submit(gateway.ask, data=body(tokens=15)) for _ in range(10)]
-        wait_for("four are at work at each, and two wait", lambda: total("sessions") == 8, 30)
+        wait_for("each engine has four requests, and two requests wait", lambda: total("sessions") == 8, 30)
         assert {request.result().status for request in waiting} == {200}
 
 
 def test_a_reload_gives_nodes_another_process_to_ask(gateway: Gateway) -> None:
-    """Its counts begin anew. The process that is left knows no more how engines are, and says so."""
+    """The counts of the new process start at zero. The old process answers `old_process`."""
     gateway.ask()
     before = gateway.view().json
     connection = http.client.HTTPConnection(gateway.address, 8404, timeout=30)
@@ -289,7 +289,7 @@ def test_a_reload_gives_nodes_another_process_to_ask(gateway: Gateway) -> None:
 
 
 def test_limits_outlive_a_reload(gateway: Gateway) -> None:
-    # 2.6 hands nothing on while it still waits for what an earlier process had, which is 5 s.
+    # HAProxy 2.6 passes no counts on for 5 s after a reload, while it waits for the counts of the old process.
     reload(gateway)
     time.sleep(7)
     gateway.command("clear table limits key slow")

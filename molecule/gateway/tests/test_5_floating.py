@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two gateways hold one address in turn: keepalived is real, and so is the network between them."""
+"""Two gateways share one floating address. keepalived and the network between the gateways are real."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ sys.path.insert(0, str(PROJECT / "tests/tools"))
 from nodes import free_address
 
 MOVED_SECONDS = 15
-"""A hang is seen after two looks of 2 s at most, and the other one waits for three announcements."""
+"""Limit in seconds: two checks of 2 s find a hang, then the other gateway waits for three announcements."""
 
 ENDS = {
     "systemctl stop haproxy": "systemctl start haproxy",
-    # It is still connected to, and does not answer.
+    # HAProxy still accepts connections, and does not answer.
     "systemctl kill --signal=STOP haproxy": "systemctl kill --signal=CONT haproxy",
     "systemctl stop keepalived": "systemctl start keepalived",
     "ip link set eth0 down": "ip link set eth0 up",
 }
-"""What may happen to a gateway, and how it is over."""
+"""Faults of a gateway, each with the command that ends the fault."""
 
 
 class Pair:
-    """Two gateways, and the address that either holds."""
+    """Two gateways with a floating address."""
 
     def __init__(self, nodes: tuple[Node, Node]) -> None:
         self.nodes = nodes
@@ -44,7 +44,7 @@ class Pair:
             "addresses": {node.name: node.address for node in nodes},
             "gateway_floating_source": "{{ addresses[inventory_hostname] }}",
             "gateway_floating_peers": "{{ addresses.values() | difference([gateway_floating_source]) + others }}",
-            # More gateways, which are away, in another order with each run as Ansible's `difference` gives it.
+            # More peers, which do not answer; their order differs between runs, as from Ansible's `difference`.
             "others": "{{ ['192.0.2.201', '192.0.2.202', '192.0.2.203', '192.0.2.204'] | shuffle }}",
         }
 
@@ -58,8 +58,8 @@ class Pair:
         return node in self.holders()
 
     def holder(self) -> Node:
-        """The one that holds it alone, and answers there."""
-        wait_for("one of them holds it alone", lambda: len(self.holders()) == 1, MOVED_SECONDS)
+        """The only gateway that holds the address, and answers there."""
+        wait_for("only one gateway holds the address", lambda: len(self.holders()) == 1, MOVED_SECONDS)
         wait_for("clients get there", lambda: self.load(1).during(lambda: None).succeeded, MOVED_SECONDS)
         (found,) = self.holders()
         return found
@@ -68,7 +68,7 @@ class Pair:
         return Load(f"http://{self.address}:8000", ("main",), clients, KEY, SHORT)
 
 
-# For each test anew: between two of them, others have each node alone.
+# Set up for each test: between these tests, other tests change single nodes.
 @pytest.fixture
 def pair(deb12: Node, deb13: Node) -> Iterator[Pair]:
     made = Pair((deb12, deb13))
@@ -90,7 +90,7 @@ def test_a_second_run_and_a_reload_move_nothing(pair: Pair, tmp_path: Path) -> N
 
 @pytest.mark.full
 def test_the_address_moves_to_the_other_one_and_stays_there(pair: Pair) -> None:
-    """Back at once, it would cut the connections a second time."""
+    """The address does not move back at once: a move would cut the connections again."""
     for ends, is_over in ENDS.items():
         holder = pair.holder()
         (other,) = [node for node in pair.nodes if node is not holder]

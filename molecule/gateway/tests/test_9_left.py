@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host that has left the group `gateway` is none any more when that is asked for, and can become one again."""
+"""decommission removes the gateway from a host that left the group; the host can become a gateway again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLOATING = "198.51.100.77"
 @pytest.mark.full
 def test_a_host_that_has_left_is_taken_out(gateway: Gateway) -> None:
     node = gateway.node
-    # Here, no node is of the group gateway: each has left it.
+    # No node of this scenario is in the group `gateway`: all have left the group.
     going: dict[str, Any] = {"gateway": node.name, "confirm": node.name, "common_firewall_enabled": False}
     floating: dict[str, Any] = {
         "gateway_floating_address": f"{FLOATING}/32",
@@ -37,8 +37,8 @@ def test_a_host_that_has_left_is_taken_out(gateway: Gateway) -> None:
 
     try:
         node.site(**floating)
-        wait_for("it holds the floating address", holds, 30)
-        # What somebody else has put beside it.
+        wait_for("the gateway holds the floating address", holds, 30)
+        # A file that this collection did not write.
         node.run("echo theirs > /etc/haproxy/own.http")
         assert {"haproxy", "keepalived"} <= set(node.run("apt-mark showhold").split())
         installed = packages()

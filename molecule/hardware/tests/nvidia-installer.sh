@@ -1,9 +1,9 @@
 #!/bin/sh
-# What NVIDIA's installer is to the role, with a kernel module that says nothing and does nothing, and really is built.
+# A fake of NVIDIA's installer. Its kernel module does nothing, but DKMS really builds the module.
 targetdir="NVIDIA-Linux-x86_64-@VERSION@"
 case " $* " in
 *" --advanced-options "*)
-  # As the older ones, it does not know all that the role would like to say.
+  # As an older installer, it lacks some options that the role uses if they exist.
   printf '  -z, --no-nouveau-check\n      Text.\n\n  --rebuild-initramfs, --no-rebuild-initramfs\n'
   exit 0
   ;;
@@ -36,7 +36,7 @@ BUILT_MODULE_NAME[0]="nvidia"
 DEST_MODULE_LOCATION[0]="/updates/dkms"
 AUTOINSTALL="yes"
 END
-# The running kernel, which the real one builds for, is the host's.
+# The real installer builds for the running kernel, which is the host's here.
 dkms add nvidia/@VERSION@ >>$log
 
 echo @VERSION@ >/var/lib/nvidia/log

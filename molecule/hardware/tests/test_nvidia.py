@@ -1,7 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver from NVIDIA's repository, of which a small signed one takes the place: from Debian's to it, from version
-to version, from branch to branch, past upgrades that must not touch it, and a module that does not build."""
+"""The driver from a fake of NVIDIA's repository.
+
+Tests: from Debian's driver to NVIDIA's, another version, another branch, upgrades that must not change the driver,
+and a module that does not build."""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ ALLOWED = 'Unattended-Upgrade::Origins-Pattern:: "origin=NVIDIA";'
 
 
 def to(node: Node, version: str, check: bool = True, **extra: Any) -> str:
-    """Run the role for a version of NVIDIA's."""
+    """Run the role for a version of NVIDIA's driver."""
     return node.site(check=check, nvidia_driver_source="nvidia", nvidia_driver_version=version, **extra)
 
 
@@ -41,7 +43,7 @@ def test_the_set_is_whole(node: Node) -> None:
 
 @pytest.mark.full
 def test_upgrades_leave_it_alone(node: Node) -> None:
-    """Real ones, of which the same source's other package shows that they upgrade."""
+    """Real upgrades, which do upgrade another package of the same source."""
     node.run("apt-get -qq install --yes inference-other")
     Repository(node, "NVIDIA").publish([Package("inference-other", "2-1")])
     before = installed(node)
@@ -50,7 +52,7 @@ def test_upgrades_leave_it_alone(node: Node) -> None:
         node.run("unattended-upgrade")
     finally:
         node.run("rm /etc/apt/apt.conf.d/99-test")
-    assert node.run("dpkg-query -W -f '${Version}' inference-other") == "2-1", "nothing was upgraded at all"
+    assert node.run("dpkg-query -W -f '${Version}' inference-other") == "2-1", "nothing was upgraded"
     node.run("apt-get -qq --yes full-upgrade")
     assert installed(node) == before
 
@@ -108,7 +110,7 @@ def test_another_branch_leaves_nothing_behind(deb12: Node) -> None:
 def test_a_module_that_does_not_build(deb12: Node) -> None:
     output = " ".join(to(deb12, BROKEN, check=False).replace("\\n", " ").split())
     assert BROKEN in output and "make.log" in output
-    # What is broken can be left again, by the same variables.
+    # The role can replace a broken driver by another version, with the same variables.
     to(deb12, NEW)
     assert {version for name, version in installed(deb12).items() if "pinning" not in name} == {f"{NEW}-1"}
     assert modules(deb12) == {f"nvidia/{NEW}"}

@@ -3,7 +3,8 @@
 """NVIDIA's installer as the source of the driver, and the key that its modules are signed with, on deb13.
 
 The installer is a fake; DKMS, its builds and signatures, openssl and mokutil are real. The firmware is a directory,
-which libefivar takes for one. The tests go from the repository's driver to the installer's and back, in their order.
+which libefivar reads as firmware. In this order, the tests go from the repository's driver to the installer's and
+back.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ PASSWORD = "typed-at-the-console"
 
 
 def installer(version: str) -> dict[str, Any]:
-    """The variables for an installer that lies on the controller."""
+    """The variables for an installer on the controller."""
     path = EPHEMERAL / f"NVIDIA-Linux-x86_64-{version}.run"
     path.write_text(SCRIPT.replace("@VERSION@", version), encoding="utf-8")
     return {
@@ -42,7 +43,7 @@ def installer(version: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def key() -> dict[str, Any]:
-    """A site's own key, in files of the controller."""
+    """A key of the site, in files on the controller."""
     form = ["-x509", "-nodes", "-batch", "-newkey", "rsa:2048", "-days", "36500", "-subj", "/CN=Key of this site"]
     files = ["-keyout", str(EPHEMERAL / "site.key"), "-out", str(EPHEMERAL / "site.pem")]
     subprocess.run(["openssl", "req", "-new", *form, *files], check=True, capture_output=True)
@@ -61,12 +62,12 @@ def firmware(deb13: Node) -> Iterator[dict[str, Any]]:
     for name, value in (("SecureBoot", 1), ("SetupMode", 0)):
         deb13.run(rf"printf '\006\000\000\000\00{value}' >{directory}/{name}-{GLOBAL}")
     yield variables
-    # libefivar makes immutable what it writes, where the file system knows that.
+    # On file systems with this attribute, libefivar makes its files immutable.
     deb13.run(f"chattr -R -i {ROOT} 2>/dev/null; rm -rf {ROOT} /run/reboot-required /run/reboot-required.pkgs")
 
 
 def serial(node: Node, module: str = "nvidia") -> str:
-    """The number of the key that a module is signed with."""
+    """The serial number of the key that signed a module."""
     return node.run(f"modinfo -F sig_key -k {kernel(node)} {module}").replace(":", "")
 
 
@@ -133,7 +134,7 @@ def test_a_failure_says_what_the_log_says_and_the_next_run_mends_it(deb13: Node)
         deb13.run("rm /root/installer-fails")
     assert "The kernel module could not be built," in output and "for this is a test." in output
     assert deb13.run(f"ls -d {CACHE}", check=False) == ""
-    # This time from a path on the node.
+    # The installer is at a path on the node.
     path = f"/srv/NVIDIA-Linux-x86_64-{SECOND}.run"
     subprocess.run(
         deb13.argv("sh", "-c", f"cat >{path}"), input=SCRIPT.replace("@VERSION@", SECOND), text=True, check=True
@@ -173,7 +174,7 @@ def test_the_firmware_is_asked_to_enrol_it(deb13: Node, key: dict[str, Any], fir
 
     said = " ".join(deb13.site("-vvv", **wish, nvidia_driver_mok_password=PASSWORD).split())
     assert "waits to be enrolled: at the next boot" in said and "Enroll MOK" in said
-    # Where it stands on the command line of this test, Ansible shows it.
+    # With -e of this test, Ansible itself prints the password.
     assert PASSWORD not in deb13.run("cat /var/log/*.log /root/.ansible/tmp/* 2>/dev/null; true")
     request = f"{ROOT}/sys/firmware/efi/efivars/MokNew-{SHIM}"
     deb13.run(

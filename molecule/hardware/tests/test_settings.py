@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings of GPUs on a node whose nvidia-smi is a script; everything but the cards is real, the boot unit, too."""
+"""Settings of GPUs on a node with a fake nvidia-smi. All other parts are real, also the unit at boot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nvidia_packages import NEW
 FAKE = PROJECT / "tests/unit/plugins/module_utils/hardware/gpu_settings/fake_nvidia_smi.py"
 PARTS = runpy.run_path(str(FAKE))
 HOME = "/root/gpus"
-# What stands on the PCI bus of a machine with an H100.
+# The PCI bus of a machine with an H100.
 BUS = {"vendor": "0x10de", "device": "0x2330", "class": "0x030200"}
 UNIT = "inference-gpu-settings.service"
 
@@ -37,14 +37,14 @@ def put(node: Node, gpus: list[dict[str, Any]]) -> None:
 
 
 def cards(node: Node) -> list[dict[str, Any]]:
-    """How the GPUs are set."""
+    """The settings of the GPUs."""
     gpus: list[dict[str, Any]] = json.loads(node.run(f"cat {HOME}/gpus.json"))["gpus"]
     return gpus
 
 
 @pytest.fixture(autouse=True)
 def two_gpus(node: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have two GPUs that nobody has set yet, and a node that knows nothing of it."""
+    """Give the node two GPUs with default settings, and remove the role's records."""
     monkeypatch.setattr(node, "playbook", str(PROJECT / "molecule/hardware/settings.yml"))
     text = base64.b64encode(b"#!/usr/bin/python3\n" + FAKE.read_bytes()).decode()
     node.run(f"mkdir -p {HOME}; echo {text} | base64 -d >{HOME}/nvidia-smi; chmod 755 {HOME}/nvidia-smi")

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NVIDIA's container toolkit, from a small signed repository, with a real Docker.
 
-The toolkit describes GPUs in a CDI specification. Docker 26 reads the specification itself; Docker 20.10 leaves that to
-NVIDIA's runtime.
+The toolkit describes GPUs in a CDI specification. Docker 26 reads this file itself; with Docker 20.10, NVIDIA's runtime
+reads it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def test_the_specification_waits_for_the_driver_and_docker_for_the_specification
     assert bare.run(f"systemctl is-failed {unit}", check=False) != "failed"
     assert bare.run(f"systemctl is-enabled {unit} nvidia-cdi-refresh.path") == "enabled\nenabled"
     assert "docker.service" in bare.run(f"systemctl show --value --property=Before {unit}").split()
-    # systemd-analyze would name a cycle.
+    # systemd-analyze reports a cycle, if there is one.
     assert "ordering cycle" not in bare.run("systemd-analyze verify default.target 2>&1", check=False)
 
 

@@ -23,7 +23,7 @@ BREAKS = "systemctl stop vllm@main.service"
 
 
 def maintain(fleet: Fleet, *options: str, check: bool = True, **extra: Any) -> str:
-    """Run the maintenance with the updates of the test's repository alone; returns the output."""
+    """Run the maintenance with updates from the test's repository only. Returns the output."""
     given = {"maintenance_security_labels": SECURITY, "maintenance_lists_seconds": 0, **extra}
     return playbook(fleet.limit, *options, check=check, name=MAINTENANCE, **given)
 
@@ -78,7 +78,7 @@ def test_updates_roll_over_both_nodes_and_no_client_notices(packaged: Fleet) -> 
     said: list[str] = []
     unharmed(packaged.load().during(lambda: said.append(maintain(packaged)), seconds_after=3))
     assert versions(packaged) == ["2", "2"]
-    # Nothing restarts an engine that needs no restart.
+    # The run does not restart engines.
     assert [each.engine_pid() for each in packaged.nodes] == pids
     assert not any("maintenance" in drains for drains in packaged.drains())
     assert packaged.up() == sorted(each.name for each in packaged.nodes)

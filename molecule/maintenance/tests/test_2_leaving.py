@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An instance leaves under load, then a whole node: nothing of ours is left that was not there before."""
+"""Removal of an instance under load, then of a whole node: no new file of this collection stays."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ DECOMMISSION = "baremetal.inference.decommission"
 
 STAYS = re.compile(
     r"""
-    # What packages bring, and what dpkg, apt and their scripts make.
+    # Files of packages, and files that dpkg, apt and their scripts create.
     (?:/usr/(?!local/)|/var/lib/(?!inference|prometheus)|/var/cache/(?!inference)|/var/log/|/var/backups/|/boot/|/home|/opt|/srv)
     |/etc/(?:alternatives|ssl|ld\.so|cron|default|init\.d|rc\d?\.d|logrotate\.d|apparmor|bash_completion|ca-certificates|dbus-1
             |dpkg|emacs|gnutls|kernel|ldap|libnl|pam\.d|perl|profile\.d|python|rsyslog|sgml|sysctl\.d|systemd/(?!system/(?:inference|vllm))
             |ucf|udev|update-motd|X11|xdg|xml|vim|containerd|cni|logcheck|needrestart|pki|environment|rmt|gss|ethertypes)
-    # systemd's own services have a directory of their own there, since the boot.
+    # Private directories of systemd's services, since the boot.
     |/var/tmp/systemd-private-
     # Users and groups of packages.
     |/etc/(?:passwd|group|shadow|gshadow|subuid|subgid)-?$
     # The baseline of the role common, as docs/maintenance.md lists it.
     |/etc/(?:ssh|apt|nftables|security|modules-load\.d|modprobe\.d|tmpfiles\.d|chrony|hosts|motd|issue|netconfig|mke2fs|nfs|unattended)
-    # Docker, which remove_packages=true takes along, with the memory of what was set for it.
+    # Docker, which remove_packages=true removes, and the record of its configuration.
     |/etc/docker|/root/\.docker|/var/lib/inference(?:/docker-daemon\.json)?$
-    # Models, which remove_models=true takes along; Ansible's own, and the shell's.
+    # Models, which remove_models=true removes; files of Ansible and of the shell.
     |/root/\.(?:ansible|cache|gnupg)
     """,
     re.VERBOSE,
@@ -36,7 +36,7 @@ STAYS = re.compile(
 
 
 def leave(*options: str, check: bool = True, **extra: Any) -> str:
-    """Run the playbook, over all nodes and gateways; returns what it printed."""
+    """Run the playbook on all nodes and gateways. Returns its output."""
     return playbook("all", *options, check=check, name=DECOMMISSION, **extra)
 
 
@@ -77,7 +77,7 @@ def test_an_instance_leaves_and_no_client_notices(fleet: Fleet) -> None:
     assert f"{node.name}: main (tiny-a) leaves; the inventory still declares it" in output
     assert changes(output) > 0 and fleet.answers() == ["I am tiny-a."] * 2
     said: list[str] = []
-    # A port that the inventory has changed meanwhile is no part of it: the clients still ask at the old one.
+    # The playbook does not apply a changed port of the gateway: clients still use the old port.
     unharmed(fleet.load().during(lambda: said.append(leave(instance="main", host=node.name, gateway_port=8099))))
     assert "gateway_port stays as it was" in " ".join(said[0].split())
     assert fleet.up() == [fleet.nodes[0].name]
@@ -112,7 +112,7 @@ def test_the_other_node_serves_on(fleet: Fleet) -> None:
 
 
 def test_a_gateway_that_was_a_node_stays_open(fleet: Fleet) -> None:
-    """What the inventory has changed meanwhile has not come into effect with this: HAProxy and the firewall agree."""
+    """HAProxy and the firewall still have the old port of the gateway."""
     first, second = fleet.nodes
     ask = f"curl -s -o /dev/null -w '%{{http_code}}' -H 'Authorization: Bearer {fleet.key}' http://{first.address}:8000/v1/models"
     pending: dict[str, Any] = {"gateway_port": 8099, "gateway_clients": ["192.0.2.1"]}
@@ -130,6 +130,6 @@ def test_docker_goes_when_that_is_asked_for(fleet: Fleet) -> None:
     assert changes(leave(**wanted)) > 0
     packages = node.run("dpkg-query --show --showformat '${db:Status-Status} ${Package}\\n'")
     assert not re.search(r"^installed (?:docker|containerd|restic)", packages, re.MULTILINE)
-    # What it kept lies on a mount here, which stays.
+    # The model store is a mount here, and stays.
     assert not node.run("ls -d /etc/docker 2>/dev/null; find /var/lib/docker -mindepth 1", check=False)
     assert changes(leave(**wanted)) == 0

@@ -25,7 +25,7 @@ def chat(node: Node, port: int, *messages: dict[str, Any]) -> str:
 
 
 def seen(node: Node, port: int, *messages: dict[str, Any]) -> str:
-    """What the model is given for these messages and the user's, as the engine tells it: decoded token by token."""
+    """The prompt that the engine gives the model for these messages, decoded token by token."""
     model = {5005: "main", 5006: "office"}[port]
     status, asked = node.request("/tokenize", {"model": model, "messages": [*messages, USER]}, port)
     assert status == 200, asked
@@ -40,14 +40,14 @@ def test_each_answers_as_its_prompt_says(node: Node) -> None:
 
 
 def test_each_has_its_own_name(node: Node) -> None:
-    """The instance's name stays when the model changes; the variant's own is served beside it."""
+    """The engine answers to the name of the instance and to the name of the variant."""
     assert node.ask("tiny-pirate") == "Arr, I am tiny-a."
     assert node.ask("tiny-clerk", 5006) == "I am tiny-a."
     assert node.ask("tiny-a", check=False) == ""
 
 
 def test_the_prompt_arrives_byte_by_byte(node: Node) -> None:
-    """Quotes, braces, tags, a backslash, an empty line and other scripts, in front of what the user says."""
+    """Quotes, braces, tags, a backslash, an empty line and other scripts, before the user's message."""
     assert f"{PIRATE}<user>Who are you?" in seen(node, 5005)
     assert f"{CLERK}<user>Who are you?" in seen(node, 5006)
     assert PIRATE not in seen(node, 5006)
@@ -75,7 +75,7 @@ def test_a_stream_comes_piece_by_piece(node: Node) -> None:
 
 
 def test_the_prompt_is_cached(node: Node) -> None:
-    """The same bytes in front of every request."""
+    """Every request begins with the same bytes."""
 
     def hits() -> float:
         text = node.run("curl --silent http://127.0.0.1:5006/metrics")
@@ -88,7 +88,7 @@ def test_the_prompt_is_cached(node: Node) -> None:
 
 
 def test_weights_exist_once(node: Node) -> None:
-    """In the containers as well: links resolve where the store is mounted."""
+    """Also in the containers: links resolve at the mount of the store."""
     links = node.run("find /mnt/models/tiny-pirate /mnt/models/tiny-clerk -name '*.safetensors' -type l").splitlines()
     assert len(links) >= 2
     targets = {node.run(f"readlink -f {link}") for link in links}

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The plan on a node that serves: by the playbook and by inferctl, right and wrong; nothing is touched."""
+"""The plan on a node that serves, by the playbook and by inferctl, with and without mistakes. It changes nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PLAN = "baremetal.inference.plan"
 
 
 def plan(node: Node, check: bool = True, **extra: Any) -> dict[str, Any]:
-    """What plan.yml prints of the node as JSON."""
+    """The JSON that plan.yml prints for the node."""
     output = playbook(node.name, name=PLAN, check=check, format="json", **extra)
     assert changes(output) == 0
     (message,) = re.findall(r'^    "msg": (.*)$', output, re.MULTILINE)[:1]
@@ -38,7 +38,7 @@ def test_the_text_is_for_people(node: Node) -> None:
 
 
 def test_a_wrong_plan_names_every_problem_and_touches_nothing(node: Node) -> None:
-    """A length beyond the model's, a mistyped flag, and a model that cannot carry its prompt."""
+    """A length beyond the model's, a mistyped flag, and a model without a place for its prompt."""
     pids = [node.engine_pid(name) for name in ("main", "office")]
     models = {
         "tiny-a": {"model": "/srv/none", "dtype": "float32", "enforce-eager": True, "max-model-len": 99999},
@@ -83,7 +83,7 @@ def test_inferctl_says_the_same(node: Node) -> None:
     assert (told["ok"], told["model"], told["change"]["action"]) == (True, "tiny-clerk", "none")
     assert "vllm serve /run/fast/tiny-clerk/" in node.run("inferctl plan office")
     assert "known: main, office, tiny-a" in node.run("inferctl plan mian 2>&1", check=False)
-    # A 70B on one card of 24 GB, and 64 heads on three.
+    # A 70B model on one GPU of 24 GB, and 64 heads on three GPUs.
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 8192, "head_dim": 128}
     config |= {"num_attention_heads": 64, "num_key_value_heads": 8, "num_hidden_layers": 80, "dtype": "bfloat16"}
     config |= {"intermediate_size": 28672, "vocab_size": 32000, "max_position_embeddings": 4096}

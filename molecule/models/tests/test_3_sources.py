@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Models from the network: an archive and a hub's repository, interrupted and resumed; nothing half-fetched is
-served."""
+"""Models from the network: an archive and a hub's repository, interrupted and resumed. No incomplete model gets a name
+in the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FETCH = "baremetal.inference.model_fetch"
 
 
 class Web:
-    """The server on the node."""
+    """The web server on the node."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -61,7 +61,7 @@ def web(deb13: Node) -> Iterator[Web]:
 
 @pytest.fixture(scope="module")
 def archive(deb13: Node, web: Web) -> dict[str, str]:
-    """A registry entry that names the archive."""
+    """An entry of the model registry with the archive."""
     return {
         "model": f"{WEB}/tiny.tar",
         "checksum": f"sha256:{deb13.run(f'sha256sum {ROOT}/tiny.tar').split()[0]}",
@@ -73,7 +73,7 @@ def fetch(node: Node, name: str, entry: dict[str, str], **more: Any) -> dict[str
 
 
 def test_an_archive_that_is_interrupted_goes_on_where_it_stopped(node: Node, web: Web, archive: dict[str, str]) -> None:
-    """The connection breaks, then the server is killed, then it is back."""
+    """The connection breaks, then the server is killed, then the server is back."""
     web.break_after(300_000)
     result = fetch(node, "web", archive, seconds=1)
     assert (result["done"], result["have"] >= 300_000) == (False, True)
@@ -103,7 +103,7 @@ def test_another_archive_than_the_one_that_was_meant_is_refused(node: Node, web:
 
 
 def test_a_hubs_model_comes_by_the_images_own_client(node: Node, web: Web) -> None:
-    """With a token that no command line shows; breaking off and going on; pickled weights stay where they are."""
+    """A token that no command line shows; an interrupted fetch that continues; pickled weights that are not fetched."""
     entry = {"model": "acme/tiny", "revision": COMMIT}
     image = node.run("docker inspect --format '{{.Config.Image}}' vllm-main")
     given = {"image": image, "hub_endpoint": WEB}
@@ -119,7 +119,7 @@ def test_a_hubs_model_comes_by_the_images_own_client(node: Node, web: Web) -> No
     web.be_well()
     result = fetch(node, "hub", entry, **given)
     assert result["done"]
-    # The client goes on with the files that are not complete, and fetches none twice.
+    # The client continues incomplete files, and fetches no file twice.
     assert len([line for line in web.requests("/config.json") if line.startswith("GET")]) == 1
     assert not web.requests("pytorch_model.bin")
     assert node.run("ls /mnt/models/hub") == node.run("ls /mnt/models/tiny-a")
@@ -128,7 +128,7 @@ def test_a_hubs_model_comes_by_the_images_own_client(node: Node, web: Web) -> No
 
 
 def test_the_playbook_fetches_once_and_serves_from_the_store(node: Node, web: Web, archive: dict[str, str]) -> None:
-    """By site.yml: the variants' base comes from the archive now. Same bytes, so nothing about the engines changes."""
+    """By site.yml: the variants' base now comes from the archive. The bytes are the same, so no engine changes."""
     node.run("rm -rf /mnt/models/web")
     models = {
         "web": {**archive, "dtype": "float32", "max-model-len": 512, "enforce-eager": True},
@@ -146,5 +146,5 @@ def test_the_playbook_fetches_once_and_serves_from_the_store(node: Node, web: We
     output = node.site("--tags", "model_store", **given)
     assert re.search(r"web: (\d\.\d MiB) of \1", output), output
     web.kill()
-    # Offline from now on.
+    # The web server is stopped from here on.
     assert changes(node.site("--tags", "model_store", models=models, instances=instances)) == 0

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Copies on a faster disk, from which the engines load; and what is left when the store is cleaned."""
+"""Fast copies, from which engines load, and the cleaning of the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PUBLISH, COPY = "baremetal.inference.model", "baremetal.inference.model_fast_cop
 
 
 def files_of_engine(node: Node, instance: str) -> str:
-    """Where the weights lie that an engine has, as its container sees them."""
+    """The path of an engine's weights, as its container sees them."""
     (path,) = [each for each in arguments(node, instance) if each.startswith(f"{FAST}/tiny-")]
     code = f"import os; print(os.path.realpath('{path}/model.safetensors'))"
     return node.run(f'docker exec vllm-{instance} python3 -c "{code}"')
@@ -34,7 +34,7 @@ def revision(node: Node, model: str) -> str:
 
 
 def test_the_engines_load_from_the_copy(node: Node) -> None:
-    """Two variants, whose weights are on the fast disk once; and what serves is what the inventory asks for."""
+    """Two variants have their weights on the fast disk once. Both serve the release that the inventory asks for."""
     copy = f"{FAST}/.copies/tiny-a/{revision(node, 'tiny-a')}/model.safetensors"
     assert [files_of_engine(node, instance) for instance in ("main", "office")] == [copy, copy]
     assert node.run(f"find {FAST}/.copies {FAST}/tiny-* -name '*.safetensors' -type f") == copy
@@ -54,11 +54,11 @@ def test_a_damaged_copy_is_made_anew_and_no_engine_notices(node: Node) -> None:
 
 @pytest.mark.full
 def test_an_engine_that_starts_from_a_damaged_copy_is_led_to_the_store(node: Node) -> None:
-    """By recovery alone, and the other engine, which has its weights loaded, serves on; site.yml leads it back."""
+    """Recovery starts the engine from the store; the other engine still serves. site.yml repairs the fast copy."""
     number = revision(node, "tiny-a")
     copy, link = f"{FAST}/.copies/tiny-a/{number}", f"{FAST}/tiny-a/{number}"
     other = node.engine_pid("office")
-    # Another file of that name: the one that engines have mapped stays whole.
+    # A new file of this name: engines keep the old file, which they have mapped.
     node.run(f"head --bytes=1000 {copy}/model.safetensors > /root/cut && mv /root/cut {copy}/model.safetensors")
     taken = len(steps(node))
     node.run("docker kill vllm-main")
@@ -75,14 +75,14 @@ def test_an_engine_that_starts_from_a_damaged_copy_is_led_to_the_store(node: Nod
 
 @pytest.fixture
 def small(node: Node) -> Iterator[str]:
-    """A fast disk that is smaller than the model."""
+    """A fast disk smaller than the model."""
     node.run(f"mkdir -p {SMALL} && mount -t tmpfs -o size=1m tmpfs {SMALL}")
     yield f"{SMALL}/models"
     node.run(f"umount {SMALL} && rmdir {SMALL}")
 
 
 def test_a_full_disk_costs_no_service(node: Node, small: str) -> None:
-    """Too small from the beginning, and filled up meanwhile by others: links to the store, and no failure."""
+    """A disk that is too small, and a disk that fills up during the copy: links to the store, and no failure."""
     given: dict[str, Any] = {"model_store_fast_path": small, "model_store_reserve_gib": 0}
     output = node.site("--tags", "model_store", **given)
     assert "is served from the store: needed 1." in " ".join(output.split())
@@ -99,7 +99,7 @@ def test_the_least_recently_used_copy_goes_and_none_that_a_release_needs(node: N
     given = {"store": "/mnt/models", "fast_path": FAST}
     assert node.module(COPY, places=places, **given)["copied"] == [f"{FAST}/spare/{places['spare']['revision']}"]
     tiny = {"tiny-a": {"path": f"/mnt/models/tiny-a/{revision(node, 'tiny-a')}"}}
-    # Room for one: tiny-a is the older one, but engines have it.
+    # Room for one copy: tiny-a is older, but engines use it.
     dropped = node.module(COPY, places=tiny, limit_gib=0.002, **given)["dropped"]
     assert dropped == [f"{FAST}/spare/{places['spare']['revision']}"]
     assert node.run(f"readlink -f {dropped[0]}") == places["spare"]["path"]
@@ -109,7 +109,7 @@ def test_the_least_recently_used_copy_goes_and_none_that_a_release_needs(node: N
 
 
 def test_cleaning_up_leaves_what_a_rollback_needs(node: Node) -> None:
-    """A prompt that was tried and given up has a release, and its revision stays; a model without any does not."""
+    """The revision of a former prompt stays, because a release needs it. A model without a release is removed."""
     kept = node.run("ls /mnt/models/tiny-pirate").split()
     models = {
         "tiny-a": {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two nodes want one model from the network: one fetches it, the other takes it from there.
+"""Two nodes need one model from the network: one node fetches the model, the other node gets it from this peer.
 
-The other node is bare, with the scenario's web server on it, and without a firewall.
+The other node is bare, without a firewall, and runs the scenario's web server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.full
 
 @pytest.fixture(scope="module")
 def web(deb12: Node, deb13: Node) -> Iterator[dict[str, str]]:
-    """A registry entry that names an archive on the bare node; which other nodes reach, as the inventory tells."""
+    """An entry of the model registry with an archive on the bare node, at the address in the inventory."""
     inventory = EPHEMERAL / "inventory/peers.yml"
     known = {deb12.name: {"inference_address": deb12.address, "common_firewall_enabled": False}}
     inventory.write_text(json.dumps({"all": {"hosts": known}}))
@@ -47,14 +47,14 @@ def web(deb12: Node, deb13: Node) -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def given(web: dict[str, str]) -> dict[str, Any]:
-    """What both nodes are to have."""
+    """The variables with the models of both nodes."""
     models = {"web": {**web, "dtype": "float32", "max-model-len": 512, "enforce-eager": True}}
     instances = [{"name": "third", "model": "web", "port": 5007, "accelerator": "cpu"}]
     return {"models": models, "instances": instances, "model_store_allow_unplanned": True}
 
 
 def fetches(node: Node) -> list[str]:
-    """How the archive was asked for."""
+    """The requests for the archive, from the web server's log."""
     return [line for line in node.run(f"cat {LOG}").splitlines() if line.startswith("GET /tiny.tar")]
 
 
@@ -83,7 +83,7 @@ def test_one_fetches_and_the_other_takes_it_from_there(deb12: Node, deb13: Node,
 
 
 def test_who_lost_it_takes_it_from_who_has_it(deb12: Node, deb13: Node, given: dict[str, Any]) -> None:
-    """Through the firewall of the one that has it, which lets other nodes in, and them alone."""
+    """The peer's firewall accepts other nodes, and no other host."""
     assert f"ip saddr {{ {deb12.address} }} " in deb13.run("cat /etc/nftables.d/50-inference-site.nft")
     deb12.run("rm -r /mnt/models/web")
     output = playbook(both(deb12, deb13), name=PEERS, **given)
@@ -96,14 +96,14 @@ def test_each_fetches_for_itself_where_that_is_wanted(deb12: Node, deb13: Node, 
     deb12.run("rm -r /mnt/models/web")
     playbook(both(deb12, deb13), name=PEERS, model_store_peers=False, **given)
     assert len(fetches(deb12)) == 2
-    # Opens the port again.
+    # This run opens the port again.
     playbook(both(deb12, deb13), name=PEERS, **given)
 
 
 def test_what_a_node_gives_is_for_who_knows_the_token_and_ends_by_itself(
     deb12: Node, deb13: Node, web: dict[str, str]
 ) -> None:
-    """And what it gives is believed by nobody: a file that is altered there is named, and another source is taken."""
+    """A node does not trust its peer: it reports an altered file, and fetches from another source."""
     models = {"web": revision(deb13)}
     shared = deb13.module(SHARE, store="/mnt/models", models=models, address=deb13.address, seconds=30)
     assert shared["problem"] == ""
@@ -137,4 +137,4 @@ def test_what_a_node_gives_is_for_who_knows_the_token_and_ends_by_itself(
     assert deb12.run("ls /mnt/models/web 2>/dev/null", check=False) == ""
     deb13.run(f"mv /srv/kept {weights}")
     assert deb12.module(FETCH, store="/mnt/models", name="web", entry=web, peer=peer)["done"]
-    wait_for("the end of it", lambda: deb13.run(f"systemctl is-active {UNIT}", check=False) == "inactive", seconds=60)
+    wait_for("the unit ends", lambda: deb13.run(f"systemctl is-active {UNIT}", check=False) == "inactive", seconds=60)
