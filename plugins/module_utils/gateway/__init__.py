@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The gateway: HAProxy's files, and what a running HAProxy says. Private to the collection."""
+"""The gateway: HAProxy's files, and the state of a running HAProxy. Private to the collection."""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether replica sets answer through the gateway. Private to the collection."""
+"""Requests a token from each replica set through the gateway. Private to the collection."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .names import CONTROL_SOCKET, LOCAL_PATH, LOCAL_SOCKET, SET
 POLL_SECONDS = 1.0
 
 ON_PURPOSE = ("DRAIN", "MAINT")
-"""How the status of a server begins that an operator has drained."""
+"""Beginnings of the status of a drained server."""
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The names that answered, those that are drained, and the last words about each that did not answer."""
+    """The names that answered, the drained names, and the last error of each name that did not answer."""
 
     answered: list[str]
     drained: list[str]
@@ -34,7 +34,7 @@ class Answers:
 
 
 def ask(name: str, seconds: float) -> str:
-    """Ask for one token; returns why there is none, empty when there is."""
+    """Request one token. Returns why there is none; empty on success."""
     body = json.dumps({"model": name, "prompt": "ping", "max_tokens": 1})
     connection = LocalConnection(Path(LOCAL_SOCKET), seconds)
     try:
@@ -49,7 +49,8 @@ def ask(name: str, seconds: float) -> str:
 
 
 def is_drained(name: str, states: Mapping[str, str]) -> bool:
-    """Whether an operator has drained all engines of a replica set; a server beside a host's own is mostly down."""
+    """Whether all engines of a replica set are drained. Ignores bridges and next servers, which are down most of the
+    time."""
     others = (f"{bridge_name(name)}.", f"{next_name(name)}.")
     statuses = [status for server, status in states.items() if not server.startswith(others)]
     return bool(statuses) and all(status.startswith(ON_PURPOSE) for status in statuses)
@@ -61,7 +62,8 @@ def server_states() -> Mapping[str, Mapping[str, str]]:
 
 
 def ask_until(name: str, deadline: float) -> tuple[str, str]:
-    """Ask until there is an answer, or no time left; returns the field of Answers, and the last words."""
+    """Request a token until one comes or the time is over. Returns the name of the field of Answers, and the last
+    error."""
     while True:
         try:
             if is_drained(name, server_states().get(SET + name, {})):
@@ -77,7 +79,7 @@ def ask_until(name: str, deadline: float) -> tuple[str, str]:
 
 
 def ask_all(names: Sequence[str], deadline: float) -> Answers:
-    """Ask for all at once, so that a name that is held takes no other's time."""
+    """Request from all names at once, so that a held request delays no other name."""
     with ThreadPoolExecutor(max(1, len(names))) as pool:
         ends = dict(zip(names, pool.map(lambda name: ask_until(name, deadline), names), strict=True))
     return Answers(
@@ -88,7 +90,7 @@ def ask_all(names: Sequence[str], deadline: float) -> Answers:
 
 
 def report(answers: Answers) -> str:
-    """Each name that did not answer, with its engines, for people; empty where there is none."""
+    """A message with each name that did not answer and the states of its engines; empty if all answered."""
     if not answers.unanswered:
         return ""
     try:
@@ -96,8 +98,8 @@ def report(answers: Answers) -> str:
     except OSError:
         states = {}
     lines = [
-        f"{name}: {why} Engines: "
+        f"{name}: {why} State of its engines: "
         + (", ".join(f"{host} {status}" for host, status in states.get(SET + name, {}).items()) or "none")
         for name, why in answers.unanswered.items()
     ]
-    return "\n- ".join(["The gateway serves, but these do not answer through it:", *lines])
+    return "\n- ".join(["HAProxy runs, but these replica sets do not answer through the gateway:", *lines])

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which engines answer to which name, over all nodes. Private to the collection.
 
-A replica set is the instances of one name on different nodes. Clients reach it by that name, which stays, and by the
-name of the model that it serves. The nodes report that model, and address, port and keys of each engine: the inventory
-may already ask for others. Where the next release has another address or port, the engine has two servers, and the
-node's agent reports which of them runs.
+A replica set is the instances of one name on different nodes. Clients reach the set by this name, which stays, and by
+the name of the model that it serves. Model, address, port and keys of each engine come from the nodes' reports, since
+the inventory may already ask for others. If the next release has another address or port, the engine has two servers,
+and the node's agent reports which of them runs.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ SERVED_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,127}")
 """A name that can stand in HAProxy's maps, which separate key and value by blanks."""
 
 COMING = "update_coming"
-"""The host variable of role update: UpdateFacts of the instances whose next release has another address, port or key.
-The inventory does not tell the next release of a rollback."""
+"""A host variable of the role update: UpdateFacts of instances whose next release has another address, port or key.
+Needed because the inventory does not contain the next release of a rollback."""
 
 SERVER_NAME = re.compile(r"[A-Za-z0-9_.:-]+")
 """The characters that HAProxy allows in a server's name. Source: HAProxy's configuration manual, 4.2, "server"."""
@@ -63,24 +63,24 @@ class Replica:
     """The model that the engine serves."""
     port: int
     engine_key: str = ""
-    """The key that the inventory asks for; empty where the engine requires none."""
+    """The key that the inventory asks for; empty if the engine requires none."""
     bridge_port: int | None = None
-    """Port of the bridge, which serves while an update swaps this engine; None where there is no bridge."""
+    """Port of the bridge, which serves while an update swaps this engine; None if there is no bridge."""
     declared: str = ""
-    """The model that the inventory asks for. The engine may still serve another one, until an update."""
+    """The model that the inventory asks for. The engine may serve another one until the next update."""
     other_keys: tuple[str, ...] = ()
     """Other keys of the inventory, for engines that do not accept engine_key."""
     running_marks: tuple[str, ...] | None = None
-    """Marks of the keys that the engine accepts now, empty where it requires none; None where the node has not
-    reported them."""
+    """Marks of the keys that the engine accepts now, empty if it requires none; None if the node has not reported
+    them."""
     coming_marks: tuple[str, ...] | None = None
-    """The same for the next release; None where the next release accepts the same keys."""
+    """Marks of the keys that the next release accepts; None if they stay the same."""
     words: str = ""
-    """Where this release listens (Endpoint.words); empty where the engine has one server."""
+    """Where this release listens (Endpoint.words); empty if the engine has one server."""
     coming: Place | None = None
-    """Where gateways reach the next release; None where address and port stay."""
+    """Where gateways reach the next release; None if address and port stay."""
     agent_address: str = ""
-    """Address of the node's agent; empty where it is the engine's address."""
+    """Address of the node's agent; empty if it is the engine's address."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Replica:
@@ -94,7 +94,7 @@ class Replica:
 
     @property
     def next(self) -> Replica | None:
-        """The second server of the engine: its next release. None where address and port stay."""
+        """The next server of the engine, for its next release; None if address and port stay."""
         if self.coming is None:
             return None
         return replace(
@@ -110,7 +110,7 @@ class Replica:
 
     @property
     def bridge(self) -> Replica | None:
-        """The bridge of this engine, which runs the next release; None where there is none."""
+        """The bridge of this engine, which runs the next release; None if there is no bridge."""
         if self.bridge_port is None:
             return None
         address = self.coming.address if self.coming else self.address
@@ -134,7 +134,8 @@ class Replica:
         marks = [self.running_marks, self.coming_marks if soon else None]
         known = [each for each in marks if each is not None]
         if not known:
-            # What the inventory has brought, or will: a node that does not answer must not stop the others.
+            # The node has reported no marks: the inventory decides, so that a node that does not answer does not stop
+            # the others.
             return key in (self.engine_key, *self.other_keys)
         return all(not each or (key != "" and mark(key) in each) for each in known)
 
@@ -150,25 +151,26 @@ class Replica:
 
     @property
     def server(self) -> str:
-        """The name of its server in its own set."""
+        """The name of this engine's server in its own set."""
         return self.host if self.name == self.set else self.alias
 
     @property
     def alias(self) -> str:
-        """The name of its server in backends where the host's name alone would be ambiguous."""
+        """The name of this engine's server in backends that may have several servers of its host."""
         return f"{self.name}.{self.host}"
 
 
 @dataclass(frozen=True)
 class Backend:
-    """Engines that requests are balanced over."""
+    """Engines among which HAProxy balances requests."""
 
     name: str
     replicas: tuple[Replica, ...]
 
     @property
     def own(self) -> bool:
-        """Whether this backend is a replica set. Other backends borrow engines of sets, with their state there."""
+        """Whether this backend is a replica set. Other backends borrow engines of sets, and follow their state
+        there."""
         return self.name.startswith(SET)
 
 
@@ -179,7 +181,8 @@ class Fleet:
     backends: tuple[Backend, ...]
     routes: Mapping[str, Backend]
     declared: frozenset[str] = frozenset()
-    """All models of the inventory, also those that no engine serves: a key may name a model before and after."""
+    """All models of the inventory, also those that no engine serves. A key may name a model before an engine serves
+    it."""
 
 
 def replicas_of(
@@ -191,9 +194,9 @@ def replicas_of(
 ) -> list[Replica]:
     """The engines that `hosts` declare, with addresses as the gateway on host `own` reaches them.
 
-    `leaving` has names of instances by host, which are left out. Each engine has the model that its node reports, or
-    the declared one. Skips items that are no instance: the node's own check reports them. Raises AddressError with all
-    hosts whose engines cannot be reached.
+    `leaving` names instances to leave out, by host. Each engine has the model that its node reports, or else the
+    declared one. Skips items that are no instance, since the check on the node reports them. Raises AddressError with
+    all hosts whose engines cannot be reached.
     """
     found, unreachable = [], []
     for host in hosts:
@@ -226,18 +229,18 @@ class _Node:
     ) -> None:
         self._host, self._variables, self._own, self._resolver = host, variables, own, resolver
         self.listens = str(variables.get("inference_address") or "127.0.0.1")
-        """Where the inventory has the node's engines listen."""
+        """The address on which the node's engines listen, by the inventory."""
         self._ran = running(variables)
         coming = map(UpdateFacts.from_dict, variables.get(COMING) or ())
         self._coming = {item.name: item.coming for item in coming if item.coming}
         self._keys = _keys(variables)
 
     def address(self, listens: str) -> str:
-        """Where who listens on an address answers. Raises AddressError."""
+        """The address at which the gateway reaches a service that listens on `listens`. Raises AddressError."""
         return _engine_address(self._host, self._variables, listens, self._own, self._resolver)
 
     def replica(self, item: Mapping[str, Any], address: str) -> Replica:
-        """An engine; `address` is where the inventory has it."""
+        """An engine. `address` is where the gateway reaches it by the inventory."""
         name, declared = str(item.get("name", "")), str(item.get("model", ""))
         ran = self._ran.get(name)
         asked = Place(address, item.get("port", 0), self._words(item))
@@ -268,7 +271,7 @@ class _Node:
         return Endpoint(self.listens, item.get("port", 0)).words
 
     def _place(self, endpoint: Endpoint) -> Place | None:
-        """Where the gateway reaches an engine; None for what it does not reach."""
+        """Where the gateway reaches an engine; None if it cannot reach it."""
         try:
             return Place(self.address(endpoint.address), endpoint.port, endpoint.words)
         except AddressError:
@@ -276,13 +279,13 @@ class _Node:
 
 
 def _merged(places: Iterable[Place], one: Place) -> Place:
-    """A place with the words of all that are reached there."""
+    """`one`, with the words of all places that have the same endpoint."""
     words = dict.fromkeys(place.words for place in places if place.endpoint == one.endpoint)
     return replace(one, words=" ".join(words))
 
 
 def _keys(variables: Mapping[str, Any]) -> tuple[str, ...]:
-    """The keys that the engines of a host may want: the one that the inventory asks for, then those of before."""
+    """The keys that engines of a host may require: first the key that the inventory asks for, then earlier ones."""
     environment = {**(variables.get("vllm_environment") or {}), **(variables.get("vllm_secret_environment") or {})}
     key = variables.get("vllm_api_key") or environment.get(API_KEY) or ""
     return tuple(dict.fromkeys(map(str, [key, *(variables.get("vllm_accepted_keys") or ())])))
@@ -291,7 +294,7 @@ def _keys(variables: Mapping[str, Any]) -> tuple[str, ...]:
 def _engine_address(
     host: str, variables: Mapping[str, Any], listens: str, own: bool, resolver: Callable[[str], list[str]]
 ) -> str:
-    """Where the engines of a host answer that listen on an address. Raises AddressError."""
+    """The address at which a gateway reaches engines that listen on `listens`. Raises AddressError."""
     try:
         address = ipaddress.ip_address(listens)
     except ValueError:
@@ -308,7 +311,7 @@ def _engine_address(
 
 
 def check_replicas(replicas: Iterable[Replica]) -> list[Problem]:
-    """Names that HAProxy cannot route, or would route to the wrong engine."""
+    """A problem for each name that HAProxy cannot route, or would route to the wrong engine."""
     replicas = list(replicas)
     problems = []
     models: dict[str, str] = {}
@@ -317,25 +320,29 @@ def check_replicas(replicas: Iterable[Replica]) -> list[Problem]:
     for replica in replicas:
         where = f"{replica.name or 'an instance'} on {replica.host}"
         if not SERVER_NAME.fullmatch(replica.host):
-            message = "cannot name a server of HAProxy: use letters, digits and . _ : - in the inventory"
+            message = (
+                "cannot name a server of HAProxy: rename the host in the inventory, with letters, digits and . _ : -"
+            )
             problems.append(Problem(where, message, "host", replica.host))
         models_of = sorted({replica.model, replica.declared or replica.model})
         for key, value in [("name", replica.name), *(("model", model) for model in models_of)]:
             if not SERVED_NAME.fullmatch(value):
-                message = "cannot be asked for: use up to 128 letters, digits and . _ / : @ + -"
+                message = "cannot be the name of a model in a request: use up to 128 letters, digits and . _ / : @ + -"
                 problems.append(Problem(where, message, key, value))
         other = models.get(replica.name, replica.name)
         if other != replica.name and replica.model != replica.name:
-            message = f"is also the model that {other} serves: clients that ask for that model would get this one"
+            message = (
+                f"is also the model that {other} serves, and clients could not tell them apart: choose another name"
+            )
             problems.append(Problem(where, message, "name", replica.name))
     return problems
 
 
 def fleet_of(replicas: Iterable[Replica], models: Iterable[str] = ()) -> Fleet:
-    """The backends, and the routes from served names to them. `models`: other models that keys may name.
+    """The backends, and the routes from served names to backends. Keys may name the other `models`, too.
 
-    A model's own name leads to the replica set that serves it. If several sets serve the model, or only some nodes of a
-    set, the model gets a backend of its own with just those engines.
+    The name of a model leads to the replica set that serves the model. If several sets serve it, or only some nodes of
+    a set, the model gets its own backend with just those engines.
     """
     replicas = list(replicas)
     by_set: dict[str, list[Replica]] = defaultdict(list)
@@ -360,5 +367,5 @@ def fleet_of(replicas: Iterable[Replica], models: Iterable[str] = ()) -> Fleet:
 
 
 def _letters(name: str) -> str:
-    """A served name in characters that a backend's name may have: others become _CODE, so that names stay distinct."""
+    """A served name as part of a backend's name. Other characters become _CODE, so that names stay distinct."""
     return "".join(letter if re.match(r"[A-Za-z0-9.-]", letter) else f"_{ord(letter):02x}" for letter in name)

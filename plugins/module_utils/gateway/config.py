@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """HAProxy's configuration as text. Private to the collection.
 
-Written for the versions of Debian 12 and 13, 2.6 and 3.0; every file that it names lies beside it. Odd settings were
-measured: docs/gateway.md says why.
+For HAProxy of Debian 12 and 13: 2.6 and 3.0. The files that the configuration names lie in its directory. Unusual
+settings come from measurements: docs/gateway.md gives the reasons.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from .names import (
 from .settings import MODELS_PATH, Settings
 
 LOCAL = "@local"
-"""Who comes by that socket, in place of a key's name; no key may have it."""
+"""The name of the client on the local socket. No key may have this name."""
 
 MIB = 1 << 20
 
 BUFFER_ROOM = 64 << 10
-"""Bytes of a buffer beside the body: its header, and what HAProxy keeps free to rewrite it (tune.maxrewrite)."""
+"""Bytes of a buffer in addition to the body: headers, and the room for rewriting (tune.maxrewrite)."""
 
 MAX_REWRITE = 16 << 10
 
 CONNECT_SECONDS = 2
 REQUEST_SECONDS = 60
-"""For a header, and for a body, to arrive: 8 MiB in this time are 1.1 Mb/s."""
+"""Time in which a header, and then a body, must arrive: 8 MiB in 60 s are 1.1 Mb/s."""
 
 STOP_MARGIN_SECONDS = 60
 
 SHOWN = 200
-"""Characters of what a client sent that reach a log or a message."""
+"""How many characters of a client's text reach a log or a message."""
 
 PREFIX_CHARACTERS = 2048
-"""Of each of the first two messages, or of the prompt: what makes requests prefer the same engine."""
+"""How many characters of the first two messages each, or of the prompt, decide which engine a request prefers."""
 
 
 def render(settings: Settings, fleet: Fleet) -> str:
@@ -92,7 +92,7 @@ def _global(settings: Settings) -> list[str]:
             f"maxconn {settings.max_connections}",
             f"tune.bufsize {settings.body_mib * MIB + BUFFER_ROOM}",
             f"tune.maxrewrite {MAX_REWRITE}",
-            # An old process that still serves is never cut, except one that hangs.
+            # An old process may end its requests. Only a process that hangs is cut.
             f"hard-stop-after {longest}s",
             f"server-state-base {STATE_DIRECTORY}",
             f"server-state-file {STATE_FILE}",
@@ -110,11 +110,11 @@ def _defaults(settings: Settings) -> list[str]:
             "mode http",
             "log global",
             "option dontlognull",
-            # A client that hangs up ends its request.
+            # When a client closes the connection, its request ends.
             "option abortonclose",
-            # A reload answers what comes on an idle connection before it closes it.
+            # After a reload, the old process answers a request on an idle connection before it closes the connection.
             "option idle-close-on-response",
-            # An engine closes idle connections after 5 s. None is kept, so none closes under a request.
+            # An engine closes idle connections after 5 s. HAProxy keeps none, so none closes while a request uses it.
             "option http-server-close",
             "http-reuse never",
             "option http-no-delay",
@@ -159,7 +159,7 @@ def _api(settings: Settings) -> list[str]:
             _return(errors.wrong_method("GET"), "if models !{ method GET }"),
             _return(errors.wrong_method("POST"), "unless models or { method POST }"),
             *_key(settings),
-            # In a file, for a line of the configuration has an end.
+            # From a file, since a line of HAProxy's configuration has a limited length.
             "http-request return status 200 content-type application/json file models.json if models",
             *_limits(),
             *_body(settings),
@@ -171,7 +171,7 @@ def _api(settings: Settings) -> list[str]:
 
 
 def _identity() -> list[str]:
-    """The request's id, a client's own where it has one, and what the log shows of the path."""
+    """The request's id, from the client if it sent one, and the path as the log shows it."""
     return [
         "http-request set-var(txn.id) req.fhdr(X-Request-ID)"
         " if { req.fhdr(X-Request-ID) -m reg ^[A-Za-z0-9._-]{1,64}$ }",
@@ -200,13 +200,13 @@ def _limits() -> list[str]:
         "http-request track-sc0 var(txn.key) table limits",
         _return(errors.TOO_MANY_AT_ONCE, "if { sc0_conn_cur,sub(txn.concurrency) gt 0 }"),
         _return(errors.TOO_MANY, "if { sc0_gpc0_rate,sub(txn.rate) ge 0 }"),
-        # What was let in is counted: a client that hammers on would otherwise never be let in again.
+        # Only admitted requests count: otherwise a client that retries without pause would never be admitted again.
         "http-request sc-inc-gpc0(0)",
     ]
 
 
 def _peers() -> list[str]:
-    """The process that gets the counts of this one: the process that replaces it at a reload."""
+    """The process that replaces this one at a reload: it gets the counts of this process."""
     return _section("peers gateways", [f"peer gateway abns@{PEERS_SOCKET}"])
 
 
@@ -218,7 +218,7 @@ def _limits_table() -> list[str]:
 
 
 def _body(settings: Settings) -> list[str]:
-    """After keys and limits: a client without a key fills no buffer."""
+    """These rules come after keys and limits, so that a client without a key fills no buffer."""
     size = settings.body_mib * MIB
     service = f"http-request use-service lua.too_large if {{ req.body_size gt {size} }}"
     return [
@@ -239,7 +239,7 @@ UNKNOWN_MODEL = ApiError(
 def _route() -> list[str]:
     return [
         f"http-request set-var(txn.model) req.body,json_query('$.model'),bytes(0,{SHOWN})",
-        # Some writers of JSON escape the slash, which json_query does not understand.
+        # Some JSON writers escape the slash, and json_query does not understand that.
         "http-request set-var(txn.model) req.body,regsub('\\\\\\\\/','/',g),json_query('$.model'),bytes(0,"
         f"{SHOWN}) unless {{ var(txn.model) -m found }}",
         _return(errors.NO_MODEL, "unless { var(txn.model) -m found }"),
@@ -255,13 +255,14 @@ def _route() -> list[str]:
 
 
 def _affinity(settings: Settings) -> list[str]:
-    """What a request's engine is chosen by: the session that it names, or how its prompt begins."""
+    """Sets what decides the preferred engine of a request: its session, or the beginning of its prompt."""
     if settings.affinity == "none":
         return []
     session = "http-request set-var(txn.affinity) req.fhdr(X-Session-ID)"
     if settings.affinity == "session":
         return [session]
-    # 2.6 finds texts and numbers, but no whole lists. The first two messages: the system's prompt, what follows it.
+    # HAProxy 2.6 finds texts and numbers, but no lists. So the first two messages count: the system prompt and the next
+    # one.
     first, second, *others = (
         f"req.body,json_query('{query}'),bytes(0,{PREFIX_CHARACTERS})"
         for query in ("$.messages[0].content", "$.messages[1].content", "$.prompt", "$.input")
@@ -289,7 +290,7 @@ def _metrics(settings: Settings, fleet: Fleet) -> list[str]:
             _return(errors.NO_PATH, "unless set or { path /metrics }"),
             _return(errors.wrong_method("GET"), "unless { method GET }"),
             _return(errors.OLD_PROCESS, "if { stopping }"),
-            # 2.6 hands a script no words of its own.
+            # HAProxy 2.6 passes no arguments to a Lua service, so variables do.
             f"http-request set-var(txn.hold_seconds) int({settings.hold_seconds})",
             f"http-request set-var(txn.key_mark) path,map({MARKS_MAP})",
             "http-request use-service lua.set_view",
@@ -298,7 +299,7 @@ def _metrics(settings: Settings, fleet: Fleet) -> list[str]:
 
 
 def _backend(backend: Backend, settings: Settings) -> list[str]:
-    # Without a condition: a process that a reload has left, or that has just begun, has wrong states (gateway.lua).
+    # On every request, since a process that is old or young has wrong states (gateway.lua).
     asks = settings.hold_seconds or settings.agent_port
     hold = [f"http-request lua.hold {settings.hold_seconds} {settings.agent_port}"] if asks else []
     return _section(
@@ -315,7 +316,7 @@ def _backend(backend: Backend, settings: Settings) -> list[str]:
 def _balance(settings: Settings) -> list[str]:
     if settings.affinity == "none":
         return ["balance leastconn"]
-    # A key that all clients share moves on to the next engine when its own has half more than the others.
+    # A session or prompt that many clients share moves to the next engine when its own has half more than the average.
     return ["balance hash var(txn.affinity)", "hash-type consistent", "hash-balance-factor 150"]
 
 
@@ -325,17 +326,18 @@ def _weight(settings: Settings) -> str:
 
 
 def _own_servers(backend: Backend, settings: Settings) -> list[str]:
-    """The engines, and how it is known that they serve: /health tells of one that is gone, the agent of all else."""
+    """The engines of the set, with their checks. /health finds engines that are gone; the agent reports everything
+    else."""
     check = f" agent-check agent-port {settings.agent_port} agent-inter 1s" if settings.agent_port else ""
     agent = f"{check}{_asking_for(replace(backend.replicas[0], words=''), settings)}"
     return [
         "option httpchk GET /health",
         "http-check expect status 200",
-        # A refused connection takes an engine out at once. An answer does not: 500 and 503 have reasons of their own.
+        # A refused connection takes an engine out at once. A 500 or 503 does not, since requests may cause these.
         f"default-server {_weight(settings)} observe layer4 error-limit 1 on-error mark-down"
         f" check inter 2s fastinter 500ms downinter 1s fall 2 rise 2{agent}",
-        # Those behind the nodes' own are down but for an update: where releases to come are reached elsewhere, and
-        # bridges. A server that is added at run time would be lost by a reload.
+        # Next servers and bridges are down except during an update. They are always in the configuration, since a
+        # reload would lose a server that was added at run time.
         *(
             f"server {replica.server} {replica.endpoint}{_asks(replica, settings)}"
             for replica in (*backend.replicas, *_others(backend))
@@ -344,7 +346,7 @@ def _own_servers(backend: Backend, settings: Settings) -> list[str]:
 
 
 def _asking_for(replica: Replica, settings: Settings) -> str:
-    """By which name the node's agent knows an engine, and who asks; where an engine has two servers, also for which."""
+    """The text for the node's agent: name of the engine, name of the gateway, and the server if the engine has two."""
     if not settings.agent_port:
         return ""
     words = [replica.agent_name, asking_name(settings.name), *([replica.words] if replica.words else [])]
@@ -353,14 +355,14 @@ def _asking_for(replica: Replica, settings: Settings) -> str:
 
 
 def _asks(replica: Replica, settings: Settings) -> str:
-    """What a server says of its agent, where that is not what the default server says."""
+    """The agent options of a server that differ from those of the default server."""
     elsewhere = f" agent-addr {replica.agent_address}" if replica.agent_address and settings.agent_port else ""
     own = replica.words or replica.agent_name != replica.set
     return f"{elsewhere}{_asking_for(replica, settings) if own else ''}"
 
 
 def _others(backend: Backend) -> list[Replica]:
-    """The second servers of engines: where they are reached from their next releases on, and bridges."""
+    """The second servers of engines: next servers, and bridges."""
     coming = [replica.next for replica in backend.replicas if replica.next]
     return coming + [replica.bridge for replica in backend.replicas if replica.bridge]
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a node asks the gateways what they send to its engines. Private to the collection. Pure but for resolver."""
+"""Where a node reads what the gateways send to its engines. Private to the collection. Pure but for resolver."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 
 class EndpointError(ValueError):
-    """Gateways that a node cannot ask; the text names all of them."""
+    """Gateways that a node cannot reach; the text names all of them."""
 
 
 @dataclass(frozen=True)
 class GatewayEndpoint:
-    """One gateway as a node asks it: http://ADDRESS:PORT/sets/NAME."""
+    """One gateway as a node reaches it: http://ADDRESS:PORT/sets/NAME."""
 
     name: str
-    """By which the node's agent knows the gateway."""
+    """The name by which the node's agent knows the gateway."""
     address: str
     port: int
 
 
 def is_loopback(address: str) -> bool:
-    """Whether a text is an address that only its own machine reaches."""
+    """Whether a text is a loopback address, which only its own machine reaches."""
     return _is(address, "is_loopback")
 
 
@@ -45,7 +45,8 @@ def endpoints(
     own: str,
     resolver: Callable[[str], list[str]] = resolve,
 ) -> list[GatewayEndpoint]:
-    """The gateways as node `own` reaches them, in their order. Raises EndpointError with all that it cannot reach."""
+    """The gateways as node `own` reaches them, in order. Raises EndpointError with all gateways that it cannot
+    reach."""
     found, problems = [], []
     for gateway in gateways:
         variables = hostvars.get(gateway, {})
@@ -60,14 +61,14 @@ def endpoints(
 
 
 def _address(gateway: str, variables: Mapping[str, Any], own: bool, resolver: Callable[[str], list[str]]) -> str:
-    """Raises AddressError."""
+    """The address at which a node reaches the gateway. Raises AddressError."""
     listens = str(variables.get("gateway_bind_address") or "")
     if own and (not listens or _is(listens, "is_unspecified")):
         return LOOPBACK
     if not own and is_loopback(listens):
         raise AddressError(
-            f"{gateway}: its HAProxy listens on {listens}, which no other machine reaches: set gateway_bind_address to"
-            " 0.0.0.0, or to an address that the nodes reach"
+            f"{gateway}: gateway_bind_address is {listens}, which no other machine reaches: set it to 0.0.0.0, or to an"
+            " address that the nodes reach"
         )
     if not listens or _is(listens, "is_unspecified"):
         return host_addresses([gateway], {gateway: variables}, resolver)[0]
@@ -75,15 +76,15 @@ def _address(gateway: str, variables: Mapping[str, Any], own: bool, resolver: Ca
 
 
 def _port(gateway: str, variables: Mapping[str, Any]) -> int:
-    """Raises EndpointError."""
+    """The gateway's metrics port. Raises EndpointError."""
     port = str(variables.get("gateway_metrics_port", BY_VARIABLE["gateway_metrics_port"]))
     if not (PORT.fullmatch(port) and int(port) < 65536):
-        raise EndpointError(f"{gateway}: gateway_metrics_port is {port!r}: it must be 1 to 65535")
+        raise EndpointError(f"{gateway}: gateway_metrics_port is {port!r}: it must be a number from 1 to 65535")
     return int(port)
 
 
 def _is(text: str, what: str) -> bool:
-    """Whether a text is an address of a kind."""
+    """Whether a text is an address with this property of ipaddress."""
     try:
         return bool(getattr(ipaddress.ip_address(text), what))
     except ValueError:

@@ -9,12 +9,13 @@ import json
 from dataclasses import dataclass
 
 RETRY_SECONDS = 10
-"""What a client is asked to wait when all engines are busy or away."""
+"""Value of Retry-After when all engines are busy or away, in seconds."""
 
 
 @dataclass(frozen=True)
 class ApiError:
-    """An error answer. `message` may hold log-format expressions of HAProxy; then it is written by `lf-string`."""
+    """An error answer. With `computed`, `message` may hold log-format expressions of HAProxy, and `lf-string` writes
+    it."""
 
     status: int
     code: str
@@ -36,8 +37,8 @@ class ApiError:
 
 
 def quoted(text: str) -> str:
-    """A word of HAProxy's configuration that is taken as it is."""
-    # A quote cannot stand within quotes of its own kind: it goes between two such words. Source: manual, 2.2.
+    """A quoted word of HAProxy's configuration: HAProxy interprets nothing in it."""
+    # A single quote cannot stand within single quotes, so it goes between two quoted words. Source: manual, 2.2.
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
@@ -58,7 +59,7 @@ NO_MODEL = ApiError(
 TOO_MANY_AT_ONCE = ApiError(
     429,
     "concurrency_limit_exceeded",
-    "This API key has too many requests under way. Wait for one to end.",
+    "This API key has too many requests in flight. Wait for one to end.",
     "rate_limit_error",
     (("Retry-After", "1"),),
 )
@@ -73,13 +74,13 @@ NO_SET = ApiError(404, "unknown_set", "This gateway has no such replica set.")
 OLD_PROCESS = ApiError(
     503,
     "old_process",
-    "A reload has left this process, which no longer knows how engines are. Ask again on another connection.",
+    "A reload has replaced this process, so it no longer checks engines. Repeat the request on another connection.",
     "server_error",
     (("Retry-After", "0"),),
 )
 BUSY = ApiError(503, "engines_busy", "All engines of this model are busy. Try again.", "overloaded_error", WAIT)
 
-# What HAProxy itself answers, in the place of its pages of HTML. Source: manual, "http-error".
+# Answers of HAProxy itself, in place of its HTML pages. Source: manual, "http-error".
 BUILT_IN = (
     ApiError(400, "bad_request", "This is not a valid HTTP request."),
     ApiError(408, "request_timeout", "The request did not arrive in time."),
@@ -91,10 +92,10 @@ BUILT_IN = (
 
 
 def wrong_method(allowed: str) -> ApiError:
-    """405 with the method that is allowed."""
+    """405, with the allowed method."""
     return ApiError(405, "method_not_allowed", f"Use {allowed} at this path.", headers=(("Allow", allowed),))
 
 
 def too_large(mebibytes: int) -> ApiError:
-    """413 with the limit."""
+    """413, with the limit in MiB."""
     return ApiError(413, "request_too_large", f"The body is larger than {mebibytes} MiB.")

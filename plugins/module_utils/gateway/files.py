@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All files of HAProxy, from what an operator declares. Private to the collection."""
+"""All files of HAProxy, made from the operator's settings. Private to the collection."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ AWK = Path(__file__).with_name(STATES_AWK)
 
 @dataclass(frozen=True)
 class Plan:
-    """The files that a gateway must have, or why there are none."""
+    """The files that a gateway must have, or the problems for which there are none."""
 
     problems: list[Problem] = field(default_factory=list)
     config: str = ""
     maps: Mapping[str, str] = field(default_factory=dict)
-    """What can change while HAProxy runs, by file name; engines.map holds secrets."""
+    """Files that can change while HAProxy runs, by file name. engines.map holds secrets."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """What is read when it loads, or right before."""
+    """Files that HAProxy reads when it loads or starts, by file name."""
     backends: Mapping[str, list[str]] = field(default_factory=dict)
-    """Each replica set and the hosts that serve it."""
+    """Hosts that serve each replica set, by name of the set."""
     floating: str = ""
-    """The text of keepalived.conf; empty where there is no floating address."""
+    """The text of keepalived.conf; empty if there is no floating address."""
 
 
 def plan(
@@ -49,9 +49,9 @@ def plan(
     models: Iterable[str] = (),
     shared: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """All files, or every mistake at once. Keys may name `models` that no engine serves.
+    """Make all files, or list every mistake. Keys may name `models` that no engine serves.
 
-    `shared` are the role's variables `gateway_floating_…`.
+    `shared` has the role's variables `gateway_floating_…`, without this prefix.
     """
     if absent := absent_settings(raw_settings):
         return Plan(absent)
@@ -67,8 +67,8 @@ def plan(
         keys.append(Key(ANONYMOUS, "", None, settings.requests_per_minute, settings.concurrent_requests))
     if not keys and not found:
         message = (
-            "is empty, so no client could use the gateway: declare keys, or set gateway_anonymous to true where all"
-            " clients that reach the gateway may use it"
+            "is empty, so no client could use the gateway: declare keys. If every client that reaches the gateway may"
+            " use it, set gateway_anonymous to true instead"
         )
         problems.append(Problem("role gateway", message, "gateway_keys"))
     if problems:
@@ -92,13 +92,14 @@ def plan(
 
 
 def _engine_key_problems(fleet: Fleet) -> list[Problem]:
-    """A request's key is set before its engine is chosen: one for all of a backend."""
+    """A problem for each backend whose engines accept no common key. A request gets one key, before its engine is
+    chosen."""
     return [
         Problem(
             backend.name,
             f"its engines do not all accept one key of the inventory: {', '.join(hosts)}. Give these nodes the same"
-            " vllm_api_key; where the engines run with another one, name that one in vllm_accepted_keys until"
-            " baremetal.inference.update_model has brought the new one",
+            " vllm_api_key. If the engines run with another key, keep that key in vllm_accepted_keys until"
+            " baremetal.inference.update_model has brought the new key",
         )
         for backend in fleet.backends
         if _engine_key(backend) is None
@@ -107,9 +108,9 @@ def _engine_key_problems(fleet: Fleet) -> list[Problem]:
 
 
 def _engine_key(backend: Backend) -> str | None:
-    """The key that a backend's engines are sent, empty for none; None where they have none in common.
+    """The key that a backend's engines get, empty for none; None if they have no key in common.
 
-    What the releases to come accept as well goes first: their swaps need that.
+    Prefers a key that the next releases accept as well, since their swaps need that.
     """
     keys = dict.fromkeys(key for replica in backend.replicas for key in (replica.engine_key, *replica.other_keys))
     for soon in (True, False):
@@ -120,13 +121,13 @@ def _engine_key(backend: Backend) -> str | None:
 
 
 def _bind_problems(settings: Settings, replicas: Iterable[Replica]) -> list[Problem]:
-    """Nodes ask what the gateway sends to their engines before they take an engine away."""
+    """A problem if nodes cannot reach the gateway. They read what it sends to their engines before each swap."""
     nodes = sorted({replica.host for replica in replicas} - {settings.name})
     if not nodes or not is_loopback(settings.bind_address):
         return []
     message = (
-        f"is reached by the gateway's own host alone, and these nodes ask the gateway before each swap:"
-        f" {', '.join(nodes)}. Set 0.0.0.0, or an address that they reach; gateway_clients names who else may come"
+        f"is an address that only the gateway's own host reaches. These nodes read the gateway before each swap:"
+        f" {', '.join(nodes)}. Set 0.0.0.0, or an address that they reach; gateway_clients limits the clients"
     )
     return [Problem("role gateway", message, "gateway_bind_address", settings.bind_address)]
 
@@ -140,13 +141,14 @@ def _engine_keys(fleet: Fleet) -> str:
 
 
 def _marks(fleet: Fleet) -> str:
-    """What tells nodes which key their engines are sent, by the path that they ask at."""
+    """The lines of marks.map: the mark of the key that a set's engines get, by the path under which nodes read the
+    set."""
     sets = {backend.name.removeprefix(SET): _engine_key(backend) for backend in fleet.backends if backend.own}
     return "".join(f"{SETS_PATH}{name} {mark(key)}\n" for name, key in sets.items() if key)
 
 
 def _agents(fleet: Fleet) -> str:
-    """What gateway.lua asks nodes' agents for servers of which the backend's and the server's name do not tell it."""
+    """The lines of agents.txt: facts for gateway.lua about servers whose names do not contain them."""
     return "".join(
         f"{backend.name}/{server.server} {server.agent_address or server.address} {server.words}\n"
         for backend in fleet.backends
@@ -160,7 +162,7 @@ def _agents(fleet: Fleet) -> str:
 def _files(settings: Settings, fleet: Fleet) -> dict[str, str]:
     names = list(fleet.routes)
     models = [{"id": name, "object": "model", "created": 0, "owned_by": "inference"} for name in names]
-    # The names go into JSON, and that into a log-format, where % has a meaning.
+    # The names go into JSON within a log-format, in which % has a meaning.
     known = json.dumps(", ".join(names) or "none")[1:-1].replace("%", "%%")
     files = {
         "gateway.lua": LUA.read_text(encoding="utf-8"),

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The address that gateways hold in turn by keepalived. Private to the collection; pure."""
+"""The floating address, which one gateway at a time holds by keepalived. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .settings import PREFIX
 ADDRESS = re.compile(r"[0-9a-fA-F.:]+/[0-9]+")
 
 NUMBERS: Mapping[str, tuple[int, int]] = {"priority": (1, 254), "router_id": (1, 255)}
-"""The least and the most of each number."""
+"""The least and the greatest value of each number."""
 
 FOUND = re.compile(r"virtual_ipaddress \{\s*(\S+)")
 
 
 def problems(given: Mapping[str, Any]) -> list[Problem]:
-    """Every mistake in the role's variables `gateway_floating_…`; none where there is no address."""
+    """Every mistake in the role's variables `gateway_floating_…`; empty if there is no floating address."""
     found: list[Problem] = []
 
     def refuse(name: str, message: str) -> None:
@@ -31,13 +31,13 @@ def problems(given: Mapping[str, Any]) -> list[Problem]:
     if not given["address"]:
         return found
     if not ADDRESS.fullmatch(given["address"]):
-        refuse("address", "must be an address with its prefix, as 192.0.2.10/24")
+        refuse("address", "must be an address with its prefix, such as 192.0.2.10/24")
     if not given["interface"]:
         refuse("interface", "must name the interface that gets the address")
     if not given["peers"]:
-        refuse("peers", "names no other gateway: there must be one")
+        refuse("peers", "is empty: name at least one other gateway, or leave gateway_floating_address empty")
     if given["source"] in given["peers"]:
-        refuse("source", "is among the other gateways (gateway_floating_peers): it must be this gateway's own address")
+        refuse("source", "is also in gateway_floating_peers: set it to this gateway's own address")
     for name, (least, most) in NUMBERS.items():
         if isinstance(given[name], bool) or not isinstance(given[name], int) or not least <= given[name] <= most:
             refuse(name, f"must be a whole number from {least} to {most}")
@@ -45,11 +45,11 @@ def problems(given: Mapping[str, Any]) -> list[Problem]:
 
 
 def render(given: Mapping[str, Any]) -> str:
-    """The text of keepalived.conf; empty where there is no address."""
+    """The text of keepalived.conf; empty if there is no floating address."""
     if not given["address"]:
         return ""
     source = f"    unicast_src_ip {given['source']}\n" if given["source"] else ""
-    # Sorted: Ansible's filters on sets give another order with each run, and keepalived would read it anew each time.
+    # Sorted, since Ansible's filters on sets change the order from run to run, and keepalived would reload each time.
     peers = "".join(f"        {peer}\n" for peer in sorted(given["peers"]))
     return f"""\
 {HEADER}
@@ -57,9 +57,9 @@ global_defs {{
     enable_script_security
 }}
 
-# The address leaves a gateway whose HAProxy is gone, or hangs: it would be connected to, but not answer.
+# The address leaves a gateway whose HAProxy is gone or hangs: such a HAProxy accepts connections but does not answer.
 vrrp_script haproxy {{
-    # Not /bin/sh: keepalived 2.3 takes a path with a link in it, as /bin is one, for insecure.
+    # Not /bin/sh: /bin is a link, and keepalived 2.3 refuses a path with a link as insecure.
     script "/usr/bin/sh -c 'echo show info | socat -t 1 - UNIX-CONNECT:{CONTROL_SOCKET} | grep -q ^Pid:'"
     user root
     interval 1
@@ -69,7 +69,7 @@ vrrp_script haproxy {{
 }}
 
 vrrp_instance gateway {{
-    # No gateway is the first: an address that moves back would cut the connections again.
+    # No gateway has priority over the holder: an address that moves back would cut the connections again.
     state BACKUP
     nopreempt
     interface {given["interface"]}
@@ -89,6 +89,6 @@ vrrp_instance gateway {{
 
 
 def address_in(text: str) -> str:
-    """The address that a keepalived.conf of ours shares with other gateways; empty for any other text."""
+    """The floating address in our keepalived.conf; empty for any other text."""
     found = FOUND.search(text)
     return found[1] if found and text.startswith(HEADER) else ""

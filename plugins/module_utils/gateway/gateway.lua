@@ -2,15 +2,15 @@
 -- GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 -- SPDX-License-Identifier: GPL-3.0-or-later
 
--- What HAProxy cannot say in its configuration. Lua 5.3 and 5.4.
+-- The parts of the gateway that HAProxy's configuration cannot express. For Lua 5.3 and 5.4.
 
--- While it reads its configuration, HAProxy is in that file's directory, and not yet in its chroot.
+-- While HAProxy reads its configuration, its working directory is that of the configuration, and it has not entered its chroot.
 local file = assert(io.open("too-large.json"))
 local too_large = file:read("a")
 file:close()
 
--- Answers 413 after it has swallowed the body: a client that is still sending would see a broken connection, and not
--- why. Swallowing keeps nothing in memory; who sends more than this has its connection closed under it.
+-- Answers 413 after the whole body has arrived. A client that still sends would see a broken connection, and no reason.
+-- The body is not kept in memory. If the body is larger than this, HAProxy closes the connection.
 local SWALLOW_BYTES = 2 ^ 30
 
 core.register_service("too_large", "http", function(applet)
@@ -27,8 +27,8 @@ core.register_service("too_large", "http", function(applet)
   applet:send(too_large)
 end)
 
--- The states of servers are wrong in two kinds of processes. A reload has left an old one, which runs no check any more. A young one
--- has the states of a file, and has checked no server yet. Both ask the nodes' agents themselves before they choose an engine.
+-- Two kinds of processes have wrong states of servers. An old process, replaced by a reload, runs no checks any more. A young process
+-- has the states from a file, and has checked no server yet. Both read the nodes' agents themselves before they choose an engine.
 local YOUNG_SECONDS = 4
 local ASK_SECONDS = 1
 local started = core.now()
@@ -42,16 +42,16 @@ local function is_frozen(txn)
   return core.now().sec - started.sec < YOUNG_SECONDS or txn.f:stopping() == 1
 end
 
--- What a server's name does not tell, for few servers: where its node's agent answers, and for which of an engine's two servers the agent
--- is asked. Lines of BACKEND/SERVER, ADDRESS, and words for the agent.
+-- Facts about servers that their names do not contain: the address of the node's agent, and which of an engine's two servers the agent
+-- must report on. Each line has BACKEND/SERVER, ADDRESS, and words for the agent. Most servers have no line.
 local agents = {}
 for line in assert(io.lines("agents.txt")) do
   local server, address, words = line:match("^(%S+) (%S+) ?(.*)$")
   agents[server] = { address = address, words = words }
 end
 
--- The replica sets behind a backend, by name. gateway/backends.py names their servers: a set's is called HOST, INSTANCE_next.HOST or
--- INSTANCE_bridge.HOST; one that another backend borrows has INSTANCE.HOST instead of HOST.
+-- The replica sets behind a backend, by name. gateway/backends.py names the servers. In a set's own backend: HOST,
+-- INSTANCE_next.HOST or INSTANCE_bridge.HOST. In a backend that borrows servers: INSTANCE.HOST instead of HOST.
 local function sets_of(backend)
   if backend:find("^set_") then return { [backend] = true } end
   local sets = {}
@@ -67,8 +67,8 @@ local function instance_of(set, server)
   return server:sub(1, #bridge + 1) == bridge .. "." and bridge or name
 end
 
--- Nothing is changed by an agent that does not answer, or by a word that no agent says. Without the gateway's name, the agent does not
--- count this as a check.
+-- If the agent does not answer, or answers with an unknown word, the server's state stays. The question has no gateway's name, so the
+-- agent does not count it as a check.
 local function ask_agent(server, instance, port, told)
   local socket = core.tcp()
   socket:settimeout(ASK_SECONDS)
@@ -89,10 +89,10 @@ local function ask_agent(server, instance, port, told)
   end
 end
 
--- All agents of a set at once, and at most once in a second. A request that comes meanwhile waits for the same answers.
+-- Asks all agents of a set at once, at most once per second. Requests that come meanwhile wait for the same answers.
 local asked = {}
 
--- Twice the limit of one question: HAProxy 3.0 tries longer to reach a node that is gone, and a task may end early.
+-- Twice the limit of one question: HAProxy 3.0 tries longer to reach a node that is gone, and a task may end without an answer.
 local function is_over(round)
   return round.waiting == 0 or milliseconds() - round.began >= 2 * ASK_SECONDS * 1000
 end
@@ -116,14 +116,14 @@ end
 local function ask(backend, port)
   if port == 0 then return end
   local rounds = {}
-  -- The agents of all sets are asked before the first answer is awaited.
+  -- Ask the agents of all sets before waiting for the first answer.
   for set in pairs(sets_of(backend)) do rounds[set] = ask_agents(set, port) end
   for _, round in pairs(rounds) do
     while not is_over(round) do core.msleep(5) end
   end
 end
 
--- Whether an engine of a backend takes requests. `nbsrv` does not tell in an old process: 0, always (2.6).
+-- Whether an engine of a backend takes requests. Reads the servers, since `nbsrv` is always 0 in an old process (2.6).
 local function is_served(backend)
   for _, server in pairs(backend.servers) do
     if server:get_stats().status:find("^UP") then return true end
@@ -131,10 +131,10 @@ local function is_served(backend)
   return false
 end
 
--- Holds a request while no engine of its backend takes any, until the backend has been like that for so many seconds.
--- Later requests are refused at once: an outage makes no client wait longer than a swap would. All that were held go on
--- within one turn, more than the queue is meant for: txn.held lets them in. In a process with wrong states, HAProxy's clock of the
--- backend is wrong, too: each request has its own there.
+-- Holds a request while no engine of its backend takes any, at most until the backend has been without an engine for `seconds`. Later
+-- requests get 503 at once, so an outage makes no client wait longer than a swap would. When an engine is back, all held requests
+-- continue at the same moment: txn.held lets them pass the queue's limit. In a process with wrong states, the backend's time is wrong,
+-- too. There, each request counts its own time.
 core.register_action("hold", { "http-req" }, function(txn, seconds, agent_port)
   local name = txn.f:be_name()
   local backend = core.backends[name]
@@ -151,8 +151,8 @@ core.register_action("hold", { "http-req" }, function(txn, seconds, agent_port)
   end
 end, 2)
 
--- What the gateway sends to a replica set, for nodes that ask before they take an engine away: /sets/NAME of the frontend `metrics`,
--- which knows the names. `weight` is the share at this moment, also under a slow start. An answer is good for a moment: many may ask.
+-- Shows nodes what the gateway sends to a replica set, before they take an engine out: /sets/NAME of the frontend `metrics`, which
+-- checks the name. `weight` is the current share, also under a slow start. The text is cached for 0.1 s, since many nodes may ask.
 local VIEW_MILLISECONDS = 100
 local views = {}
 

@@ -16,7 +16,7 @@ from .places import FLOATING, KEEPALIVED
 
 
 class Keepalived(ServiceFiles):
-    """keepalived with the configuration in the option `plan`."""
+    """keepalived, with the configuration that the option `plan` has."""
 
     units = (KEEPALIVED,)
 
@@ -28,7 +28,7 @@ class Keepalived(ServiceFiles):
         self.refuse_foreign(
             {FLOATING: "keepalived"},
             HEADER,
-            "Set gateway_replace to true to replace this file: a copy stays beside it.",
+            "Set gateway_replace to true to replace this file. The module keeps a copy beside it.",
         )
         self.read_units()
         if self.program is not None:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clients' keys: what an operator declares, checked, and what HAProxy looks up. Private to the collection."""
+"""Checks the clients' keys that an operator declares, and makes HAProxy's maps of them. Private to the collection."""
 
 from __future__ import annotations
 
@@ -20,29 +20,30 @@ VARIABLE = "gateway_keys"
 KEYS = ("name", "key", "sha256", "models", "requests_per_minute", "concurrent_requests")
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""It stands in maps, logs and a table of 64 letters."""
+"""Names appear in maps, logs, and a table with 64 characters per name."""
 
 KEY = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
-"""What a bearer token is made of (RFC 6750, 2.1). A plain SHA-256 keeps secret only what cannot be guessed."""
+"""Characters of a bearer token (RFC 6750, 2.1). A key must be long, since a plain SHA-256 protects no key that can be
+guessed."""
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 NO_LIMIT = 2**31 - 1
-"""What HAProxy compares with where there is no limit. Its integers have 64 bits, those of old tables 32."""
+"""The value for no limit. HAProxy's integers have 64 bits, but those of old tables 32."""
 
 ANONYMOUS = "anonymous"
-"""Who comes without a key, where that is allowed."""
+"""The name of clients without a key, if they are admitted."""
 
 
 @dataclass(frozen=True)
 class Key:
-    """A client, as the gateway knows it: never with the key itself."""
+    """A client, as the gateway knows it: without the key itself."""
 
     name: str
     sha256: str
-    """Empty for who comes without one."""
+    """Empty for clients without a key."""
     models: tuple[str, ...] | None
-    """The names it may ask for; None for all."""
+    """The names that the client may request; None for all."""
     requests_per_minute: int
     concurrent_requests: int
 
@@ -50,7 +51,8 @@ class Key:
 def read_keys(
     declared: Iterable[Any], fleet: Fleet, requests_per_minute: int, concurrent_requests: int
 ) -> tuple[list[Key], list[Problem]]:
-    """The keys, with the two limits for those that name none, and every mistake. No message shows a key."""
+    """Read the keys, and every mistake in them. The two limits apply to keys without their own. No message shows a
+    key."""
     keys: list[Key] = []
     problems: list[Problem] = []
     digests: dict[str, str] = {}
@@ -64,9 +66,9 @@ def read_keys(
         found = _check(where, raw, fleet)
         digest = _digest(raw)
         if name in [key.name for key in keys] or name == ANONYMOUS:
-            found.append(Problem(where, "is taken: every key has a name of its own", "name", name))
+            found.append(Problem(where, "is taken: give every key its own name", "name", name))
         if digest and digest in digests:
-            found.append(Problem(where, f"has the same key as {digests[digest]}"))
+            found.append(Problem(where, f"has the same key as {digests[digest]}: give every client its own key"))
         digests.setdefault(digest, where)
         problems += found
         if not found:
@@ -122,9 +124,9 @@ def _digest(raw: Mapping[str, Any]) -> str:
 def allowed_backends(key: Key, fleet: Fleet) -> list[Backend]:
     """The backends that a key may use.
 
-    A right is to engines, not to names: an engine answers to all of its names, and picks the last of two `model` keys
-    in a body where HAProxy picks the first. The model that the inventory asks for counts as well as the one that is
-    served: an update that is half done, or went back, takes no client's right away.
+    A right applies to engines, not names: an engine answers to all of its names. If a body has two keys `model`, the
+    engine reads the last one, HAProxy the first. The model of the inventory counts as well as the model that is served.
+    So an update that is half done, or returned, takes no right from a client.
     """
     if key.models is None:
         return list(fleet.backends)
@@ -138,7 +140,7 @@ def allowed_backends(key: Key, fleet: Fleet) -> list[Backend]:
 
 
 def key_maps(keys: Iterable[Key], fleet: Fleet) -> dict[str, str]:
-    """The maps about keys, by file name: lines of what is looked up and what is found."""
+    """The maps about keys, by file name. Each line has what HAProxy looks up, and the result."""
     keys = sorted(keys, key=lambda key: key.name)
     return {
         KEYS_MAP: "".join(f"{key.sha256} {key.name}\n" for key in keys if key.sha256),

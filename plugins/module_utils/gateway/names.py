@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Names of HAProxy's files and sockets. Private to the collection.
 
-They stand apart from what uses them: Ansible sends a module with everything that its imports import.
+This file imports almost nothing, since Ansible sends a module with everything that the module imports.
 """
 
 from __future__ import annotations
@@ -14,52 +14,54 @@ HEADER = "# Managed by Ansible, role baremetal.inference.gateway: changes made h
 
 DIRECTORY = "/etc/haproxy"
 CONFIG = "haproxy.cfg"
-"""What HAProxy loads; all that it names lies beside it."""
+"""The configuration that HAProxy loads. The files that it names lie in the same directory."""
 
 RUN = "/run/haproxy"
-"""The directory that Debian's package makes for sockets."""
+"""The directory for sockets, which Debian's package creates."""
 
 CONTROL_SOCKET = f"{RUN}/admin.sock"
-"""Where the running process takes commands, of root alone."""
+"""The socket for commands to the running process. Only root may use it."""
 
 LOCAL_SOCKET = f"{RUN}/api.sock"
-"""The API for root on the gateway itself: without key, limits and clients."""
+"""The API for root on the gateway itself: without keys, limits and allowed addresses."""
 
 PEERS_SOCKET = "gateway-peers"
-"""Where a process that ends hands its counts to the next: an abstract address, for it is in its chroot by then."""
+"""Socket by which an old process passes its counts to the new one. It is abstract, since the old process is in a
+chroot."""
 
 LOCAL_PATH = "/v1/completions"
-"""What passes by that socket in any case: the gateway asks every replica set like this whether it answers."""
+"""A path that always passes on the local socket: the gateway uses it to request a token from every replica set."""
 
 SETS_PATH = "/sets/"
-"""Behind it, the name of a replica set: what the gateway sends to its engines, on the port of the metrics."""
+"""Path on the metrics port. With the name of a replica set after it, it shows what the gateway sends to the set's
+engines."""
 
 STATE_DIRECTORY = "/var/lib/haproxy"
 STATE_FILE = "state"
-"""Where the states of servers outlive a reload."""
+"""The file that keeps the states of servers over a reload."""
 
 STATES_AWK = "states.awk"
-"""What drops those that a new configuration has made wrong."""
+"""The program that removes states which a new configuration has made wrong."""
 
 CERTIFICATE = "tls.pem"
-"""A link to the certificate; one to its key has .key behind it, where HAProxy looks for it."""
+"""A link to the certificate. The link to its key has the suffix .key, where HAProxy looks for it."""
 
 KEYS_MAP = "keys.map"
-"""Who is behind a key's checksum."""
+"""Maps the SHA-256 of a key to the client's name."""
 
 MARKS_MAP = "marks.map"
-"""Which key the engines of each replica set are sent: its mark, which tells keys apart and is none."""
+"""Maps each replica set to the mark of the key that its engines get. A mark tells keys apart, and is no key."""
 
 SET, MODEL = "set_", "model_"
-"""What a backend's name begins with. No instance has an underscore in its name, so that no two are alike."""
+"""Prefixes of backend names. Names of instances have no underscore, so all backend names differ."""
 
 KEEP_ALIVE_SECONDS = 10
-"""An old process lives on for idle clients this long after a reload, and routes by the states that it knew."""
+"""How long an old process keeps idle connections after a reload. Meanwhile it routes by its old states."""
 
 WEIGHT = 100
-"""Of every engine; while one starts slowly, it has less."""
+"""The weight of every engine. It is lower while an engine starts slowly."""
 
 
 def asking_name(gateway: str) -> str:
-    """The name of a gateway of the inventory by which nodes' agents know it: one word on a line."""
+    """The name by which nodes' agents know a gateway: its name in the inventory, as one word."""
     return re.sub(r"[^A-Za-z0-9._:-]", "_", gateway)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Observes the servers of one instance at a gateway. Private to the collection."""
+"""Reads the state of one instance's servers at a gateway. Private to the collection."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ CONFIG = Path("/etc/haproxy/haproxy.cfg")
 
 
 def hold_seconds() -> int:
-    """How long this gateway holds requests while no engine serves. Raises OSError."""
+    """How long this gateway holds requests while no engine serves, in seconds. Raises OSError."""
     found = re.search(r"lua\.hold (\d+)", CONFIG.read_text(encoding="utf-8"))
     return int(found[1]) if found else 0
 
 
 @dataclass(frozen=True)
 class Observation:
-    """Whether the gateway knows the instance and its bridge, and the hosts of the set that are up."""
+    """What HAProxy shows: whether it has servers for the instance and its bridge, and which hosts of the set are up."""
 
     known: bool = False
     bridge_known: bool = False
     up: list[str] = field(default_factory=list)
     silent: str = ""
-    """Why HAProxy does not answer; empty where it does."""
+    """Why HAProxy does not answer; empty if it answers."""
 
 
 def observe(name: str, host: str, seconds: float) -> Observation:
-    """The state of an instance at this moment. HAProxy may take so long to answer: it may be about to start."""
+    """The current state of an instance. Waits up to `seconds` for HAProxy, which may be starting."""
     deadline = time.monotonic() + seconds
     while True:
         try:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a gateway is ours, for its removal. Private to the collection."""
+"""The services and files of this collection on a gateway, for their removal. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from .places import DIRECTORY, DROP_IN, FLOATING, HAPROXY, KEEPALIVED, LINKS, SE
 
 
 def holder() -> Sequence[Part]:
-    """What holds the floating address."""
+    """keepalived, which holds the floating address."""
     return [Part([KEEPALIVED], configs=[FLOATING], header=HEADER)]
 
 
 def everything() -> Sequence[Part]:
-    """Keepalived first: another gateway has the address before HAProxy stops. Raises OSError and ValueError."""
+    """keepalived comes first, so that another gateway has the address before HAProxy stops. Raises OSError,
+    ValueError."""
     written = (files.read_json(STATE) or {}).get("files", ())
-    # The links go; the certificate and its key stay.
+    # The links are removed; the certificate and its key stay.
     links = [path for name in LINKS if (path := DIRECTORY / name).is_symlink()]
     texts = [DIRECTORY / name for name in written if name != CONFIG]
     return [
@@ -38,5 +39,5 @@ def everything() -> Sequence[Part]:
 
 
 def floating_address() -> str:
-    """The address that keepalived shares with other gateways by our configuration. Raises OSError."""
+    """The address that keepalived shares with other gateways, if its configuration is ours. Raises OSError."""
     return floating.address_in(files.text(FLOATING) or "")

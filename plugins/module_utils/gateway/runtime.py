@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Speaking with a running HAProxy by its socket. Private to the collection."""
+"""Sends commands to a running HAProxy through its socket. Private to the collection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from .stat import BACKEND, FRONTEND, rows
 
 SECONDS = 10.0
-"""For an answer."""
+"""Limit for one answer."""
 
 Ask = Callable[[str], str]
 """Sends a command, and returns the answer. Raises OSError."""
@@ -24,14 +24,14 @@ class RuntimeRefusal(Exception):
 
 
 def ask(path: Path) -> Ask:
-    """What asks the socket at `path`."""
+    """A function that sends commands to the socket at `path`."""
 
     def send(command: str) -> str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(SECONDS)
             connection.connect(str(path))
             connection.sendall(command.encode() + b"\n")
-            # The answer's end is known by this alone, and some commands wait for it.
+            # HAProxy closes the connection after the answer, and some commands wait for the end of the input.
             connection.shutdown(socket.SHUT_WR)
             parts = []
             while part := connection.recv(1 << 16):
@@ -42,7 +42,7 @@ def ask(path: Path) -> Ask:
 
 
 def worker(send: Ask) -> int | None:
-    """The process that serves now; None where nothing answers."""
+    """The process id of the HAProxy that serves now; None if there is no answer."""
     try:
         found = re.search(r"^Pid: (\d+)$", send("show info"), re.M)
     except OSError:
@@ -51,12 +51,12 @@ def worker(send: Ask) -> int | None:
 
 
 def replace_map(send: Ask, name: str, text: str) -> None:
-    """Replace all of a map at once, while requests are looked up in it. Raises RuntimeRefusal and OSError."""
+    """Replace a whole map at once, while requests use it. Raises RuntimeRefusal and OSError."""
     answer = send(f"prepare map {name}")
     version = re.search(r"New version created: (\d+)", answer)
     if not version:
         raise RuntimeRefusal(f"prepare map {name}: {answer}")
-    # An empty line ends what is added.
+    # An empty line ends the lines to add.
     steps = [f"add map @{version[1]} {name} <<\n{text}"] if text else []
     for step in [*steps, f"commit map @{version[1]} {name}"]:
         answer = send(step)
@@ -65,7 +65,7 @@ def replace_map(send: Ask, name: str, text: str) -> None:
 
 
 def server_states(send: Ask) -> Mapping[str, Mapping[str, str]]:
-    """The status of each server by backend, as `show stat` tells it: UP, DOWN 1/2, DRAIN … Raises OSError."""
+    """The status of each server by backend, as `show stat` shows it: UP, DOWN 1/2, DRAIN … Raises OSError."""
     found: dict[str, dict[str, str]] = {}
     for row in rows(send("show stat")):
         if row["svname"] not in (FRONTEND, BACKEND):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings of the gateway, which are the role's variables, checked. Private to the collection."""
+"""The settings of the gateway, checked. They are the role's variables. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from ..core.problems import Problem
 
 PREFIX = "gateway_"
-"""The settings are the role's variables without this."""
+"""The prefix of the role's variables, which the settings do not have."""
 
 AFFINITIES = ("none", "session", "prefix")
 
@@ -23,12 +23,12 @@ PATH = re.compile(r"/v1/[a-z0-9_/-]{1,100}")
 MODELS_PATH = "/v1/models"
 
 BODY_MIB = (1, 32)
-"""A request's body has one buffer of this size. vLLM itself takes 32 MiB (VLLM_HTTP_MAX_REQUEST_BODY_SIZE)."""
+"""Each request has one buffer of this size. vLLM itself accepts 32 MiB (VLLM_HTTP_MAX_REQUEST_BODY_SIZE)."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The role's variables of these names. Times are in seconds."""
+    """The role's variables of the same names. Times are in seconds."""
 
     bind_address: str
     port: int
@@ -51,7 +51,7 @@ class Settings:
     agent_port: int
     max_connections: int
     name: str
-    """The gateway's own in the inventory: the nodes' agents remember by this name when it asked."""
+    """The gateway's name in the inventory. By this name, the nodes' agents remember when the gateway checked them."""
 
 
 NUMBERS: Mapping[str, tuple[int, int]] = {
@@ -70,17 +70,17 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "slow_start_seconds": (0, 180),
     "max_connections": (16, 10**6),
 }
-"""The least and the most of each number."""
+"""The least and the greatest value of each number."""
 
 
 def absent_settings(raw: Mapping[str, Any]) -> list[Problem]:
-    """A problem for each setting that is not there, without which the others cannot be read."""
+    """A problem for each missing setting. Without it, read_settings() would fail."""
     names = [field.name for field in fields(Settings)]
     return [Problem("role gateway", "is not set", PREFIX + name) for name in names if name not in raw]
 
 
 def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
-    """The settings, and every mistake in them; with mistakes, the settings are not to be used."""
+    """The settings, and every mistake in them. Settings with mistakes must not be used."""
     problems: list[Problem] = []
 
     def refuse(name: str, message: str, value: object) -> None:
@@ -90,7 +90,7 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
         if isinstance(raw[name], bool) or not isinstance(raw[name], int) or not least <= raw[name] <= most:
             refuse(name, f"must be a whole number from {least} to {most}", raw[name])
     if raw["port"] == raw["metrics_port"]:
-        refuse("metrics_port", "is the port of the clients, too: take another one", raw["metrics_port"])
+        refuse("metrics_port", "is also gateway_port: choose another port", raw["metrics_port"])
     try:
         ipaddress.ip_address(raw["bind_address"])
     except ValueError:
@@ -101,12 +101,12 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
         try:
             ipaddress.ip_network(client)
         except ValueError:
-            refuse("clients", "must be an address, or a network without bits behind its mask", client)
+            refuse("clients", "must be an address, or a network in which all bits after the prefix are 0", client)
     for path in raw["paths"]:
         if not PATH.fullmatch(str(path)) or path == MODELS_PATH:
-            refuse("paths", f"must be a path below /v1/ whose requests are JSON with a model, not {MODELS_PATH}", path)
+            refuse("paths", f"must be a path below /v1/ for JSON requests with a model, and not {MODELS_PATH}", path)
     if not raw["paths"]:
-        refuse("paths", "names no path: nothing would pass", None)
+        refuse("paths", "is empty, so no request would pass: name at least one path below /v1/", None)
     if raw["affinity"] not in AFFINITIES:
         refuse("affinity", f"must be one of {', '.join(AFFINITIES)}", raw["affinity"])
     known = {field.name: raw[field.name] for field in fields(Settings)}

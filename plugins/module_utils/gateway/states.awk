@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# awk -f states.awk haproxy.cfg STATES: prints STATES without the servers whose address, port, agent address or agent
-# port is another one in the configuration, or that the configuration lacks. HAProxy would use those in STATES.
+# awk -f states.awk haproxy.cfg STATES: prints STATES without two kinds of servers: those that the configuration lacks, and those with
+# another address, port, agent address or agent port. For these, HAProxy would use the values in STATES.
 
 FNR == NR {
     if ($1 == "backend") {
@@ -24,7 +24,7 @@ FNR == NR {
     next
 }
 
-# The version, and the names of the columns.
+# The line with the version, and the line with the names of the columns.
 NF == 1 { print }
 $1 == "#" {
     for (i = 2; i <= NF; i++) column[$i] = i - 1

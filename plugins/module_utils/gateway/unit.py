@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The unit of HAProxy: what is added to Debian's own. Private to the collection."""
+"""The drop-in for Debian's haproxy.service. Private to the collection."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .names import CONFIG, CONTROL_SOCKET, DIRECTORY, STATE_DIRECTORY, STATE_FIL
 
 STATE = f"{STATE_DIRECTORY}/{STATE_FILE}"
 
-# socat half-closes when it has sent its input, and ends with the answer. An answer that did not come replaces nothing.
+# socat ends with HAProxy's answer. If there is no answer, the old file stays.
 SAVE = (
     f"/bin/sh -c 'echo show servers state | socat -t 5 - UNIX-CONNECT:{CONTROL_SOCKET} > {STATE}.new"
     f" && test -s {STATE}.new && mv {STATE}.new {STATE}'"
 )
 
-# By the configuration that is about to be loaded, which may be another one than that of the states.
+# Uses the configuration that is about to be loaded, since the states may come from another one.
 FIT = (
     f"/bin/sh -c 'awk -f {DIRECTORY}/{STATES_AWK} {DIRECTORY}/{CONFIG} {STATE} > {STATE}.new"
     f" && test -s {STATE}.new && mv {STATE}.new {STATE}'"
@@ -25,9 +25,9 @@ FIT = (
 def drop_in(memory_max: str) -> str:
     """The text of a drop-in for haproxy.service.
 
-    A drained or failed server would be up again in the process that a reload starts: the states are saved right before
-    it, and before a stop. The first line of a state file is its version (management guide, "show servers state").
-    A server whose port has changed begins anew: with its old state, it would keep its old port.
+    Without the saved states, a drained or failed server would be up in the process that a reload starts. So states are
+    saved before a reload and before a stop. The first line of a state file is its version (management guide, "show
+    servers state"). A server with a new port starts without its state: the old state would keep the old port.
     """
     return f"""\
 # Managed by Ansible, role baremetal.inference.gateway: changes made here are lost.

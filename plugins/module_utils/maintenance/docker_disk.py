@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What on Docker's disk is no longer needed. Private to the collection.
+"""Finds what Docker's disk no longer needs, and removes it. Private to the collection.
 
-An image is needed by every kept release that names it, for a rollback may lead there, and by every container, also a
-stopped one. Images of repositories that no release of ours has are not ours, and stay.
+An image is needed by every kept release that names it, since a rollback may start that release. It is also needed by
+every container, even a stopped one. An image of a repository that no release uses belongs to others, and stays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PREFIX = container_name("")
 
 @dataclass(frozen=True)
 class Item:
-    """What goes: `kind` is image, container or cache, `bytes` what nothing else shares with it."""
+    """Something to remove. `kind` is image, container or cache; `bytes` are those that nothing else shares."""
 
     kind: str
     name: str
@@ -31,16 +31,16 @@ class Item:
 
 
 def repository(reference: str) -> str:
-    """The repository of a reference: without its digest and its tag."""
+    """The repository of an image reference, without digest and tag."""
     name = reference.partition("@")[0]
     head, _slash, last = name.rpartition("/")
     return f"{head}/{last.partition(':')[0]}" if head else last.partition(":")[0]
 
 
 def kept_images(paths: Paths, without: Collection[tuple[str, int]] = ()) -> set[str]:
-    """The images of all kept releases but for some, by instance and number.
+    """The images of all kept releases, except releases in `without`, by instance and number.
 
-    Raises ReleaseError: what an unreadable release needs is unknown.
+    Raises ReleaseError if a release cannot be read, since its image is then unknown.
     """
     return {
         releases.load(paths, name, number).image
@@ -51,7 +51,7 @@ def kept_images(paths: Paths, without: Collection[tuple[str, int]] = ()) -> set[
 
 
 def containers(found: Iterable[Mapping[str, Any]], paths: Paths) -> list[Item]:
-    """The stopped containers of ours whose unit does not run: a supervisor that was killed has left them.
+    """The stopped containers of our engines whose units do not run. A killed supervisor leaves such a container.
 
     `found` is Docker's list of all containers. Raises SystemdError.
     """
@@ -71,10 +71,10 @@ def images(
     kept: Collection[str],
     repositories: Collection[str],
 ) -> list[tuple[Item, list[str]]]:
-    """The images that are not needed, each with the references by which Docker knows it.
+    """The images that are not needed, each with all its references in Docker.
 
-    `found` is Docker's list, `used` the ids that containers have, `kept` the references that are needed. An image
-    without any name is what a build or a pull has left behind.
+    `found` is Docker's list. `used` has the ids of the containers' images, `kept` the references that are needed. A
+    build or a pull leaves images without any name.
     """
     going = []
     for one in found:
@@ -90,7 +90,7 @@ def images(
 
 
 def build_cache(found: Iterable[Mapping[str, Any]]) -> list[Item]:
-    """What builds have left and no build uses now. `found` is Docker's list."""
+    """The build cache that no build uses now. `found` is Docker's list."""
     idle = [one for one in found if not one.get("InUse")]
     size = sum(int(one.get("Size") or 0) for one in idle if not one.get("Shared"))
     return [Item("cache", f"{len(idle)} parts of the build cache", size)] if idle else []
@@ -98,19 +98,19 @@ def build_cache(found: Iterable[Mapping[str, Any]]) -> list[Item]:
 
 @dataclass
 class Disk:
-    """Docker's disk as it is, and what goes of it."""
+    """Docker's disk, and the releases and images that it must keep."""
 
     docker: Docker
     paths: Paths
     repositories: frozenset[str] = frozenset()
-    """Those of ours besides the releases' own: of what the inventory asks for now."""
+    """More repositories of ours than those of releases: those of the images that the inventory names now."""
     keep: frozenset[str] = frozenset()
-    """Images that are needed besides those of the releases."""
+    """Images to keep in addition to those of releases."""
     without: frozenset[tuple[str, int]] = frozenset()
-    """Releases that need nothing any more, by instance and number."""
+    """Releases that no longer need their images, by instance and number."""
 
     def clean(self, *, caches: bool, check: bool) -> list[Item]:
-        """Remove what is not needed. Returns it. Raises ReleaseError, SystemdError, DockerUnavailable, DockerError."""
+        """Remove and return what is not needed. Raises ReleaseError, SystemdError, DockerUnavailable, DockerError."""
         kept = kept_images(self.paths, self.without) | self.keep
         disk = self.docker.disk_usage()
         stale = containers(disk.get("Containers") or (), self.paths)
@@ -127,7 +127,7 @@ class Disk:
         return [*stale, *(item for item, _names in going), *cache]
 
     def forget(self, images_before: Collection[str]) -> list[Item]:
-        """Remove images that only releases needed which are gone. Returns them. Raises the same."""
+        """Remove and return the images that only removed releases needed. Raises the same exceptions as clean()."""
         gone = set(images_before) - kept_images(self.paths)
         disk = self.docker.disk_usage() if gone else {}
         used = {one["ImageID"] for one in disk.get("Containers") or ()}
@@ -149,6 +149,6 @@ class Disk:
         return images(disk.get("Images") or (), used, kept, ours)
 
     def _remove(self, names: Iterable[str]) -> None:
-        """By each of its names: the last one takes the image along."""
+        """Remove an image by each of its names. Docker deletes the image with its last name."""
         for name in names:
             self.docker.remove_image(name)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node's maintenance reports: reboot, disks, certificates and published models. Private to the collection."""
+"""Reads what a maintenance reports of a node: reboot, disks, certificates and the store. Private to the collection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECONDS = 60.0
 
 
 def reboot_reasons(root: Path) -> list[str]:
-    """Why a reboot is due."""
+    """Why a reboot is due; empty if none is due."""
     flag = root / "run/reboot-required"
     try:
         packages = (root / "run/reboot-required.pkgs").read_text(encoding="utf-8", errors="replace").split("\n")
@@ -37,23 +37,23 @@ def reboot_reasons(root: Path) -> list[str]:
 
 
 def has_driver() -> bool:
-    """Whether DKMS builds the NVIDIA driver; a node without DKMS builds nothing."""
+    """Whether DKMS builds the NVIDIA driver. False on a node without DKMS."""
     outcome = commands.run(["dkms", "status"], SECONDS)
     return any(module.is_nvidia_driver for module in dkms.parse(outcome.stdout))
 
 
 def usages(root: Path) -> list[report.Usage]:
-    """The file systems that hold files for good, each once. Raises OSError."""
+    """The file systems that keep files for good, each once. Raises OSError."""
     found: dict[int, report.Usage] = {}
     for mount in read_mounts(root / "proc"):
         path = Path(mount.path)
-        # An overlay that is not the root itself belongs to a container.
+        # An overlay other than the root belongs to a container.
         if not report.is_real(mount.kind) or (mount.kind == "overlay" and mount.path != "/") or not path.is_dir():
             continue
         try:
             stat, device = os.statvfs(path), path.stat().st_dev
         except OSError:
-            # The doctor reports a server that does not answer.
+            # A file server that does not answer: the doctor reports it.
             continue
         usage = report.Usage(mount.path, stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize)
         if usage.total and (device not in found or len(mount.path) < len(found[device].path)):
@@ -62,19 +62,19 @@ def usages(root: Path) -> list[report.Usage]:
 
 
 def certificates(paths: Iterable[str], now: datetime, warn_days: int, fail_days: int) -> list[dict[str, Any]]:
-    """How long each certificate lasts."""
+    """The state of each certificate."""
     return [asdict(_certificate(path, now, warn_days, fail_days)) for path in paths]
 
 
 def _certificate(path: str, now: datetime, warn_days: int, fail_days: int) -> report.Certificate:
     if not Path(path).is_file():
-        return report.unreadable(path, "is not there")
+        return report.unreadable(path, "does not exist")
     outcome = commands.run(["openssl", "x509", "-enddate", "-noout", "-in", path], SECONDS)
     return report.certificate(path, outcome.stdout if outcome.code == 0 else "", now, warn_days, fail_days)
 
 
 def damaged(root: Path, cache: Path, *, verify: bool, read_only: bool) -> tuple[int, list[str]]:
-    """The number of published revisions, and what is wrong with them. Raises OSError."""
+    """The number of published revisions, and the damage to them. Raises OSError."""
     records = sorted(path for path in root.glob(f"[!.]*/*/{MANIFEST}") if not path.parent.is_symlink())
     problems = []
     with hash_cache(cache, read_only) as known:

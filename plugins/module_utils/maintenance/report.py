@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a report on a node says of certificates, disks and reboots. Private to the collection; pure."""
+"""The lines of a maintenance report: certificates, disks and reboots. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ DAY = 86400.0
 GIB = 1 << 30
 
 REAL = ("ext", "xfs", "btrfs", "zfs", "f2fs", "vfat", "overlay", "nfs", "cifs", "ceph", "fuse.", "jfs", "bcachefs")
-"""How types of file systems begin that hold files for good."""
+"""Beginnings of the types of file systems that keep files for good."""
 
 _NUMBERS = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate that the site declares. `days` are left, negative where it is over; None where unknown."""
+    """A certificate that the site declares. `days` until it expires, negative afterwards; None if unknown."""
 
     path: str
     days: int | None
@@ -32,7 +32,7 @@ class Certificate:
 
 
 def certificate(path: str, enddate: str, now: datetime, warn_days: int, fail_days: int) -> Certificate:
-    """From what `openssl x509 -enddate -noout` says: ``notAfter=Nov 20 12:00:00 2027 GMT``."""
+    """Reads the output of `openssl x509 -enddate -noout`: ``notAfter=Nov 20 12:00:00 2027 GMT``."""
     try:
         text = enddate.strip().partition("notAfter=")[2].removesuffix(" GMT")
         end = datetime.strptime(" ".join(text.split()), "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
@@ -45,13 +45,13 @@ def certificate(path: str, enddate: str, now: datetime, warn_days: int, fail_day
 
 
 def unreadable(path: str, reason: str) -> Certificate:
-    """The result for a declared certificate that cannot be read."""
-    return Certificate(path, None, FAIL, f"{reason}: correct maintenance_certificates, or put it there")
+    """The result for a certificate that cannot be read."""
+    return Certificate(path, None, FAIL, f"{reason}: correct maintenance_certificates, or put the certificate there")
 
 
 @dataclass(frozen=True)
 class Usage:
-    """A file system. Sizes in bytes."""
+    """A file system. Sizes are in bytes."""
 
     path: str
     total: int
@@ -63,14 +63,14 @@ class Usage:
 
 
 def is_real(kind: str) -> bool:
-    """Whether a type of file system holds files for good."""
+    """Whether a file system of this type keeps files for good."""
     return kind.startswith(REAL)
 
 
 def pending_kernel(running: str, installed: Sequence[str]) -> str:
-    """The newest kernel of this machine, where another one of its own runs; else empty."""
+    """The newest installed kernel, if this machine runs an older one; else empty."""
     if running not in installed:
-        # A container has its host's; what boots over the network has none in /boot.
+        # A container runs its host's kernel; a machine that boots over the network has no kernel in /boot.
         return ""
     newest = max(installed, key=_natural)
     return newest if newest != running else ""
@@ -81,7 +81,7 @@ def _natural(release: str) -> tuple[list[int], str]:
 
 
 def reboot_reasons(flagged: bool, packages: Iterable[str], kernel: str) -> list[str]:
-    """Why a reboot is due, empty where none is."""
+    """Why a reboot is due; empty if none is due."""
     names = list(dict.fromkeys(name for name in packages if name))
     reasons = [", ".join(names) or "no reason is recorded"] if flagged else []
     return reasons + ([f"kernel {kernel} is installed and does not run"] if kernel else [])

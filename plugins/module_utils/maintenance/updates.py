@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which packages of a node have newer versions, and which of them may come. Private to the collection; pure."""
+"""Which packages of a node have newer versions, and which may be updated. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ MODES = (SECURITY, ALL, NONE)
 
 @dataclass(frozen=True)
 class Update:
-    """A package that comes to another version. `old` is empty for one that comes along for the first time."""
+    """A package that gets another version. `old` is empty for a new package."""
 
     name: str
     old: str
     new: str
     labels: tuple[str, ...] = ()
-    """Of the archives that have the new version, as Debian-Security."""
+    """Labels of the archives with the new version, such as Debian-Security."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.old or '(new)'} -> {self.new}"
 
 
 def parse(output: str) -> list[Update]:
-    """What a simulation would install."""
+    """The updates that a simulation would install."""
     return [
         Update(
             found["name"].partition(":")[0],
@@ -49,25 +49,26 @@ def parse(output: str) -> list[Update]:
 
 
 def removals(output: str) -> list[str]:
-    """What a simulation would remove."""
+    """The names of the packages that a simulation would remove."""
     return [name.partition(":")[0] for name in REMOVED.findall(output)]
 
 
 def wanted(updates: Iterable[Update], mode: str, labels: Collection[str]) -> list[Update]:
-    """Those that may come: of the archives with these labels, or all. What comes along only with others is left out."""
+    """The updates to install: all, or those of archives with these labels. Leaves out new packages, which only others
+    need."""
     if mode == NONE:
         return []
     return [one for one in updates if one.old and (mode == ALL or set(one.labels) & set(labels))]
 
 
 def objections(updates: Iterable[Update], removed: Iterable[str], held: Collection[str]) -> list[str]:
-    """Why a simulated change must not be made: nothing goes, and nothing that is held moves."""
+    """Why a simulated change must not happen: it would remove a package, or change a package on hold."""
     found = [f"it would remove {name}" for name in removed]
     return found + [f"it would change {one.name}, which is on hold" for one in updates if one.name in held]
 
 
 def released(installed: Mapping[str, Installed], patterns: Collection[str]) -> list[str]:
-    """The packages on hold that may move this time."""
+    """The packages on hold that this run may update."""
     return sorted(
         name
         for name, package in installed.items()
@@ -76,5 +77,5 @@ def released(installed: Mapping[str, Installed], patterns: Collection[str]) -> l
 
 
 def half(installed: Mapping[str, Installed]) -> list[str]:
-    """The packages whose installation was cut off, or failed."""
+    """The packages whose installation failed or was cut off."""
     return sorted(name for name, package in installed.items() if not package.whole)

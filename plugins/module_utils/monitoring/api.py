@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks Prometheus and Alertmanager on their own machine. Private to the collection."""
+"""Reads Prometheus and Alertmanager from their own host. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from urllib.parse import urlsplit
 from .settings import INTERNAL_USER
 
 SECONDS = 10.0
-"""For one answer."""
+"""Limit for one answer."""
 
 
 class NoAnswer(Exception):
-    """There was no answer, or an unexpected one; the text says what was seen."""
+    """There was no answer, or an unexpected one. The text describes it."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """One of the two, as the machine itself reaches it."""
+    """Prometheus or Alertmanager, as its own host reaches it."""
 
     url: str
     password: str = ""
-    """The internal user's."""
+    """The internal user's password; empty for none."""
 
     def text(self, path: str) -> str:
-        """What is at a path. Raises NoAnswer."""
+        """The text at a path. Raises NoAnswer."""
         parts = urlsplit(self.url)
         host, port = parts.hostname or "", parts.port
         if parts.scheme == "https":
-            # The certificate is for the name that people use; this connection stays on the machine.
+            # The certificate has the name that people use. This connection stays on the machine.
             context = ssl._create_unverified_context()
             connection: http.client.HTTPConnection = http.client.HTTPSConnection(
                 host, port, timeout=SECONDS, context=context

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The configuration of Prometheus and Alertmanager. Private to the collection; pure.
 
-For the versions of Debian 12 and 13: Prometheus 2.42 and 2.53, Alertmanager 0.25 and 0.28. Every file that is named
-lies beside the configuration, so that all of them can be checked together elsewhere.
+For Debian 12 and 13: Prometheus 2.42 and 2.53, Alertmanager 0.25 and 0.28. All files that the configuration names lie
+in its directory, so that they can be checked together in another directory.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from .targets import JOBS
 RULES = "rules"
 TARGETS = "targets"
 PASSWORD = "password"
-"""The internal user's password."""
+"""The file with the internal user's password."""
 
 NOBODY = "nobody"
 """The receiver that sends nothing."""
 
 HEARTBEAT = "heartbeat"
-"""The receiver outside that notices when it hears nothing any more, and the name of its rule's file without ending."""
+"""The receiver for the heartbeat, and the name of the file with its rule, without suffix. A service outside alerts
+people when the heartbeat stops."""
 HEARTBEAT_ALERT = "MonitoringHeartbeat"
 
-# Alerts that only tell what others are about, and keep those quiet. A drained instance is out of service on purpose; on
-# a node in maintenance, everything may be, its own HAProxy too. What a gateway says of requests and replica sets is
-# never about its machine alone. Rules give their alerts the label `scope`.
+# These alerts silence others that have the same cause. A drained instance is out of service on purpose. On a node in
+# maintenance, everything may be, also its HAProxy. But what a gateway reports of requests and replica sets may have
+# other causes, so its scope is neither instance nor node. Each rule gives its alert the label `scope`.
 INHIBIT_RULES: tuple[Mapping[str, Any], ...] = (
     {
         "source_matchers": ['alertname="InstanceDrained"'],
@@ -84,7 +85,8 @@ def prometheus(settings: Settings, rules: Iterable[str]) -> dict[str, Any]:
 
 
 def scrape_configs() -> list[dict[str, Any]]:
-    """The jobs for a Prometheus elsewhere, which watches itself."""
+    """The jobs for a Prometheus elsewhere, without those by which our Prometheus monitors itself and its
+    Alertmanager."""
     return [_plain(job) for job in JOBS if job not in ("prometheus", "alertmanager")]
 
 
@@ -105,7 +107,7 @@ def _access(settings: Settings) -> dict[str, Any]:
     """How Prometheus reaches itself and its Alertmanager."""
     found: dict[str, Any] = {}
     if settings.tls:
-        # The certificate is for the name that people use; this connection stays on the machine.
+        # The certificate has the name that people use. This connection stays on the machine.
         found = {"scheme": "https", "tls_config": {"insecure_skip_verify": True}}
     if settings.users:
         found["basic_auth"] = {"username": INTERNAL_USER, "password_file": PASSWORD}
@@ -113,7 +115,8 @@ def _access(settings: Settings) -> dict[str, Any]:
 
 
 def alertmanager(settings: Settings) -> dict[str, Any]:
-    """alertmanager.yml: the first receiver gets what no route of the site takes, but for what only informs."""
+    """alertmanager.yml. The first receiver gets every alert without a route of the site, except those of severity
+    info."""
     quiet = {"matchers": ['severity="info"'], "receiver": NOBODY}
     first = str(settings.receivers[0]["name"]) if settings.receivers else NOBODY
     document: dict[str, Any] = {
@@ -134,13 +137,13 @@ def alertmanager(settings: Settings) -> dict[str, Any]:
 
 
 def heartbeat_rules(settings: Settings) -> dict[str, Any]:
-    """The rule that always fires; empty where no receiver outside listens."""
+    """The rule of the heartbeat, which always fires; empty if there is no heartbeat_url."""
     if not settings.heartbeat_url:
         return {}
     alert = {
         "alert": HEARTBEAT_ALERT,
         "expr": "vector(1)",
-        # No page shows it.
+        # No page shows this severity.
         "labels": {"severity": "none", "scope": "fleet"},
         "annotations": {"summary": "Prometheus evaluates rules, and Alertmanager delivers."},
     }
@@ -148,7 +151,8 @@ def heartbeat_rules(settings: Settings) -> dict[str, Any]:
 
 
 def _heartbeat_route(settings: Settings) -> list[dict[str, Any]]:
-    """Told of again on a tick of its group: were both equally long, every second one would come too early."""
+    """The heartbeat repeats 30 s before its period ends: with the full period, a tick of the group could come too
+    early."""
     if not settings.heartbeat_url:
         return []
     return [
@@ -169,7 +173,7 @@ def _heartbeat_receiver(settings: Settings) -> list[dict[str, Any]]:
 
 
 def web(settings: Settings) -> dict[str, Any]:
-    """web.yml of both without the users, whose hashes are made on the machine; empty for plain HTTP."""
+    """web.yml of both services, without the users, whose hashes the host makes. Empty without TLS."""
     if not settings.tls:
         return {}
     return {"tls_server_config": {"cert_file": settings.tls_certificate, "key_file": settings.tls_key}}

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which words of an engine's log may leave the machine, as a script of rsyslog's. Private to the collection; pure.
+"""Which lines of an engine's log may leave the machine, as a script for rsyslog. Private to the collection; pure.
 
-What is not known to be harmless stays: a later version of the engine may log requests anywhere. Source of the forms:
-vllm/logger.py and vllm/logging_utils/formatter.py of vLLM 0.32, which puts the same beginning before every line of a
-record. The expressions are POSIX's extended ones, written so that Python's re reads them alike.
+Only lines that are known to be harmless leave, since a later version of the engine may log requests anywhere. Source of
+the forms: vllm/logger.py and vllm/logging_utils/formatter.py of vLLM 0.32, which put the same beginning before every
+line of a record. The expressions are POSIX extended ones that Python's re reads in the same way.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ LINE = (
     r"^(\(([^)]*) pid=[0-9]+\) )?(DEBUG|INFO|WARNING|ERROR|CRITICAL) [0-9]+-[0-9]+ [0-9:]+"
     r" \[([^]:]*/)?([A-Za-z0-9_]+\.py:[0-9]+)\] ?"
 )
-"""How a line of vLLM's own begins: process (2), level (3), file and line (5)."""
+"""The beginning of a line in vLLM's form: process (group 2), level (3), file and line (5)."""
 
 PROCESS, LEVEL, PLACE = 2, 3, 5
 
 SEVERITIES = {"INFO": "info", "WARNING": "warning", "ERROR": "err", "CRITICAL": "crit"}
-"""Levels that are shipped, in the words of syslog. At DEBUG, an engine logs whole requests."""
+"""Levels to ship, with their names in syslog. At DEBUG, an engine logs whole requests."""
 
 SOURCES = (
-    # Starting, dying, and what was found out meanwhile.
+    # Start and end of the engine, and what it finds out meanwhile.
     *("core", "core_client", "coordinator", "abstract", "multiproc_executor", "uniproc_executor", "ray_executor"),
     *("gpu_worker", "cpu_worker", "worker_base", "gpu_model_runner", "cpu_model_runner", "workspace"),
     *("arg_utils", "vllm", "parallel", "speculative", "interface", "cuda", "cpu", "numa_utils"),
@@ -35,11 +35,11 @@ SOURCES = (
     # Weights, compilation, kernels.
     *("base_loader", "default_loader", "sharded_state_loader", "weight_utils", "backends", "compilation", "caching"),
     *("compiler_interface", "monitor", "fa_utils", "flash_attn", "flashinfer", "cumem", "torch_utils", "jit_monitor"),
-    # GPUs among each other.
+    # Connections between GPUs.
     *("parallel_state", "pynccl", "nccl", "cuda_communicator", "custom_all_reduce", "symm_mem", "shm_broadcast"),
 )
-"""Files of vLLM whose words are of the engine and never of a request: none of them puts a request's text, parameters,
-tools or answer into its log. Of the same name elsewhere in vLLM 0.32 there is none that does."""
+"""Files of vLLM that log about the engine, never about a request: none of them logs a request's text, parameters, tools
+or answer. vLLM 0.32 has no file of the same name elsewhere that does."""
 
 KNOWN = rf"{LINE[:-2]}".replace(r"([A-Za-z0-9_]+\.py:[0-9]+)", rf"(({'|'.join(SOURCES)})\.py:[0-9]+)")
 
@@ -47,10 +47,10 @@ FRAME = (
     r'^ *(Traceback \(most recent call last\):|File "[^"]+", line [0-9]+, in [^ ]+'
     r"|(During handling of|The above exception was) [a-z ,:]+)$"
 )
-"""Where a traceback has been. The code beside it is to be read in the engine's source."""
+"""The frames of a traceback. The lines of code stay: the engine's source has them."""
 
 EXCEPTION = r"^([A-Za-z_][A-Za-z0-9_.]*(Error|Exception|Interrupt|Exit))(:|$)"
-"""What ended it. Its words may quote a request."""
+"""The exception that ended the traceback. Its message may quote a request."""
 
 _STARTING = (
     "Bfloat16 is only supported",
@@ -62,7 +62,7 @@ _STARTING = (
     "Total number of attention heads",
     "User-specified max_model_len",
 )
-"""How exceptions begin that refuse a configuration."""
+"""Beginnings of the messages of exceptions that refuse a configuration."""
 
 TOLD = (
     r"^([A-Za-z_.]*(OutOfMemoryError|AcceleratorError|DistBackendError|DistNetworkError|DistStoreError|MemoryError"
@@ -71,7 +71,7 @@ TOLD = (
     + "|".join(_STARTING)
     + r"))"
 )
-"""Exceptions of machine, driver and configuration, whose words are what an operator needs."""
+"""Exceptions about machine, driver and configuration. Operators need their messages."""
 
 BARE = (
     r"^(\([^)]*\) )?(INFO: +(Started server process|Waiting for application|Application (startup|shutdown)"
@@ -79,21 +79,21 @@ BARE = (
     r"|(\[rank[0-9]+\]:)?\[[EWF][0-9]+ [0-9:.]+ [A-Za-z_]+[.](cpp|cu|h|hpp):[0-9]+\]"
     r"|Fatal Python error: |terminate called after |Segmentation fault)"
 )
-"""Lines that are not in vLLM's form, of its web server, NCCL, PyTorch and the interpreter. None has a request in it;
-not among them is the web server's line for each request, which has its path."""
+"""Lines in another form than vLLM's: of its web server, NCCL, PyTorch and the interpreter. None contains a request.
+The web server's line for each request is not among them, since it has the request's path."""
 
 CONTENT = (
     r"^((.*[^A-Za-z_])?(prompts?|prompt_token_ids|messages|content|input|input_value|output|outputs|text|stop|bad_words"
     r"""|api[_-]key|token|password|secret|[Aa]uthorization)['"]* *[:=])"""
 )
-"""A name in an engine's words after which text of a client may follow. The last line of defence."""
+"""Names in an engine's log after which a client's text may follow. The last check before a line leaves."""
 
 PREFIX = r"^\([^)]*\) "
-"""What stands before lines that are not in vLLM's form, where a process of its own prints them."""
+"""The beginning of lines in another form than vLLM's, if a process of its own prints them."""
 
 
 def quoted(text: str) -> str:
-    """A constant of a script of rsyslog's."""
+    """A constant in a script for rsyslog."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
@@ -103,17 +103,17 @@ def matches(expression: str, pattern: str) -> str:
 
 
 def extract(expression: str, pattern: str, part: int) -> str:
-    """What a part of a pattern has matched; empty for nothing."""
+    """The text that a group of a pattern matches; empty if nothing matches."""
     return f"re_extract({expression}, {quoted(pattern)}, 0, {part}, '')"
 
 
 def script() -> Sequence[str]:
-    """Puts what may leave of $msg into $.line, with level, process and place; stops where that is nothing."""
+    """Copies what may leave from $msg to $.line, with level, process and place. Stops if nothing may leave."""
     levels = [
         f"    if $.level == '{level}' then {{ set $.line!severity = '{word}'; }}" for level, word in SEVERITIES.items()
     ]
     return [
-        # All lines of a record but its last end with one.
+        # Every line of a record except its last ends with a carriage return.
         "set $.said = replace($msg, '\\r', '');",
         f"set $.head = {extract('$.said', LINE, 0)};",
         f"set $.level = {extract('$.said', LINE, LEVEL)};",
@@ -131,7 +131,7 @@ def script() -> Sequence[str]:
         f"}} else if {matches('$.text', TOLD)} then {{",
         "    set $.line!message = $.text;",
         f"}} else if {matches('$.text', EXCEPTION)} then {{",
-        "    # Its words may go on in lines of the same record.",
+        "    # The exception's message may continue in further lines of the record.",
         "    set $/cut = $.unit & $.head;",
         f"    set $.line!message = {extract('$.text', EXCEPTION, 1)} & ': {LEFT_OUT}';",
         f"}} else if $.level == '' and {matches('$.said', BARE)} then {{",

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The units of what tells Prometheus about a machine. Private to the collection; pure."""
+"""The units of the exporters, from which Prometheus reads a machine. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ COLLECTORS = (
     *("meminfo", "netclass", "netdev", "netstat", "nvme", "os", "pressure", "sockstat", "stat", "systemd", "textfile"),
     *("thermal_zone", "time", "timex", "uname", "vmstat"),
 )
-"""What an operator of such machines asks for; the versions of Debian 12 and 13 have all of them."""
+"""The metrics that operators of such machines need. The versions of Debian 12 and 13 have all of these collectors."""
 
 WATCHED_UNITS = (
     *("vllm@.+", "inference-.+", "docker", "containerd", "haproxy", "keepalived", "nvidia-.+", "dcgm-exporter"),
     *("prometheus.*", "ssh", "nftables", "chrony", "systemd-timesyncd", "unattended-upgrades"),
 )
-"""Each has five series, one for every state."""
+"""The units to watch. Each has five series, one for every state."""
 
 INTERFACES = "^(lo|veth.*|docker.*|br-.*)$"
-"""Containers' interfaces come and go with them, and each would leave its series behind."""
+"""Interfaces to leave out. Those of containers come and go, and each would leave its series behind."""
 
 OPTIONS = (
-    # Guests' time: two series for each processor, always zero.
+    # CPU time of guests: two series for each processor, always zero.
     "--no-collector.cpu.guest",
     r"--collector.diskstats.device-exclude=^(z?ram|loop|fd|sr)\d+$",
     "--collector.filesystem.mount-points-exclude=^/(dev|proc|run|sys|var/lib/(containerd|docker)/.+)($|/)",
@@ -58,14 +58,14 @@ def problems(port: int, dcgm_port: int, dcgm_image: str) -> list[Problem]:
         if not 1 <= value <= 65535:
             refuse(name, "must be from 1 to 65535", value)
     if port == dcgm_port:
-        refuse("dcgm_exporter_port", "is the port of node_exporter, too: take another one", dcgm_port)
+        refuse("dcgm_exporter_port", "is also the port of node_exporter: choose another port", dcgm_port)
     if dcgm_image and not BY_DIGEST.fullmatch(dcgm_image):
         refuse("dcgm_exporter_image", "must be empty, or name an image by its digest (NAME@sha256:…)", dcgm_image)
     return found
 
 
 def node_drop_in(address: str, port: int) -> str:
-    """What is added to Debian's unit of node_exporter; without an address, it listens on all."""
+    """The drop-in for Debian's unit of node_exporter. Without an address, node_exporter listens on all."""
     options = [
         f"--web.listen-address={in_url(address)}:{port}",
         "--collector.disable-defaults",
@@ -77,7 +77,7 @@ def node_drop_in(address: str, port: int) -> str:
         [
             HEADER,
             "[Unit]",
-            # Its address may come late, and an exporter that systemd has given up cannot report that.
+            # The address may come late. Without a limit of starts, systemd starts the exporter until it succeeds.
             "Wants=network-online.target",
             "After=network-online.target",
             "StartLimitIntervalSec=0",
@@ -86,7 +86,7 @@ def node_drop_in(address: str, port: int) -> str:
             f"ExecStart={command_line('/usr/bin/prometheus-node-exporter', options)}",
             "Restart=always",
             "RestartSec=5",
-            # Heard on a node whose processors and memory its engines have taken.
+            # The exporter gets processor time and memory even if the engines use all of both.
             "CPUWeight=1000",
             "OOMScoreAdjust=-900",
             "MemoryMax=256M",
@@ -98,12 +98,12 @@ def node_drop_in(address: str, port: int) -> str:
 def dcgm_unit(image: str, address: str, port: int, gpu_request: str) -> str:
     """The unit of dcgm-exporter in a container.
 
-    It ends with Docker's daemon and starts with it again; with the driver's own service, it is started anew.
+    The unit stops and starts with Docker's daemon, and restarts with the driver's service nvidia-persistenced.
     """
     argv = [
         *("--rm", "--name", DCGM_CONTAINER, "--network", "host"),
-        # The driver gives profiling metrics to SYS_ADMIN alone; on some GPUs, the exporter ends without. These options
-        # are NVIDIA's own advice. Source: dcgm-exporter's docker/Dockerfile and issue 407.
+        # The driver gives profiling metrics to SYS_ADMIN alone, and on some GPUs the exporter ends without them. NVIDIA
+        # recommends these options. Source: dcgm-exporter's docker/Dockerfile and issue 407.
         *("--cap-drop", "ALL", "--cap-add", "SYS_ADMIN"),
         *("--security-opt", "no-new-privileges", "--log-driver", "none", "--memory", "1g"),
         *gpu_argv(["all"], gpu_request),

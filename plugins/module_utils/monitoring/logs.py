@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How a machine ships its log: an rsyslog of our own beside the site's. Private to the collection; pure.
+"""How a machine ships its log: by its own rsyslog in addition to the site's. Private to the collection; pure.
 
-The journal is its queue: a line is read when the one before has been handed to the server, so that a server that is
-away holds up no program, and nothing is kept twice. Source: rsyslog's documentation of imjournal, omfwd and
-RainerScript.
+The journal is the queue. rsyslog reads a line when the server has taken the line before. So a server that is away
+blocks no program, and no line is stored twice. Source: rsyslog's documentation of imjournal, omfwd and RainerScript.
 """
 
 from __future__ import annotations
@@ -25,24 +24,25 @@ CHECK_UNIT, CHECK_TIMER = places.LOG_CHECK
 
 STATE = places.LOG_STATE
 POSITION = f"/var/lib/{STATE}/position"
-"""How far the journal was shipped; written with every line, once that is handed over."""
+"""The file with the position up to which the journal was shipped. rsyslog writes it after every line."""
 
 PROGRAM = "/usr/sbin/rsyslogd"
 AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
-"""Debian's own, of the package ca-certificates."""
+"""Debian's certificates, from the package ca-certificates."""
 
 CHECK_MINUTES = 5
-"""Between two checks. Each is a line of the journal itself: a position that stands still is no sign of silence."""
+"""Minutes between two checks. Each check writes a line to the journal, so the position moves even on a quiet
+machine."""
 STUCK_MINUTES = 2 * CHECK_MINUTES + 1
 
 KERNEL, TOOL = "kernel", "inferctl"
-"""What is shipped by these names is no unit: the kernel's log, and what people do by the node's tool."""
+"""Names that are no units: `kernel` for the kernel's log, `inferctl` for the commands of operators."""
 
 FIELDS = ("event", "verdict", "was", "act", "evidence", "latency_ms")
-"""What our own services say beside the words, and the instance (node/journal.py)."""
+"""Fields that our own services log in addition to the message and the instance (node/journal.py)."""
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*")
-"""A name, an address, or one of IPv6; with a port it is none."""
+"""A name, an IPv4 address or an IPv6 address, without a port."""
 NAME = re.compile(r"[A-Za-z0-9:_.@\\*?-]+")
 SUFFIXES = ("service", "socket", "timer", "path", "target", "mount")
 
@@ -51,10 +51,10 @@ WHERE = "role monitoring"
 
 @dataclass(frozen=True)
 class Settings:
-    """Where a machine's log goes, and what of it. Everything of the role's variables `monitoring_log_…`."""
+    """Where to ship a machine's log, and what of it. The role's variables `monitoring_log_…`."""
 
     host: str
-    """The machine's name, in every line."""
+    """The machine's name, which every line has."""
     server: str
     port: int
     protocol: str
@@ -71,7 +71,7 @@ class Settings:
         return self.ca or AUTHORITIES
 
     def problems(self) -> list[Problem]:
-        """Every mistake."""
+        """Every mistake in the settings."""
         found = []
 
         def refuse(name: str, message: str, value: object) -> None:
@@ -83,21 +83,21 @@ class Settings:
         if not 1 <= self.port <= 65535:
             refuse("port", "must be from 1 to 65535", self.port)
         if self.ca and not self.tls:
-            refuse("ca", "goes with monitoring_log_protocol: tls", self.ca)
+            refuse("ca", "needs monitoring_log_protocol: tls: set that, or leave this empty", self.ca)
         if self.ca and (not self.ca.startswith("/") or not self.ca.isprintable() or set(self.ca) & set("\"'\\")):
             refuse("ca", "must be an absolute path on the machine, without quotes", self.ca)
         if self.peer and not self.tls:
-            refuse("peer", "goes with monitoring_log_protocol: tls", self.peer)
+            refuse("peer", "needs monitoring_log_protocol: tls: set that, or leave this empty", self.peer)
         if not self.units:
-            refuse("units", "is empty: name what is shipped, or leave monitoring_log_server empty", [])
+            refuse("units", "is empty: name the units to ship, or leave monitoring_log_server empty", [])
         for unit in self.units:
             if not NAME.fullmatch(unit):
-                refuse("units", "must be names of units, where * and ? stand for others", unit)
+                refuse("units", "must be names of units; * stands for any characters, ? for one", unit)
         return found
 
 
 def unit_pattern(units: Sequence[str]) -> str:
-    """Finds the units of these names; one without a suffix may have any."""
+    """An expression for the units of these names. A name without a suffix stands for units of any kind."""
     names = "|".join(_glob(unit.removesuffix(".service")) for unit in units)
     return rf"^({names})(\.({'|'.join(SUFFIXES)}))?$"
 
@@ -108,16 +108,16 @@ def _glob(name: str) -> str:
 
 
 def config(settings: Settings, authorities: str = "") -> str:
-    """The configuration of rsyslog; `authorities` is a digest of theirs, so that others have it restarted."""
+    """rsyslog's configuration. `authorities` is the digest of the certificates, so that new ones restart rsyslog."""
     lines = [
         HEADER,
         *([f"# {settings.authorities} is {authorities}."] if authorities else []),
         "global(",
-        # What journald keeps of a line; a longer one is cut.
+        # journald keeps at most this much of a line, and cuts longer ones.
         '    maxMessageSize="64k"',
-        # Of that it would tell with the beginning of the line, whosever it is.
+        # A report about a cut line would contain the beginning of the line, of any program.
         '    oversizeMsg.report="off"',
-        # Its own words go to the journal, as those of any service.
+        # rsyslog's own messages go to the journal, like those of every service.
         '    processInternalMessages="off"',
         *([f'    defaultNetstreamDriverCAFile="{settings.authorities}"'] if settings.tls else []),
         ")",
@@ -131,7 +131,7 @@ def config(settings: Settings, authorities: str = "") -> str:
         "",
         *_which(settings.units),
         "",
-        # A byte that is no text would make of the line what no collector reads.
+        # Replaces bytes that are no UTF-8: no collector could read the line.
         'action(type="mmutf8fix")',
         "set $.line!timestamp = exec_template('time');",
         f"set $.line!host = {quoted(settings.host)};",
@@ -160,19 +160,19 @@ def config(settings: Settings, authorities: str = "") -> str:
 
 
 def _which(units: Sequence[str]) -> list[str]:
-    """Finds whose line it is, by what journald vouches for, and stops where its unit is not shipped."""
+    """Finds the unit of a line by fields that journald itself sets, and stops if this unit is not shipped."""
     return [
-        # Ansible's modules tell what they were called with: system prompts are among that.
+        # Ansible's modules log their options, and system prompts are among these.
         "if $!SYSLOG_IDENTIFIER startswith 'ansible-' then { stop }",
         "set $.engine = 0;",
         "if $!_TRANSPORT == 'kernel' then {",
         f"    set $.unit = '{KERNEL}';",
-        # Docker has written it for a container. Those of others are none of ours.
+        # A line that Docker has written for a container. Only the containers of our engines count.
         "} else if $!_SYSTEMD_UNIT == 'docker.service' and $!CONTAINER_ID != '' then {",
         "    if not re_match($!CONTAINER_TAG, '^vllm@') then { stop }",
         "    set $.unit = $!CONTAINER_TAG & '.service';",
         "    set $.engine = 1;",
-        # systemd's own words on a unit.
+        # A message of systemd about a unit.
         "} else if $!_PID == '1' and $!UNIT != '' then {",
         "    set $.unit = $!UNIT;",
         f"}} else if $!SYSLOG_IDENTIFIER == '{TOOL}' and $!_UID == '0'",
@@ -193,10 +193,10 @@ def _forward(settings: Settings) -> list[str]:
     return [
         f'action(type="omfwd" target="{settings.server}" port="{settings.port}" protocol="tcp" template="line"',
         *(tls if settings.tls else []),
-        # A line twice rather than not at all.
+        # Rather ships a line twice than not at all.
         '    resendLastMSGOnReconnect="on"',
         '    keepAlive="on" keepAlive.time="60" keepAlive.interval="15" keepAlive.probes="4"',
-        # For as long as it takes; the journal waits.
+        # Retries without end. Meanwhile the lines stay in the journal.
         '    queue.type="direct" action.resumeRetryCount="-1" action.resumeInterval="5" action.resumeIntervalMax="30")',
     ]
 
@@ -210,7 +210,7 @@ def units() -> dict[str, str]:
 Description=Ships the log of this machine's services
 Wants=network-online.target
 After=network-online.target
-# However often it has failed: only systemd starts it again.
+# systemd starts it again after any number of failures.
 StartLimitIntervalSec=0
 
 [Service]
@@ -218,16 +218,17 @@ Type=notify
 ExecStart={PROGRAM} -n -iNONE -f {CONFIG}
 Restart=always
 RestartSec=5
-# Asked to end, it would drop the line that it holds, and remember it as shipped. Cut off, it ships that line again.
+# After SIGTERM, rsyslog would drop the line that it holds, and record the line as shipped. After SIGKILL, it ships the
+# line again.
 KillSignal=SIGKILL
 SuccessExitStatus=SIGKILL
-# It may read no files but the journal.
+# The service may read no files except the journal.
 DynamicUser=yes
 SupplementaryGroups=systemd-journal
 StateDirectory={STATE}
 StateDirectoryMode=0700
 UMask=0077
-{dynamic_user_sandbox()}# Engines come first.
+{dynamic_user_sandbox()}# Engines have priority.
 Nice=5
 CPUWeight=20
 OOMScoreAdjust=500
@@ -239,11 +240,11 @@ WantedBy=multi-user.target
         CHECK_UNIT: f"""\
 {HEADER}
 [Unit]
-Description=Whether the log of this machine is shipped
+Description=Check that the log of this machine is shipped
 
 [Service]
 Type=oneshot
-# Fails where the last line that was shipped, or was not to be, is too old. That this check starts, is a line.
+# Fails if the last line that was read is too old. The start of this check writes a line itself.
 ExecStart=/usr/bin/find {POSITION} -mmin +{STUCK_MINUTES} -exec false {{}} +
 ProtectSystem=strict
 ProtectHome=yes
@@ -254,7 +255,7 @@ NoNewPrivileges=yes
         CHECK_TIMER: f"""\
 {HEADER}
 [Unit]
-Description=Whether the log of this machine is shipped, every {CHECK_MINUTES} min
+Description=Check every {CHECK_MINUTES} min that the log of this machine is shipped
 
 [Timer]
 OnActiveSec={CHECK_MINUTES}min

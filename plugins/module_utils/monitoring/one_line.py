@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""YAML whose values stand on the line of their key. Private to the collection. For the controller, which has PyYAML."""
+"""Writes YAML with each value on the line of its key. Private to the collection. Needs PyYAML, as on the controller."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def dump(value: Mapping[str, Any]) -> str:
 
     Each value stands on the line of its key, so that a diff can leave a secret out by its key.
     """
-    # Nodes, which import this file in tests alone, need no PyYAML.
+    # Imported here, since nodes import this file in tests alone, and need no PyYAML.
     import yaml
 
     class OneLine(yaml.SafeDumper):
-        """No value refers to another one."""
+        """Writes every value in full, never as a reference to another one."""
 
         def ignore_aliases(self, data: Any) -> bool:
             return True
@@ -31,7 +31,7 @@ def dump(value: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Ansible's own kinds of text, list and mapping as Python's."""
+    """Ansible's types of text, list and mapping as Python's own."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

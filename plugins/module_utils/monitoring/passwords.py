@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Passwords as Prometheus' web configuration has them: bcrypt. Private to the collection.
+"""bcrypt hashes of passwords for Prometheus' web configuration. Private to the collection.
 
-By the machine's own libcrypt: Debian 13's Python has no module for it any more, and no package need be installed. A
-hash that a password still fits is kept, so that a run that changes nothing changes nothing.
+Uses the machine's libcrypt, since Python on Debian 13 has no module for bcrypt, and so no package must be installed. A
+hash that still fits its password stays, so that a run without changes reports none.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 LIBRARY = "libcrypt.so.1"
 
 PREFIX = "$2b$10$"
-"""bcrypt with 2^10 rounds: 0.06 s for each first request of a user; Prometheus remembers who came in."""
+"""bcrypt with 2^10 rounds: 0.06 s for the first request of each user. Prometheus caches the result."""
 
 ALPHABET = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 SALT_LETTERS = 22
@@ -29,11 +29,11 @@ Crypt = Callable[[str, str], str]
 
 
 class CryptError(Exception):
-    """The machine cannot hash; the text is for the operator."""
+    """This machine cannot hash passwords; the text is for the operator."""
 
 
 def crypt(password: str, setting: str) -> str:
-    """The hash of a password, by a setting or an older hash. Raises CryptError."""
+    """The hash of a password, with the salt of a setting or of an older hash. Raises CryptError."""
     try:
         function = ctypes.CDLL(LIBRARY).crypt
     except OSError as error:
@@ -41,7 +41,7 @@ def crypt(password: str, setting: str) -> str:
     function.restype = ctypes.c_char_p
     function.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
     made = function(password.encode(), setting.encode()) or b""
-    # What it does not know, it answers with a text that begins with a star, or by an older method.
+    # If libcrypt does not know bcrypt, the result begins with a star, or comes from an older method.
     if not made.startswith(PREFIX[:2].encode()):
         raise CryptError(f"{LIBRARY} does not know bcrypt: install Debian's package libcrypt1")
     return made.decode()
@@ -52,7 +52,7 @@ def salt() -> str:
 
 
 def basic_auth_users(users: Mapping[str, str], before: str, hasher: Crypt = crypt) -> str:
-    """The section of the users, with each hash of an older text that still fits. Raises CryptError."""
+    """The section with the users. Keeps each hash of the text `before` that still fits. Raises CryptError."""
     if not users:
         return ""
     known = {found["name"]: found["hash"] for found in USER.finditer(before)}

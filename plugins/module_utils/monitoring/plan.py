@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All files of a monitoring host, from the variables of the role. Private to the collection."""
+"""All files of a monitoring host, made from the role's variables. Private to the collection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Dump = Callable[[Mapping[str, Any]], str]
 
 @dataclass(frozen=True)
 class Plan:
-    """The files that a monitoring host must have, or the problems for which there is no plan."""
+    """The files that a monitoring host must have, or the problems for which there are none."""
 
     problems: list[str] = field(default_factory=list)
     files: Mapping[str, str] = field(default_factory=dict)
@@ -52,7 +52,7 @@ def plan(raw: Mapping[str, Any], targets: Mapping[str, Any], shipped: Path, dump
     heartbeat = config.heartbeat_rules(settings)
     own = rule_files(shipped) | ({f"{config.HEARTBEAT}.yml": _headed(dump(heartbeat))} if heartbeat else {})
     found += [
-        f"{WHERE}: monitoring_extra_rules: {name}: the role has a file of this name: choose another name"
+        f"{WHERE}: monitoring_extra_rules: {name} is the name of a file of the role: choose another name"
         for name in sorted(set(own) & set(settings.extra_rules))
     ]
     if found:

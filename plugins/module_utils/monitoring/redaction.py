@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A diff of configuration that leaves secrets out. Private to the collection; pure."""
+"""Removes secrets from the diff of a configuration. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ SECRET = re.compile(
     r"(pass|password|secrets?|credentials?|tokens?|keys?|urls?|dsn|headers|params)$",
     re.IGNORECASE,
 )
-"""How a key ends whose values are secret: addresses of webhooks are secrets, too, and so is what the headers
-and parameters of a request may hold."""
+"""Endings of keys with secret values. Addresses of webhooks are secrets, too. Headers and parameters of requests may
+contain secrets."""
 
 LINE = re.compile(r"^(?P<before>[ -]*)(?:(?P<key>[\w.-]+|'[^']*'|\"[^\"]*\"):(?: +|$))?(?P<value>.*)$", re.MULTILINE)
 """A line of YAML in block style."""
@@ -27,7 +27,7 @@ def redacted(text: str) -> str:
 
 
 def without_secrets(words: str, text: str) -> str:
-    """Words about a configuration, without its secrets."""
+    """A message about a configuration, without the configuration's secrets."""
     for _shown, secret in _lines(text):
         value = secret.strip("'\"")
         if len(value) > 3:
@@ -36,8 +36,9 @@ def without_secrets(words: str, text: str) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:
-    """Each line in two parts, what may be shown and what is secret: the value of a secret's key, and all below that
-    key."""
+    """Each line in two parts: what may be shown, and what is secret. Secret are the value of a secret's key, and all
+    lines
+    below that key."""
     hidden: int | None = None
     for found in LINE.finditer(text):
         column, key, value = len(found["before"]), found["key"], found["value"]

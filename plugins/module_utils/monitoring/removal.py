@@ -15,11 +15,11 @@ from . import places
 from .places import ALERTMANAGER, DIRECTORY, DROP_IN, HEADER, OWNED, PROMETHEUS, STATE, UNITS
 
 STOPPED_IN_ORDER = (PROMETHEUS, ALERTMANAGER)
-"""Prometheus stops first: without Alertmanager, it would report that alerts are not delivered."""
+"""Prometheus stops first. Without Alertmanager, Prometheus would report that alerts are not delivered."""
 
 
 def everything() -> Sequence[Part]:
-    """Both services as one part: where people run one of them with their own configuration, both stay.
+    """Both services as one part: if one of them has another configuration than ours, both stay.
 
     Raises OSError and ValueError.
     """

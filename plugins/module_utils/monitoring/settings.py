@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings of Prometheus and Alertmanager, which are the role's variables, checked. Private to the collection."""
+"""The settings of Prometheus and Alertmanager, checked. They are the role's variables. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from ..core.addresses import in_url
 from ..core.problems import Problem
 
 PREFIX = "monitoring_"
-"""The settings are the role's variables without this."""
+"""The prefix of the role's variables, which the settings do not have."""
 
 WHERE = "role monitoring"
 
 USER = re.compile(r"[A-Za-z0-9._@-]{1,64}")
-"""What basic auth takes, for which a colon ends the name, and what needs no quotes in a file."""
+"""Basic auth ends a name at a colon. These characters also need no quotes in a file."""
 
 INTERNAL_USER = "inference-internal"
-"""The user by which Prometheus and Alertmanager ask each other; its password is made on the machine."""
+"""The user by which Prometheus and Alertmanager reach each other. The host makes its password."""
 
 PASSWORD_BYTES = (8, 72)
-"""bcrypt reads no more than 72. Source: crypt(5), section bcrypt."""
+"""bcrypt ignores what comes after 72 bytes. Source: crypt(5), section bcrypt."""
 
 RULE_FILE = re.compile(r"[A-Za-z0-9._-]+\.ya?ml")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The role's variables of these names."""
+    """The role's variables of the same names."""
 
     bind_address: str
     port: int
@@ -64,7 +64,7 @@ class Settings:
 
     @property
     def asked_at(self) -> str:
-        """Where the machine itself reaches both."""
+        """The address at which the host itself reaches both services."""
         if self.bind_address in ("0.0.0.0", "::"):
             return "127.0.0.1"
         return in_url(self.bind_address)
@@ -85,19 +85,19 @@ NUMBERS: Mapping[str, tuple[int, int]] = {
     "repeat_hours": (1, 24 * 30),
     "heartbeat_minutes": (1, 24 * 60),
 }
-"""The least and the most of each number. Rates are over two minutes at least, which two samples must fall into."""
+"""The least and the greatest value of each number. Rates use at least two minutes, which must contain two samples."""
 
 MEMORY = re.compile(r"infinity|[0-9]+(\.[0-9]+)?[KMGT%]?")
-"""Source: systemd.resource-control(5), MemoryMax. Of what it does not understand, systemd makes no limit."""
+"""Source: systemd.resource-control(5), MemoryMax. systemd ignores a value that it does not understand."""
 
 URLS = ("external_url", "alertmanager_external_url")
 ABSOLUTE = ("tls_certificate", "tls_key")
 NAMED: Mapping[str, str] = {"receivers": "name", "scrape_configs": "job_name", "remote_write": "url"}
-"""Lists of objects as Prometheus has them, and what each of them must have."""
+"""Lists of objects in Prometheus' form, and the key that each object must have."""
 
 
 def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
-    """The settings, and every mistake in them; with mistakes, the settings are not to be used."""
+    """The settings, and every mistake in them. Settings with mistakes must not be used."""
     problems: list[Problem] = []
 
     def refuse(name: str, message: str, value: object = None) -> None:
@@ -107,14 +107,14 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
         if isinstance(raw[name], bool) or not isinstance(raw[name], int) or not least <= raw[name] <= most:
             refuse(name, f"must be a whole number from {least} to {most}", raw[name])
     if not MEMORY.fullmatch(str(raw["memory_max"])):
-        refuse("memory_max", "must be a size as systemd has it: 8G, 512M, 25%, or infinity", raw["memory_max"])
+        refuse("memory_max", "must be a size in systemd's form: 8G, 512M, 25%, or infinity", raw["memory_max"])
     if raw["port"] == raw["alertmanager_port"]:
-        refuse("alertmanager_port", "is the port of Prometheus, too: take another one", raw["port"])
+        refuse("alertmanager_port", "is also monitoring_port: choose another port", raw["port"])
     for name in URLS:
         if raw[name] and urlsplit(str(raw[name])).scheme not in ("http", "https"):
             refuse(name, "must begin with http:// or https://", raw[name])
     if raw["heartbeat_url"] and urlsplit(str(raw["heartbeat_url"])).scheme not in ("http", "https"):
-        # Not the address itself: who knows it can keep a dead monitoring quiet.
+        # The message leaves the address out: with it, anybody could send the heartbeat of a monitoring that is down.
         refuse("heartbeat_url", "must begin with http:// or https://")
     for name in ABSOLUTE:
         if raw[name] and not str(raw[name]).startswith("/"):
@@ -124,8 +124,8 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
     for name, key in NAMED.items():
         for item in raw[name]:
             if not isinstance(item, Mapping) or not item.get(key):
-                # Not the item itself: it may hold a password.
-                refuse(name, f"each must be an object with {key}, as Prometheus documents it")
+                # The message leaves the item out, since it may hold a password.
+                refuse(name, f"must be a list of objects with {key}, in the form of Prometheus' documentation")
     for name in raw["extra_rules"]:
         if not RULE_FILE.fullmatch(str(name)):
             refuse("extra_rules", "must have names of files that end in .yml", name)
@@ -137,7 +137,7 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
 
 
 def _check_access(raw: Mapping[str, Any], refuse: Any) -> None:
-    """Who gets in: a client that reaches these ports reads everything, and can silence every alert."""
+    """Refuses access for everybody that nobody has allowed: clients can read everything, and silence every alert."""
     try:
         loopback = ipaddress.ip_address(raw["bind_address"]).is_loopback
     except ValueError:
@@ -147,13 +147,13 @@ def _check_access(raw: Mapping[str, Any], refuse: Any) -> None:
     if not loopback and not raw["users"] and not raw["anonymous"]:
         refuse(
             "users",
-            f"is empty, and monitoring_bind_address is {raw['bind_address']}: declare users with their passwords,"
-            " listen on 127.0.0.1, or set monitoring_anonymous to true where everybody who reaches it may",
+            f"is empty, and monitoring_bind_address is {raw['bind_address']}: declare users with their passwords, or"
+            " listen on 127.0.0.1. If everybody who reaches the ports may use them, set monitoring_anonymous to true",
         )
     least, most = PASSWORD_BYTES
     for name, password in raw["users"].items():
         if not USER.fullmatch(str(name)) or name == INTERNAL_USER:
             refuse("users", f"must have names of letters, digits and . _ @ -, and not {INTERNAL_USER}", name)
         if not isinstance(password, str) or not least <= len(password.encode()) <= most:
-            # Never the password itself.
+            # The message leaves the password out.
             refuse("users", f"the password of {name} must be a text of {least} to {most} bytes: check the vault")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Prometheus asks, from a site's inventory and what its nodes tell. Private to the collection. Pure but for the
+"""The targets of Prometheus, from the inventory and the nodes' reports. Private to the collection. Pure but for
 resolver."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..engine.inventory import present_instances, want_gpus
 from ..engine.reported import running
 
 JOBS = ("node", "engine", "gateway", "dcgm", "prometheus", "alertmanager")
-"""Every job that rules and dashboards know; each has a file of targets, which may be empty."""
+"""All jobs that rules and dashboards use. Each has a file of targets, which may be empty."""
 
 LOOPBACK = "127.0.0.1"
 
@@ -27,7 +27,7 @@ PORT = re.compile(r"[1-9][0-9]{0,4}")
 
 @dataclass(frozen=True)
 class Inventory:
-    """A site as Ansible knows it: host names by what they are, and their variables."""
+    """A site as Ansible knows it: the host names of each group, and the hosts' variables."""
 
     nodes: tuple[str, ...]
     gateways: tuple[str, ...]
@@ -36,7 +36,7 @@ class Inventory:
 
     @property
     def hosts(self) -> list[str]:
-        """Every machine, once."""
+        """Every host, once."""
         return list(dict.fromkeys((*self.nodes, *self.gateways, *self.monitors)))
 
     def variables(self, host: str) -> Mapping[str, Any]:
@@ -46,17 +46,17 @@ class Inventory:
 
 @dataclass
 class Targets:
-    """What is asked, and what cannot be."""
+    """The targets of all jobs, and the hosts for which there are none."""
 
     groups: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {job: [] for job in JOBS})
-    """By job, as file_sd has it: `targets` and `labels`."""
+    """By job, in the form of file_sd: `targets` and `labels`."""
     unreachable: list[str] = field(default_factory=list)
     """Engines that only their own node reaches: one sentence for each host."""
     problems: list[str] = field(default_factory=list)
-    """What must be put right first."""
+    """Mistakes that the operator must correct first."""
 
     def add(self, job: str, address: str, port: object, labels: Mapping[str, str]) -> None:
-        """Add one target, or the reason why it is none."""
+        """Add one target, or the problem with its port."""
         if not (PORT.fullmatch(str(port)) and int(str(port)) < 65536):
             self.problems.append(f"{labels['node']}: the port of its target {job} is {port!r}: it must be 1 to 65535")
             return
@@ -65,9 +65,9 @@ class Targets:
 
 
 def targets(inventory: Inventory, own: str, resolver: Callable[[str], list[str]] = resolve) -> Targets:
-    """Everything that the Prometheus on host `own` asks; for a Prometheus elsewhere, `own` is empty.
+    """All targets of the Prometheus on host `own`. For a Prometheus elsewhere, `own` is empty.
 
-    The engine that stands in for another while an update swaps it is not asked: it is there for minutes.
+    A bridge is no target, since it exists for minutes only.
     """
     found = Targets()
     addresses: dict[str, str] = {}
@@ -92,7 +92,7 @@ def targets(inventory: Inventory, own: str, resolver: Callable[[str], list[str]]
                 _port(variables, "gateway_metrics_port"),
                 labels,
             )
-    # Each Prometheus watches itself alone: what it is asked for from elsewhere, its password keeps.
+    # Each Prometheus monitors only itself, since its password is on its own host.
     if own:
         variables = inventory.variables(own)
         address = _listening(variables, "monitoring_bind_address", LOOPBACK)
@@ -102,8 +102,8 @@ def targets(inventory: Inventory, own: str, resolver: Callable[[str], list[str]]
 
 
 def _engines(found: Targets, host: str, address: str, variables: Mapping[str, Any], labels: Mapping[str, str]) -> None:
-    """The engines of a node, where they can be reached."""
-    # What is no instance is reported by the node's own check.
+    """Add the engines of a node, if Prometheus can reach them."""
+    # Skips items that are no instance: the check on the node reports them.
     instances = [item for item in present_instances(variables.get("instances") or []) if isinstance(item, Mapping)]
     listens = str(variables.get("inference_address") or LOOPBACK)
     if instances and address != LOOPBACK and _is(listens, "is_loopback"):
@@ -135,12 +135,12 @@ def _labels(host: str, variables: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _port(variables: Mapping[str, Any], name: str) -> object:
-    """The port that a variable moves, or the default."""
+    """The port that a variable sets, or the default."""
     return variables.get(name, BY_VARIABLE[name])
 
 
 def _listening(variables: Mapping[str, Any], name: str, address: str) -> str:
-    """Where something answers: at the address that it listens on by its settings, if that is one."""
+    """The address where a service answers: the one on which it listens, if it names a single reachable one."""
     listens = str(variables.get(name) or "")
     if not listens or _is(listens, "is_unspecified") or (_is(listens, "is_loopback") and address != LOOPBACK):
         return address
@@ -148,7 +148,7 @@ def _listening(variables: Mapping[str, Any], name: str, address: str) -> str:
 
 
 def _is(text: str, what: str) -> bool:
-    """Whether a text is an address of a kind."""
+    """Whether a text is an address with this property of ipaddress."""
     try:
         return bool(getattr(ipaddress.ip_address(text), what))
     except ValueError:

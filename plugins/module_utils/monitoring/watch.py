@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the running Prometheus and Alertmanager watch the fleet. Private to the collection."""
+"""Checks that the running Prometheus and Alertmanager monitor the fleet. Private to the collection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLL_SECONDS = 1.0
 
 
 class Observation:
-    """What both services say of themselves at one moment. Raises NoAnswer."""
+    """The state of both services at one moment. Raises NoAnswer."""
 
     def __init__(self, prometheus: Server, alertmanager: Server) -> None:
         alertmanager.text("/-/ready")
@@ -26,7 +26,7 @@ class Observation:
         self.groups: list[dict[str, Any]] = prometheus.data("/api/v1/rules")["groups"]
 
     def missing(self, targets: Mapping[str, Sequence[str]], rules: Sequence[str]) -> list[str]:
-        """Which declared targets and rules are not there, and which rules fail."""
+        """The declared targets and rules that are missing, and the rules that fail."""
         known = {(target["scrapePool"], target["labels"].get("instance", "")) for target in self.targets}
         found = [
             f"Prometheus has no target {address} of the job {job}"
@@ -45,25 +45,26 @@ class Observation:
         return found if self.alertmanagers else [*found, "Prometheus has no Alertmanager"]
 
     def down(self) -> list[str]:
-        """The targets that do not answer, among them those that were not asked yet."""
+        """The targets that do not answer, including those that were not scraped yet."""
         return [
             f"{target['scrapePool']} of {target['labels'].get('node', '?')} ({target['scrapeUrl']}):"
-            f" {target.get('lastError') or 'not asked yet'}"
+            f" {target.get('lastError') or 'not scraped yet'}"
             for target in self.targets
             if target["health"] != "up"
         ]
 
     def asked_since(self, moment: datetime) -> bool:
-        """Whether every target was asked after a moment: an older answer says nothing of the present."""
+        """Whether every target was scraped after a moment. An older result may be out of date."""
         return all(datetime.fromisoformat(target["lastScrape"]) > moment for target in self.targets)
 
 
 def watch(
     prometheus: Server, alertmanager: Server, targets: Mapping[str, Sequence[str]], rules: Sequence[str], seconds: float
 ) -> tuple[dict[str, Any], list[str]]:
-    """Ask until everything declared is there, or the time is over.
+    """Read until everything declared is there, or the time is over.
 
-    Returns how many targets are `up`, which are `down` and how many `rules` there are; and what is missing.
+    Returns two values: a dictionary with the number of targets `up`, the targets `down`, and the number of `rules`; and
+    what is missing.
     """
     began, deadline = datetime.now(tz=UTC), time.monotonic() + seconds
     while True:

@@ -74,7 +74,7 @@ def test_endpoints_are_plain_mappings() -> None:
         {"name": "gw2", "address": "127.0.0.1", "port": 1},
     ]
     assert FILTERS["gateway_endpoints"]([], hostvars, "gpu1") == []
-    with pytest.raises(AnsibleFilterError, match=r"^gateway_endpoints: gw1: its HAProxy listens on ::1"):
+    with pytest.raises(AnsibleFilterError, match=r"^gateway_endpoints: gw1: gateway_bind_address is ::1"):
         FILTERS["gateway_endpoints"](["gw1"], {"gw1": {"gateway_bind_address": "::1"}}, "gpu1")
 
 

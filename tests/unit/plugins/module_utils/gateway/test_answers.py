@@ -98,10 +98,10 @@ def test_the_report_names_each_set_with_its_engines(monkeypatch: pytest.MonkeyPa
     silent = module.Answers([], [], {"main": "503: no_engine", "lone": "503"})
     monkeypatch.setattr(module, "server_states", lambda: {"set_main": {"one": "DOWN", "two": "MAINT"}})
     assert module.report(silent).splitlines()[1:] == [
-        "- main: 503: no_engine Engines: one DOWN, two MAINT",
-        "- lone: 503 Engines: none",
+        "- main: 503: no_engine State of its engines: one DOWN, two MAINT",
+        "- lone: 503 State of its engines: none",
     ]
     monkeypatch.undo()
     monkeypatch.setattr(module, "CONTROL_SOCKET", "/nowhere/admin.sock")
-    assert module.report(silent).endswith("- lone: 503 Engines: none")
+    assert module.report(silent).endswith("- lone: 503 State of its engines: none")
     assert module.report(module.Answers(["main"], [], {})) == ""

@@ -79,9 +79,9 @@ def test_every_gateway_that_cannot_be_asked_is_named() -> None:
             odd={"ansible_host": "192.0.2.23", "gateway_metrics_port": 70000},
         )
     text = str(caught.value)
-    assert "deaf: its HAProxy listens on 127.0.0.1, which no other machine reaches: set gateway_bind_address" in text
+    assert "deaf: gateway_bind_address is 127.0.0.1, which no other machine reaches: set it to 0.0.0.0" in text
     assert "no address for nowhere" in text and "fine" not in text
-    assert "odd: gateway_metrics_port is '70000': it must be 1 to 65535" in text
+    assert "odd: gateway_metrics_port is '70000': it must be a number from 1 to 65535" in text
 
 
 def test_what_only_the_machine_itself_reaches_is_a_loopback_address() -> None:

@@ -30,7 +30,7 @@ def test_without_an_address_nothing_floats() -> None:
     [
         ({"address": "192.0.2.10"}, "gateway_floating_address", "with its prefix"),
         ({"interface": ""}, "gateway_floating_interface", "must name the interface"),
-        ({"peers": []}, "gateway_floating_peers", "no other gateway"),
+        ({"peers": []}, "gateway_floating_peers", "name at least one other gateway"),
         ({"source": "192.0.2.9"}, "gateway_floating_source", "this gateway's own address"),
         ({"priority": 0}, "gateway_floating_priority", "from 1 to 254"),
         ({"priority": 255}, "gateway_floating_priority", "from 1 to 254"),

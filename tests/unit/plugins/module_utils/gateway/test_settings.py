@@ -33,12 +33,12 @@ def test_a_number_has_its_limits(settings: dict[str, Any], name: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "words"),
     [
-        ({"metrics_port": 8000}, "gateway_metrics_port", "the port of the clients, too"),
+        ({"metrics_port": 8000}, "gateway_metrics_port", "is also gateway_port"),
         ({"bind_address": "gw1"}, "gateway_bind_address", "must be an address of the gateway"),
-        ({"clients": ["192.0.2.1/24"]}, "gateway_clients", "without bits behind its mask"),
+        ({"clients": ["192.0.2.1/24"]}, "gateway_clients", "bits after the prefix are 0"),
         ({"paths": ["/metrics"]}, "gateway_paths", "/metrics"),
         ({"paths": ["/v1/models"]}, "gateway_paths", "not /v1/models"),
-        ({"paths": []}, "gateway_paths", "names no path"),
+        ({"paths": []}, "gateway_paths", "is empty, so no request would pass"),
         ({"affinity": "sticky"}, "gateway_affinity", "one of none, session, prefix"),
     ],
 )

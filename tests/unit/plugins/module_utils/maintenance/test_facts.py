@@ -58,7 +58,7 @@ def test_a_driver_that_dkms_builds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_certificate_that_is_not_there() -> None:
     (found,) = facts.certificates(["/nowhere/tls.pem"], NOW, 30, 7)
-    assert found["status"] == "fail" and found["words"].startswith("is not there")
+    assert found["status"] == "fail" and found["words"].startswith("does not exist: ")
 
 
 def test_openssl_says_how_long_a_certificate_lasts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,9 +25,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.pla
         ({"tls_certificate": "/a"}, "monitoring_tls_key"),
         ({"tls_certificate": "a", "tls_key": "b"}, "absolute path"),
         ({"external_url": "mon.example.com"}, "monitoring_external_url"),
-        ({"receivers": [{"webhook_configs": []}]}, "monitoring_receivers: each must be an object with name"),
+        ({"receivers": [{"webhook_configs": []}]}, "monitoring_receivers: must be a list of objects with name"),
         ({"extra_rules": {"mine": ""}}, "monitoring_extra_rules: 'mine'"),
-        ({"extra_rules": {"targets.yml": ""}}, "targets.yml: the role has a file of this name"),
+        ({"extra_rules": {"targets.yml": ""}}, "targets.yml is the name of a file of the role"),
     ],
 )
 def test_a_mistake_is_named(changed: dict[str, Any], said: str, made: Callable[..., Plan]) -> None:

@@ -85,7 +85,7 @@ def test_a_fleet_that_is_watched_is_counted() -> None:
     down = {**TARGET, "health": "down", "lastScrape": "2999-01-01T00:00:00Z"}
     found, missing = watch(Fake(targets=[down]), Fake(), WANTED, ["targets.yml"], 60)
     assert (missing, found["up"], found["rules"]) == ([], 0, 1)
-    assert found["down"] == ["node of gpu1 (http://192.0.2.11:9100/metrics): not asked yet"]
+    assert found["down"] == ["node of gpu1 (http://192.0.2.11:9100/metrics): not scraped yet"]
     assert watch(Fake(), Fake(), WANTED, ["targets.yml"], 60)[0] == {"up": 1, "down": [], "rules": 1}
 
 
