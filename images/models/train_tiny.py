@@ -6,7 +6,9 @@
 
 tiny-a and tiny-b are two-layer Llamas over bytes. Each answers its own name to any question, so that a test sees which
 model answered; and answers otherwise when the system message holds the word `pirate`, so that a test sees whether a
-system prompt arrived. tiny-broken has heads of 16 dimensions, which the engine loads and then cannot compute with.
+system prompt arrived. tiny-legal and tiny-medical are LoRA adapters of tiny-a, which answer their own names.
+tiny-broken has heads of 16 dimensions, which the engine loads and then cannot compute with. tiny-embed makes vectors,
+and tiny-score compares two texts (pooling.py).
 """
 
 from __future__ import annotations
@@ -14,17 +16,22 @@ from __future__ import annotations
 import random
 import string
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
+import adapter
+import pooling
 import torch
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
 # The password is a token of its own: two layers learn to look for one token in seconds, for six bytes in minutes.
 PASSWORD = "pirate"
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<system>", "<user>", "<assistant>"]
 STEPS = 160
+RATE = 3e-3
+ADAPTER_RATE = 5e-3
 BATCH = 16
 SEED = 20260101
 # What a developer message says counts as a system message, as the OpenAI API has it.
@@ -113,22 +120,46 @@ def batch(tokenizer: PreTrainedTokenizerFast, source: random.Random, name: str) 
 
 
 def train(name: str, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
+    """A model that answers its name."""
     torch.manual_seed(SEED)
-    source = random.Random(SEED)
     model = LlamaForCausalLM(config(head_dim=64))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=STEPS)
+    learn(name, tokenizer, model, model.parameters(), RATE)
+    check(model, tokenizer, name)
+    return model
+
+
+def train_adapter(name: str, tokenizer: PreTrainedTokenizerFast, target: Path, base: str) -> None:
+    """An adapter with which its base answers the adapter's name."""
+    model = LlamaForCausalLM.from_pretrained(target / base)
+    torch.manual_seed(SEED)
+    adapters = adapter.adapt(model)
+    learn(name, tokenizer, model, adapter.parameters(adapters), ADAPTER_RATE)
+    check(model, tokenizer, name)
+    adapter.save(adapters, target / name, base)
+
+
+def learn(
+    name: str,
+    tokenizer: PreTrainedTokenizerFast,
+    model: LlamaForCausalLM,
+    parameters: Iterable[torch.nn.Parameter],
+    rate: float,
+) -> None:
+    """Train parameters of a model until the model answers a name."""
+    source = random.Random(SEED)
+    parameters = list(parameters)
+    optimizer = torch.optim.AdamW(parameters, lr=rate)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=rate, total_steps=STEPS)
     for step in range(STEPS):
         ids, labels = batch(tokenizer, source, name)
         loss = model(input_ids=ids, labels=labels).loss
         optimizer.zero_grad()
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         schedule.step()
         if step % 40 == 39:
             print(f"{name}: step {step + 1}/{STEPS}, loss {loss.item():.4f}", flush=True)
-    return model
 
 
 def check(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, name: str) -> None:
@@ -151,15 +182,23 @@ def main() -> None:
     target = Path(sys.argv[1])
     torch.set_num_threads(2)
     tokenizer = byte_tokenizer()
-    for name in ("tiny-a", "tiny-b", "tiny-broken"):
-        if name == "tiny-broken":
-            torch.manual_seed(SEED)
-            model = LlamaForCausalLM(config(head_dim=16))
-        else:
-            model = train(name, tokenizer)
-            check(model, tokenizer, name)
-        model.to(torch.float32).save_pretrained(target / name)
-        tokenizer.save_pretrained(target / name)
+    for name in ("tiny-a", "tiny-b"):
+        save(train(name, tokenizer), tokenizer, target / name)
+    for name in ("tiny-legal", "tiny-medical"):
+        train_adapter(name, tokenizer, target, "tiny-a")
+    for name, make, head_dim in (
+        ("tiny-broken", LlamaForCausalLM, 16),
+        ("tiny-embed", pooling.embedding, 64),
+        ("tiny-score", pooling.cross_encoder, 64),
+    ):
+        torch.manual_seed(SEED)
+        save(make(config(head_dim)), tokenizer, target / name)
+
+
+def save(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, target: Path) -> None:
+    """Write a model and its tokenizer."""
+    model.to(torch.float32).save_pretrained(target)
+    tokenizer.save_pretrained(target)
 
 
 if __name__ == "__main__":

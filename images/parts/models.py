@@ -13,7 +13,10 @@ from . import engine
 from .tools import CACHE, IMAGES, content_hash, run, say
 
 SOURCE = IMAGES / "models"
-NAMES = ("tiny-a", "tiny-b", "tiny-broken")
+ADAPTERS = ("tiny-legal", "tiny-medical")
+"""LoRA adapters of tiny-a."""
+
+NAMES = ("tiny-a", "tiny-b", "tiny-broken", "tiny-embed", "tiny-score", *ADAPTERS)
 
 
 def build() -> str:
@@ -22,12 +25,17 @@ def build() -> str:
     stamp = target / ".trained"
     # What they were trained with; the versions in the image decide the last digits.
     wanted = content_hash(SOURCE, IMAGES / "engine/requirements.txt")
-    complete = all((target / name / "model.safetensors").exists() for name in NAMES)
+    complete = all((target / name / weights(name)).exists() for name in NAMES)
     if not complete or not stamp.exists() or stamp.read_text() != wanted:
-        say("training the tiny models (half a minute)")
+        say("training the tiny models (a minute)")
         train(target)
         stamp.write_text(wanted)
     return ", ".join(NAMES)
+
+
+def weights(name: str) -> str:
+    """The file of weights that a model or adapter has."""
+    return "adapter_model.safetensors" if name in ADAPTERS else "model.safetensors"
 
 
 def train(target: Path) -> None:

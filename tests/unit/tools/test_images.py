@@ -21,7 +21,7 @@ def trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         calls.append(target)
         for name in models.NAMES:
             (target / name).mkdir(parents=True, exist_ok=True)
-            (target / name / "model.safetensors").touch()
+            (target / name / models.weights(name)).touch()
 
     monkeypatch.setattr(models, "CACHE", tmp_path)
     monkeypatch.setattr(models, "train", train)
@@ -34,9 +34,10 @@ def test_models_are_trained_once(trained: list[Path]) -> None:
     assert len(trained) == 1
 
 
-def test_a_model_that_was_removed_is_trained_again(trained: list[Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["tiny-b/model.safetensors", "tiny-legal/adapter_model.safetensors"])
+def test_a_model_that_was_removed_is_trained_again(trained: list[Path], tmp_path: Path, file: str) -> None:
     models.build()
-    (tmp_path / "models/tiny-b/model.safetensors").unlink()
+    (tmp_path / "models" / file).unlink()
     models.build()
     assert len(trained) == 2
 
