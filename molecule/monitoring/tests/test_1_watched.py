@@ -96,10 +96,7 @@ def test_a_second_run_changes_nothing(watcher: Watcher, deb12: Node, deb13: Node
         ({"monitoring_users": {}}, "monitoring_users: is empty"),
         ({"monitoring_users": {"operator": ""}}, "the password of operator must be"),
         ({"monitoring_scrape_seconds": 0}, "monitoring_scrape_seconds: 0"),
-        (
-            {"instances": [{"name": "main", "model": "tiny-a", "port": 70000}]},
-            "the port of its target engine is 70000",
-        ),
+        ({"gateway_metrics_port": 70000}, "the port of its target gateway is 70000"),
         (
             {"monitoring_extra_rules": {"mine.yml": "groups: [{name: a, rules: [{alert: A, expr: 'sum('}]}]"}},
             "parse error",
