@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Newer controllers: Debian 13, whose Python runs what this machine's may be too old for."""
+"""Controllers with newer versions of ansible-core, on Debian 13: this machine's Python may be too old for them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SOURCE = IMAGES / "controller"
 NAME = "inference-controller:current"
 PACKAGES = (
     *("python3", "python3-venv", "openssh-client", "rsync", "git", "make", "docker-cli", "ca-certificates", "curl"),
-    # Never started: the tests ask systemd-analyze of schedules and units, and HAProxy of its configuration.
+    # Not started: tests run systemd-analyze on schedules and units, and HAProxy's check on configurations.
     *("systemd", "haproxy"),
 )
 CORES = {path.stem.removeprefix("core-"): path for path in sorted(SOURCE.glob("core-*.txt"))}
-"""The newer versions of ansible-core that are tested: each is one file, and the list stands nowhere else."""
+"""Requirements by tested version of ansible-core. To add a version, add its file."""
 
 
 def build() -> str:

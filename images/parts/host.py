@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How this machine reaches Debian's archive, so that images are built from the same mirror, and keep to it.
+"""Reads how this machine reaches Debian's archive, so that images are built from, and keep, the same mirror.
 
-Only what Debian itself publishes counts: a third party's repository has no place on a bare node. On a machine that is
-not Debian nothing is found, and mmdebstrap goes to Debian's own mirror.
+Only repositories of Debian itself count: a bare node has no others. On another system than Debian, no source is found,
+and mmdebstrap uses Debian's own mirror.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ RELEASE = Path("/etc/os-release")
 ONE_LINE = re.compile(
     r"^deb\s+(?:\[(?P<options>[^]]*)\]\s*)?(?P<uri>\S+)\s+(?P<suite>\S+)\s+(?P<components>[^#\n]+)", re.M
 )
-# A mirror of Debian that names no key; a repository that does is one of Debian if the key is.
+# The URI of a Debian mirror, for sources without a key. A source with a key is Debian's if the key is Debian's.
 DEBIAN = re.compile(r"/debian(-security)?/?$")
-# What a node needs of apt's configuration to reach the mirror. A proxy-detecting program would be missing there.
+# Options of apt that a node needs to reach the mirror. Not a program that detects proxies: the node does not have it.
 OPTION = re.compile(r"^Acquire::(?:https?::Proxy(?:::\S+)?|Check-Valid-Until|Check-Date) \".+\";$", re.M)
 
 
 def sources(suite: str) -> list[str]:
-    """This machine's sources of Debian, as one-line sources of another release; empty where it has none."""
+    """This machine's sources of Debian, as one-line sources of another release; empty if it has none."""
     release = re.search(r"^VERSION_CODENAME=(\w+)", _text(RELEASE), re.M)
     if release is None:
         return []
     files = [APT / "sources.list", *sorted((APT / "sources.list.d").glob("*"))]
     found = [line for file in files for line in parse(_text(file), release[1], suite, deb822=file.suffix == ".sources")]
-    # Without the release itself, its updates are of no use.
+    # The updates of a release are of no use without the release itself.
     return list(dict.fromkeys(found)) if any(line.split()[2] == suite for line in found) else []
 
 
@@ -81,7 +81,7 @@ def apt_options() -> list[str]:
 
 
 def certificates() -> list[Path]:
-    """The certificate authorities that were added to this machine; a mirror may be known by one of them only."""
+    """The certificate authorities that were added to this machine. A mirror's certificate may need one of them."""
     return sorted(CERTIFICATES.glob("*.crt"))
 
 

@@ -20,10 +20,10 @@ NAMES = ("tiny-a", "tiny-b", "tiny-broken", "tiny-embed", "tiny-score", *ADAPTER
 
 
 def build() -> str:
-    """Train the models into the cache, unless those of this script are there."""
+    """Train the models into the cache, unless the cache has the models of this script. Returns their names."""
     target = CACHE / "models"
     stamp = target / ".trained"
-    # What they were trained with; the versions in the image decide the last digits.
+    # The inputs of the training. The library versions of the engine's image change the last digits of the weights.
     wanted = content_hash(SOURCE, IMAGES / "engine/requirements.txt")
     complete = all((target / name / weights(name)).exists() for name in NAMES)
     if not complete or not stamp.exists() or stamp.read_text() != wanted:
@@ -44,14 +44,14 @@ def train(target: Path) -> None:
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         run(
             *("docker", "run", "--rm", "--network", "none", "--entrypoint", "python3"),
-            # As the user who builds, who is to own the models. A user without a name needs one by USER.
+            # The user who builds must own the models. A user ID without a name needs the variable USER.
             *("--user", f"{os.getuid()}:{os.getgid()}", "--env", "HOME=/tmp", "--env", "USER=builder"),
             *("--volume", f"{SOURCE}:/source:ro", "--volume", f"{scratch}:/out", engine.NAME),
             *("/source/train_tiny.py", "/out"),
         )
         target.mkdir(exist_ok=True)
         for name in NAMES:
-            # Weights are written 0600; the engine reads them as a user of its own.
+            # The training writes weights with mode 0600, but the engine reads them as another user.
             for file in (Path(scratch) / name).iterdir():
                 file.chmod(0o644)
             shutil.rmtree(target / name, ignore_errors=True)

@@ -16,20 +16,20 @@ PACKAGES = (
     *("openssh-server", "curl"),
 )
 HOOKS = (
-    # A login shell's id cannot be set inside a container: without this every SSH login fails.
+    # A login's audit ID cannot be set inside a container. Without this change, every SSH login fails.
     "sed -i '/pam_loginuid/s/required/optional/' $1/etc/pam.d/sshd",
-    # No module can be loaded from inside; Debian 13 would boot as degraded.
+    # A container cannot load modules. Without this link, systemd of Debian 13 is degraded after the boot.
     "ln -s /dev/null $1/etc/systemd/system/systemd-modules-load.service",
     "rm -f $1/etc/ssh/ssh_host_*",
     "chroot $1 systemctl enable ssh.service ssh-keys.service",
-    # What nobody needs in a container: consoles, and a clock that is the host's.
+    # A container needs no consoles, and has the clock of its host.
     "chroot $1 systemctl mask getty.target console-getty.service systemd-timesyncd.service",
 )
 
 
 def build() -> str:
     """Build the images inference-node:bookworm and :trixie."""
-    # A mirror, or a registry of the site, may be known by one of this machine's own authorities only.
+    # The certificate of a mirror, or of the site's image registry, may need an authority that this machine has added.
     authorities = host.certificates()
     hooks = [f"copy-in {path} /usr/local/share/ca-certificates/" for path in authorities]
     hooks += ["chroot $1 update-ca-certificates", f"copy-in {SOURCE}/ssh-keys.service /etc/systemd/system/", *HOOKS]

@@ -1,7 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""promtool, which checks rules and lets them fire in tests. Its package alone would start a Prometheus on this machine:
-it is unpacked into the cache instead of installed."""
+"""promtool, which checks rules and lets them fire in tests.
+
+Installing its package would start a Prometheus on this machine, so the package is unpacked into the cache instead.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ PROGRAM = CACHE / "promtool"
 
 
 def build() -> str:
-    """Have promtool in the cache."""
+    """Put promtool into the cache. Returns its path. Raises BuildError."""
     if not (PROGRAM.exists() and succeeds(str(PROGRAM), "--version")):
         installed = shutil.which("promtool")
         if installed:
@@ -26,9 +28,9 @@ def build() -> str:
 
 
 def download() -> None:
-    """Take it out of Debian's package."""
+    """Extract promtool from Debian's package. Raises BuildError."""
     if not shutil.which("apt-get"):
-        raise BuildError(f"This machine has no apt-get. Put Prometheus' promtool there: {PROGRAM}")
+        raise BuildError(f"This machine has no apt-get to download promtool. Copy Prometheus' promtool to {PROGRAM}.")
     with tempfile.TemporaryDirectory(dir=CACHE) as directory:
         run(
             "apt-get",

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The registry that nodes pull the engine from, as a site's nodes pull from theirs."""
+"""The image registry that nodes pull the engine from, as the nodes of a site pull from the site's registry."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def build() -> str:
 
 
 def create_network() -> None:
-    """Create the network. Docker hands out its lower half; addresses of the upper half can be asked for, and stay."""
-    # Docker lets containers ask only where the subnet was asked for too, and it alone knows which one is free.
+    """Create the Docker network. Docker assigns addresses of its lower half, tests fixed ones of its upper half."""
+    # Docker allows fixed addresses only in a network with a declared subnet. To find a free one, let Docker choose it.
     run("docker", "network", "create", NETWORK)
     network = json.loads(run("docker", "network", "inspect", NETWORK))[0]
     run("docker", "network", "rm", NETWORK)
@@ -47,7 +47,7 @@ def create_network() -> None:
 
 
 def serve(image: str) -> None:
-    """Have the registry answer, from this image."""
+    """Start the registry from an image, unless it already runs. Raises BuildError if it does not answer."""
     running = subprocess.run(
         ["docker", "inspect", "--format", "{{.Config.Image}} {{.State.Running}}", NAME], capture_output=True, text=True
     ).stdout.strip()
@@ -69,12 +69,12 @@ def serve(image: str) -> None:
 
 
 def storage_is_gone() -> bool:
-    """Whether the directory below the running registry was removed: it then writes to one that has no name."""
+    """Whether the running registry's directory was removed. The registry would still write to the removed one."""
     return run("docker", "exec", NAME, "stat", "--format", "%h", STORAGE) == "0"
 
 
 def push() -> str:
-    """Push the engine unless the registry has it. Returns the reference by which nodes pull it."""
+    """Push the engine's image unless the registry has it. Returns the reference for nodes. Raises BuildError."""
     local = run("docker", "image", "inspect", "--format", "{{.Id}}", engine.NAME)
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     if record.get("id") == local and has(record["digest"]):
@@ -84,7 +84,7 @@ def push() -> str:
     run("docker", "tag", engine.NAME, pushed)
     match = re.search(r"sha256:[0-9a-f]{64}", run("docker", "push", pushed))
     if match is None:
-        raise BuildError("The registry told no digest of the engine's image.")
+        raise BuildError("docker push printed no digest of the engine's image. Run the build again.")
     reference = f"{NAME}:{PORT}/vllm-cpu@{match[0]}"
     RECORD.write_text(
         json.dumps({"reference": reference, "digest": match[0], "id": local, "version": engine.VERSION}) + "\n"
@@ -101,7 +101,7 @@ def answers(path: str, **headers: str) -> bool:
     """Whether the registry answers a HEAD request with success."""
     request = urllib.request.Request(f"http://127.0.0.1:{PORT}{path}", headers=headers, method="HEAD")
     try:
-        # No proxy knows this machine's own addresses.
+        # Not through a proxy: a proxy cannot reach this machine's loopback address.
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=10).close()
     except OSError:
         return False
