@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pages as a person sees them: in Debian's headless Chromium, over its DevTools protocol on a pair of pipes.
+"""Pages in a real browser: Debian's headless Chromium, over its DevTools protocol on a pair of pipes.
 
 Source: https://chromedevtools.github.io/devtools-protocol, --remote-debugging-pipe: one JSON object after the other on
 file descriptors 3 and 4, each ended by a zero byte.
@@ -65,7 +65,7 @@ class Browser:
         self._profile.cleanup()
 
     def show(self, url: str, user: str = "") -> None:
-        """Go to a page, as a user with a password (`name:password`), and wait until it is there."""
+        """Go to a page, as a user with a password (`name:password`), and wait until the page has loaded."""
         headers = {"Authorization": f"Basic {base64.b64encode(user.encode()).decode()}"} if user else {}
         self._call("Network.setExtraHTTPHeaders", headers=headers)
         self.faults.clear()
@@ -73,17 +73,17 @@ class Browser:
         assert not said.get("errorText"), f"{url}: {said['errorText']}"
         deadline = time.monotonic() + SECONDS
         while self.value("document.readyState + ' ' + location.href") != f"complete {url}":
-            assert time.monotonic() < deadline, f"{url} is not there after {SECONDS} s"
+            assert time.monotonic() < deadline, f"{url} has not loaded after {SECONDS} s"
             time.sleep(0.2)
 
     def value(self, expression: str) -> Any:
-        """What a JavaScript expression gives on the page."""
+        """The value of a JavaScript expression on the page."""
         said = self._call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in said, said
         return said["result"].get("value")
 
     def text(self, selector: str = "body") -> str:
-        """The text of an element as it is shown: what is hidden is not part of it."""
+        """The text of an element as it is shown: without its hidden parts."""
         return str(self.value(f"document.querySelector({json.dumps(selector)}).innerText"))
 
     def table(self, selector: str) -> list[dict[str, str]]:
@@ -97,7 +97,7 @@ class Browser:
         return [dict(zip(titles, row, strict=False)) for row in others]
 
     def _call(self, method: str, **parameters: Any) -> Any:
-        """One command, and its result."""
+        """Run one command of the protocol. Returns its result."""
         number = next(self._numbers)
         message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
         if self._session:

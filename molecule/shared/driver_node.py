@@ -23,7 +23,7 @@ LATER = (
 def unforeseen() -> set[str]:
     """The tasks that changed a fresh node, and that check mode had not predicted."""
     predicted, done = recorded_changes("check"), recorded_changes("converge")
-    assert len(done) > 8, "the converge changed hardly anything: was the node not fresh?"
+    assert len(done) > 8, "the converge changed almost nothing: was the node not fresh?"
     return {task for _host, task in done - predicted if not task.endswith(LATER)}
 
 

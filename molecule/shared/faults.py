@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes the times of faults, and counts what a client lost by them. Times are in seconds."""
+"""Measures recovery from faults, and counts the client's lost requests. Times are in seconds."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ while True:
     threading.Thread(target=ask, daemon=True).start()
     time.sleep(0.5)
 """
-"""Asks the engine twice a second, and never twice the same. What is refused found nobody on the port: a gateway would
-have sent it to another replica. What is lost was taken and not answered."""
+"""Sends the engine two requests per second, each with another prompt. A refused request found no process on the port: a
+gateway would send it to another replica. The engine had taken a lost request, and did not answer."""
 
 SLOW = """
 import os, signal, sys, time
@@ -66,8 +66,9 @@ ANSWERS = "/root/client.jsonl"
 
 @dataclass(frozen=True)
 class Fault:
-    """What came of a fault. `answered` until something was done about it, `served` until the engine answered a chat;
-    both None where the node was right to do nothing."""
+    """Seconds from a fault to the first step (`answered`), and to the engine's answer to a chat (`served`).
+
+    Both are None if the node rightly did nothing."""
 
     fault: str
     answered: float | None
@@ -81,7 +82,7 @@ RECORDS: list[Fault] = []
 
 
 def start_client(node: Node) -> None:
-    """Let the client ask from now on, also after a boot of the node."""
+    """Start the client, also after each boot of the node."""
     unit = f"[Service]\nExecStart=python3 /root/client.py\nStandardOutput=append:{ANSWERS}\nRestart=always\n"
     install = "[Install]\nWantedBy=multi-user.target\n"
     put(node, "/root/client.py", CLIENT)
@@ -96,24 +97,24 @@ def put(node: Node, path: str, text: str) -> None:
 
 @contextmanager
 def slowed(node: Node, share: float, period: float = 1.0) -> Iterator[None]:
-    """Let an engine's core run for a share of each period (seconds), and its API server as it likes."""
+    """Let an engine's core run for a share of each period (seconds). The API server runs without a limit."""
     put(node, "/root/slow.py", SLOW)
     core = node.run("pgrep -f VLLM::EngineCor[e]")
     node.run(f"systemd-run --collect --unit=slow python3 /root/slow.py {core} {share} {period}")
     try:
         yield
     finally:
-        # It may have been swapped for another one meanwhile.
+        # A swap may have replaced the process meanwhile.
         node.run(f"systemctl stop slow; kill -CONT {core}", check=False)
 
 
 def core_and_worker(node: Node) -> list[str]:
-    """The processes that compute, without the API server."""
+    """The engine's processes without the API server."""
     return node.run("pgrep -f 'VLLM::(EngineCor|Worke)[er]'").split()
 
 
 def processor_seconds(node: Node, pids: list[str]) -> float:
-    """Seconds of a processor that processes have had, which is the same whatever else the machine does."""
+    """Processor seconds of processes, which do not depend on other work of the machine."""
     # Source: sched-stats in the kernel's documentation: the first column, in ns.
     files = " ".join(f"/proc/{pid}/task/*/schedstat" for pid in pids)
     return float(node.run(f"cat {files} | awk '{{sum += $1}} END {{print sum / 1e9}}'"))
@@ -121,7 +122,7 @@ def processor_seconds(node: Node, pids: list[str]) -> float:
 
 @contextmanager
 def broken_off(node: Node, period: float = 3.0) -> Iterator[None]:
-    """Break an engine's connections to its gateways every few seconds, and none of the node to itself."""
+    """Break an engine's connections to gateways every `period` seconds, but not the node's own connections."""
     loop = f"while sleep {period}; do ss --kill state established sport = :5005 and not dst 127.0.0.1; done"
     node.run(f"systemd-run --collect --unit=broken-off sh -c '{loop}'")
     try:
@@ -132,7 +133,7 @@ def broken_off(node: Node, period: float = 3.0) -> Iterator[None]:
 
 @contextmanager
 def throttled(node: Node, pids: list[str], cores: float) -> Iterator[None]:
-    """Let processes have a share of a processor, such as 0.003, and the rest of their container what it likes."""
+    """Limit processes to a share of a processor, such as 0.003. Other processes of their container have no limit."""
     scope = f"throttled-{pids[0]}.scope"
     if node.run(f"systemctl is-active {scope}", check=False) != "active":
         manager = "org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager"
@@ -142,49 +143,49 @@ def throttled(node: Node, pids: list[str], cores: float) -> Iterator[None]:
     try:
         yield
     finally:
-        # Stopped, it would end them.
+        # A stop of the unit would end the processes.
         node.run(f"systemctl set-property --runtime {scope} CPUQuota=")
 
 
 @contextmanager
 def given_up(node: Node) -> Iterator[None]:
-    """An engine is started whose port a stranger has, until the recovery has given up on it."""
+    """Start an engine whose port another process uses, until recovery has given up."""
     put(node, "/root/stranger.py", STRANGER)
     node.run("systemctl stop vllm@main; systemd-run --collect --unit=stranger python3 /root/stranger.py; sleep 1")
     try:
         node.run("systemctl start --no-block vllm@main")
-        wait_for("it gives up", lambda: recorded(node, "recovery/main.json").get("breaker"), 180)
+        wait_for("recovery gives up", lambda: recorded(node, "recovery/main.json").get("breaker"), 180)
         yield
     finally:
         node.run("systemctl stop stranger")
 
 
 def answers(node: Node, begin: float) -> list[str]:
-    """What came of the requests that were begun since a time."""
+    """The outcomes of all requests that began after a time."""
     lines = (json.loads(line) for line in node.run(f"cat {ANSWERS}", check=False).splitlines())
     return [outcome for begun, outcome in lines if begun >= begin]
 
 
 def record(node: Node, fault: str, began: float, answered: float | None, served: float | None, note: str = "") -> None:
-    """Remember a fault that was injected at a time since the epoch."""
-    # Those that hung when it happened were begun a moment before.
+    """Record a fault that was injected at a time (seconds since the epoch)."""
+    # Requests that the fault hit began a moment before.
     seen = answers(node, began - 1)
     RECORDS.append(Fault(fault, answered, served, seen.count("lost"), seen.count("refused"), note))
 
 
 def healed(node: Node, fault: str, answered: Callable[[], Any], limit: float = 75, began: float | None = None) -> Fault:
-    """Wait until a fault is answered, and until the engine has answered a chat."""
+    """Wait for the first step, and for the engine's answer to a chat."""
     began = began or time.time()
     wait_for(f"{fault}: an answer", answered, limit)
     reacted = time.time() - began
-    wait_for(f"{fault}: it serves", lambda: node.ask() == "I am tiny-a.")
+    wait_for(f"{fault}: the engine serves", lambda: node.ask() == "I am tiny-a.")
     record(node, fault, began, round(reacted, 1), round(time.time() - began, 1))
-    wait_for("the agent says so", lambda: serves(node), 60)
+    wait_for("the agent reports it", lambda: serves(node), 60)
     return RECORDS[-1]
 
 
 def untouched(node: Node, fault: str, began: float, note: str = "") -> None:
-    """Remember a fault about which nothing had to be done."""
+    """Record a fault that needed no step."""
     record(node, fault, began, None, None, note)
 
 
@@ -206,19 +207,19 @@ def more_steps(node: Node) -> Callable[[], bool]:
 
 
 def started_anew(node: Node) -> Callable[[], bool]:
-    """Whether systemd has started it again since."""
+    """Whether systemd has started the engine again after a time."""
     before = node.unit("InvocationID")
     return lambda: node.unit("InvocationID") not in ("", before)
 
 
 def load_seconds(node: Node) -> float:
-    """How long the engine took to load at its last start."""
+    """Seconds of the engine's last load."""
     ready, begun = (int(node.unit(f"{name}TimestampMonotonic")) for name in ("ActiveEnter", "InactiveExit"))
     return round((ready - begun) / 1e6, 1)
 
 
 def table() -> list[str]:
-    """The faults, a line each."""
+    """A table with a line for each fault."""
     lines = [f"{'fault':<44}{'answered':>10}{'serves':>9}{'lost':>6}{'refused':>9}  "]
     for one in RECORDS:
         times = [f"{value:.1f} s" if value is not None else "-" for value in (one.answered, one.served)]
@@ -227,6 +228,6 @@ def table() -> list[str]:
 
 
 def write(path: Path = RESULT) -> None:
-    """Keep them for whoever compares."""
+    """Write the results to a file, for comparisons."""
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"schema": 1, "faults": [asdict(one) for one in RECORDS]}, indent=2) + "\n")

@@ -19,24 +19,24 @@ from node import Node, playbook, start_playbook, wait_for
 UPDATE = "baremetal.inference.update_model"
 ROLLBACK = "baremetal.inference.rollback_model"
 
-# Not all are long: two engines that load and serve on two cores need time to load.
+# Some requests are short: on two cores, long requests would take the time of an engine's load.
 SHAPES = (Shape(True, 20), Shape(False, 20), Shape(True, 150))
 
 ANSWERS = ("I am tiny-a", "I am tiny-b")
-"""How answers begin of the models that `main` may have. Made to go on behind its own end, a model says something else
-each time."""
+"""The beginning of each model's answers to requests for `main`. After its normal end, a model's text differs each
+time."""
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """A scenario's nodes, the first of which is the gateway."""
+    """A scenario's nodes. The first node is also the gateway."""
 
     gateway: Node
     nodes: tuple[Node, ...]
     key: str
     clients: int = 3
     pause_seconds: float = 2.0
-    """Between an answer and the client's next request."""
+    """Seconds between an answer and the client's next request."""
 
     @property
     def limit(self) -> str:
@@ -47,7 +47,7 @@ class Fleet:
         return replace(self, nodes=nodes)
 
     def load(self, clients: int = 0, **others: str) -> Load:
-        """Clients that ask for the replica set by its name, which stays, and for others, each of one answer."""
+        """Clients that use the name of the replica set, and other names. Each name has one right answer."""
         answers = {"main": ANSWERS, **{name: (answer,) for name, answer in others.items()}}
         return Load(
             f"http://{self.gateway.address}:8000",
@@ -60,21 +60,21 @@ class Fleet:
         )
 
     def update(self, *options: str, check: bool = True, name: str = UPDATE, **extra: Any) -> str:
-        """Run an update over all nodes; returns what it printed."""
+        """Run an update of all nodes. Returns its output."""
         return playbook(self.limit, *options, check=check, name=name, **extra)
 
     def start_update(self, **extra: Any) -> Started:
-        """Begin an update, and do not wait for it."""
+        """Start an update, and do not wait for its end."""
         log = Path(tempfile.mkstemp(suffix=".log")[1])
         return Started(start_playbook(self.limit, UPDATE, log, **extra), log)
 
     def releases(self) -> dict[str, dict[str, Any]]:
-        """What `inferctl releases` says of the instance on each node."""
+        """The output of `inferctl releases` about the instance, by node."""
         said = {node.name: json.loads(node.run("inferctl releases --json")) for node in self.nodes}
         return {name: document["instances"][0] | {"lock": document["lock"]} for name, document in said.items()}
 
     def serving(self) -> dict[str, list[str]]:
-        """The parts of the release that runs, by node: `active` alone would not be proven."""
+        """The parts of the proven release, by node: the active release may not have proved itself."""
         found = {}
         for name, instance in self.releases().items():
             (active,) = [kept for kept in instance["releases"] if "active" in kept["roles"]]
@@ -85,16 +85,16 @@ class Fleet:
         return [roles[0] for roles in self.serving().values()]
 
     def answers(self) -> list[str]:
-        """Which model answers on each node."""
+        """The model that answers, by node."""
         return [node.ask() for node in self.nodes]
 
     def names(self) -> list[str]:
-        """Every name that the gateway says it serves."""
+        """All names that the gateway lists."""
         _status, listed = self.gateway.request("/v1/models", port=8000, key=self.key)
         return sorted(model["id"] for model in listed["data"])
 
     def asked(self, name: str) -> str:
-        """What a client gets that asks the gateway by a name; nothing where it gets an error."""
+        """The gateway's answer to a request for a name; an empty text for an error."""
         return self.gateway.ask(name, port=8000, key=self.key)
 
     def drains(self) -> list[str]:
@@ -107,7 +107,7 @@ class Fleet:
         return sorted(row[1] for row in rows if row[0] == "set_main" and row[1] != "BACKEND" and row[17] == "UP")
 
     def wait_up(self) -> None:
-        """Wait until the gateway sends requests to all."""
+        """Wait until the gateway sends requests to all nodes."""
         names = sorted(node.name for node in self.nodes)
         wait_for("every engine is up at the gateway", lambda: self.up() == names, 120)
 
@@ -120,7 +120,7 @@ class Started:
     log: Path
 
     def kill(self) -> None:
-        """As a controller dies that loses its power: nothing of it gets to clean up."""
+        """Kill a playbook as a power cut does: no process cleans up."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
@@ -129,7 +129,7 @@ class Started:
 
 
 def unharmed(report: Report, at_least: int = 20) -> None:
-    """Nobody has noticed anything, and there was somebody."""
+    """No request failed, and there were requests."""
     print(report)
     assert not report.failures, str(report)
     assert report.succeeded >= at_least

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A gateway as its clients see it, and the engines behind it, in the scenario `gateway`."""
+"""A gateway of the scenario `gateway`, with its clients and fake engines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHORT = (Shape(True, 20), Shape(False, 20))
 
 @dataclass(frozen=True)
 class Answer:
-    """What a client gets."""
+    """An answer of the gateway."""
 
     status: int
     headers: dict[str, str]
@@ -82,7 +82,7 @@ class Gateway:
             connection.close()
 
     def view(self, name: str = "main", connection: http.client.HTTPConnection | None = None) -> Answer:
-        """What a node is told of a replica set, on the port of the metrics."""
+        """The gateway's answer to a node about a replica set, on the port of the metrics."""
         asked = connection or http.client.HTTPConnection(self.address, 8404, timeout=30)
         asked.request("GET", f"/sets/{name}")
         answer = asked.getresponse()
@@ -93,21 +93,21 @@ class Gateway:
         return found
 
     def engine(self, address: str = "127.0.0.1", port: int = 5005, **orders: Any) -> dict[str, Any]:
-        """Give orders to an engine; returns what it has seen."""
+        """Give orders to an engine. Returns its report."""
         command = f"curl --silent --show-error http://{address}:{port}/control --data '{json.dumps(orders)}'"
         return dict(json.loads(self.node.run(command)))
 
     def command(self, words: str, socket: str = "haproxy/admin.sock") -> str:
-        """What HAProxy answers to a command."""
+        """HAProxy's answer to a command."""
         return self.node.run(f"echo '{words}' | socat -t 10 - UNIX-CONNECT:/run/{socket}")
 
     def states(self, backend: str = "set_main", column: int = 17) -> dict[str, str]:
-        """The status of each server, or another of its figures."""
+        """The status of each server, or another field."""
         rows = [line.split(",") for line in self.command("show stat").splitlines()]
         return {row[1]: row[column] for row in rows if row[0] == backend and row[1] != "BACKEND"}
 
     def weights(self) -> dict[str, str]:
-        """The share of each server, which grows while it starts slowly."""
+        """The share of each server, which grows during a slow start."""
         return self.states(column=18)
 
     def wait_state(self, server: str, begins: str, backend: str = "set_main") -> None:

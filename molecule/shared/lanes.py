@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tests of different nodes side by side.
+"""Tests of different nodes at the same time.
 
-With pytest-xdist's --dist loadgroup, each node's tests run in a process of their own, in the order in which they stand.
-A conftest.py imports the two hooks.
+With pytest-xdist's --dist loadgroup, the tests of each node run in a separate process, in the order of the files. A
+conftest.py imports the two hooks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NODES = ("deb12", "deb13")
 
 
 def nodes_of(item: pytest.Item) -> list[str]:
-    """The nodes that a test or a fixture of it names."""
+    """The nodes that a test uses, by fixture or parameter."""
     names = list(getattr(item, "fixturenames", ()))
     if callspec := getattr(item, "callspec", None):
         names += callspec.params.values()
@@ -28,16 +28,16 @@ def nodes_of(item: pytest.Item) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test of both nodes goes with those of the last; one of none with those of the first."""
+    """A test of both nodes runs with the tests of the last node; a test without a node with the tests of the first."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group((nodes_of(item) or NODES[:1])[-1]))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Hold the test's nodes, so that one of both nodes does not meet what the other process does to one of them."""
+    """Lock the test's nodes against tests in the other process."""
     with ExitStack() as held:
-        # Who waits for a node has the turn: the other process cannot take it again for its own next test.
+        # The waiting process holds the lock `turn`, so that the other process cannot take the node for its next test.
         with _lock("turn"):
             for name in nodes_of(item):
                 held.enter_context(_lock(name))

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Clients that keep asking, and count what a client would call a failure.
+"""Clients that send requests all the time, and count failures.
 
-A benchmark's client does not: it takes a stream for a success that was cut after its first token. Here a request failed
-that met a broken connection, a status other than 2xx, an error within a stream, a stream without its [DONE], an answer
-without a finish_reason, with fewer tokens than it asked for, by another name, or other than those that are right.
-Nothing is ever sent twice.
+Clients of benchmarks count a stream as a success that was cut after its first token. Here, a request fails on: a broken
+connection, a status other than 2xx, an error within a stream, a stream without [DONE], an answer without finish_reason,
+too few tokens, another model's name, or a wrong text. No request is sent twice.
 
-As a library: `Load(url, …)` runs in a thread of its own until `stop()` returns the report. As a command:
+As a library: `Load(url, …)` runs in a separate thread until `stop()` returns the report. As a command:
 `load.py URL --model main --seconds 30`.
 """
 
@@ -27,11 +26,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 SHOWN = 300
-"""Characters of an answer that a failure quotes."""
+"""Number of characters of an answer that a failure quotes."""
 
 
 class FailedRequest(Exception):
-    """Why a request failed."""
+    """The reason why a request failed."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ SHAPES = (Shape(True, 20), Shape(False, 20), Shape(True, 150), Shape(False, 150)
 
 @dataclass(frozen=True)
 class Stream:
-    """When the tokens of a streamed answer came, in seconds since it was asked for."""
+    """Times of the tokens of a streamed answer, in seconds since the request."""
 
     first: float
     last: float
@@ -56,7 +55,7 @@ class Stream:
 
 @dataclass
 class Report:
-    """What came of it. Times are in seconds."""
+    """The results of a load. Times are in seconds."""
 
     succeeded: int = 0
     tokens: int = 0
@@ -65,10 +64,10 @@ class Report:
     latencies: list[float] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     texts: Counter[str] = field(default_factory=Counter)
-    """How often each of the right answers was given, where the load knows them."""
+    """The number of times that each right answer came, if the load has right answers."""
 
     def quantile(self, share: float) -> float:
-        """The latency that this share of the successful requests did not exceed."""
+        """The latency that this share of the successful requests did not exceed, in seconds."""
         ordered = sorted(self.latencies)
         return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else 0.0
 
@@ -124,7 +123,7 @@ class AnswerBody:
         self.chunked = headers.get("transfer-encoding", "").lower() == "chunked"
 
     async def chunk(self) -> bytes:
-        """What comes next, empty at the end. Raises EOFError where the connection ends before that."""
+        """The next part of the answer; empty at its end. Raises EOFError if the connection ends before."""
         if not self.chunked:
             size = int(self.headers.get("content-length", "0"))
             self.headers["content-length"] = "0"
@@ -154,7 +153,7 @@ def _check(answer: dict[str, Any], model: str, tokens: int) -> str:
 
 
 async def _read_stream(body: AnswerBody, model: str, tokens: int, began: float) -> tuple[str, Stream | None]:
-    """The text of a streamed answer, and when it came. Raises FailedRequest."""
+    """The text of a streamed answer, and its times. Raises FailedRequest."""
     text, finish, used, pending, done = "", None, 0, b"", False
     times: list[float] = []
     while part := await body.chunk():
@@ -186,14 +185,14 @@ async def _read_stream(body: AnswerBody, model: str, tokens: int, began: float) 
 
 
 class Load:
-    """Clients that ask one after the other, each on a connection of its own, until they are stopped.
+    """Clients that send one request after the other until the load stops. Each client has its own connection.
 
-    Without `keep`, each request has its own connection, as a gateway's has: an engine that is busy may close one that
-    is kept at the very moment of the next request.
+    Without `keep`, each request has a new connection, like requests of a gateway: a busy engine may close an idle
+    connection at the moment of the next request.
 
-    `models` are names of replica sets: an engine calls itself by the first of its names, so that an answer to a model's
-    own name would count as another model's. Which model answers by a set's name, only its text can tell: `answers` are
-    those that are right by each name, one of which a text must begin with. By a name without any, all are.
+    `models` are names of replica sets. An engine answers with its first name, so the answer to a model's own name would
+    count as an answer of another model. Only the text shows which model has answered: `answers` has the right
+    beginnings for each name. For a name without entries, every text is right.
     """
 
     def __init__(
@@ -225,13 +224,13 @@ class Load:
         return self
 
     def stop(self) -> Report:
-        """Let every request under way end, and return what came of all."""
+        """Wait for the end of all requests in flight. Returns the report."""
         self._stopping.set()
         self._thread.join()
         return self.report
 
     def during(self, action: Callable[[], Any], seconds_after: float = 2.0) -> Report:
-        """The report of a load around an action. What the action raises is raised when the clients have stopped."""
+        """Run an action under load. Returns the report. Raises the action's exception after the end of the load."""
         self.start()
         try:
             time.sleep(1)
@@ -255,7 +254,7 @@ class Load:
             try:
                 await self._one(connection, model, shape)
                 self.report.succeeded += 1
-                # Its end is not the model's: it gives as many as are asked for.
+                # With ignore_eos, the engine generates exactly the requested number of tokens.
                 self.report.tokens += shape.tokens
                 self.report.latencies.append(time.monotonic() - began)
             except (OSError, EOFError, ValueError, KeyError, IndexError, FailedRequest) as error:
@@ -271,7 +270,7 @@ class Load:
             "messages": [{"role": "user", "content": "Who are you?"}],
             "max_tokens": shape.tokens,
             "temperature": 0,
-            # Other than a model's own end, the number of tokens is known beforehand.
+            # With ignore_eos, the number of tokens is known.
             "ignore_eos": True,
             "stream": shape.stream,
         }
@@ -293,7 +292,7 @@ class Load:
         self._judge(model, text)
 
     def _judge(self, model: str, text: str) -> None:
-        """Raise FailedRequest unless a text begins as one of the right answers does; it may go on as it likes."""
+        """Raise FailedRequest unless a text begins like one of the right answers. Later text may differ."""
         if right := self.answers.get(model):
             given = next((one for one in right if text.startswith(one)), None)
             if given is None:

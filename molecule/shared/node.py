@@ -17,11 +17,11 @@ PROJECT = Path(os.environ["MOLECULE_PROJECT_DIRECTORY"])
 EPHEMERAL = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
 
 READY_SECONDS = 300
-"""An engine is ready in 25 s alone and 100 s when three load on two cores; a busy machine may take longer."""
+"""Seconds for an engine's start: 25 s alone, 100 s if three engines load on two cores, and more on a busy machine."""
 
 
 def wait_for(what: str, condition: Callable[[], Any], seconds: float = READY_SECONDS) -> Any:
-    """Wait until condition returns something true, and return it."""
+    """Wait until `condition` returns a true value, and return this value."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         result = condition()
@@ -35,14 +35,14 @@ class Node:
     """A node of the scenario, a container."""
 
     playbook = "baremetal.inference.site"
-    """What makes it what it is: site() runs this again."""
+    """The playbook that sets up the node; site() runs it again."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.container = f"{os.environ['MOLECULE_SCENARIO_NAME']}-{name}"
 
     def argv(self, *command: str) -> list[str]:
-        """What runs a command on the node, by a way that no test can cut."""
+        """The command line that runs a command on the node, by a way that no test can cut."""
         return ["docker", "exec", "--interactive", self.container, *command]
 
     def run(self, command: str, check: bool = True) -> str:
@@ -80,7 +80,7 @@ class Node:
         return int(status or 0), json.loads(text) if text.strip() else None
 
     def ask(self, model: str = "main", port: int = 5005, key: str = "", **more: Any) -> str:
-        """What an engine answers to a chat, or an empty text where it does not."""
+        """An engine's answer to a chat; an empty text without an answer."""
         messages = [{"role": "user", "content": "Who are you?"}]
         body = {"model": model, "messages": messages, "max_tokens": 30, "temperature": 0, **more}
         status, answer = self.request("/v1/chat/completions", body, port, key)
@@ -95,22 +95,22 @@ class Node:
         return self.run(f"systemctl show --value --property={property_name} vllm@{instance}.service")
 
     def wait_ready(self, instance: str = "main") -> None:
-        """Wait until systemd says that an instance serves."""
+        """Wait until systemd reports that an instance serves."""
         wait_for(f"{instance} on {self.name} serves", lambda: self.unit("ActiveState", instance) == "active")
 
     # --- Ansible
 
     def site(self, *options: str, check: bool = True, environment: dict[str, str] | None = None, **extra: Any) -> str:
-        """Run site.yml on this node with other variables; returns what it printed."""
+        """Run site.yml on this node with other variables. Returns its output."""
         return playbook(self.name, *options, check=check, name=self.playbook, environment=environment, **extra)
 
     def baseline(self, part: str, *options: str, check: bool = True, **extra: Any) -> str:
-        """Run a part of the role common, and all of its checks, on this node; returns what was printed."""
+        """Run a part of the role common with its checks on this node. Returns the output."""
         play = str(PROJECT / "molecule/shared/baseline.yml")
         return playbook(self.name, "--tags", f"common_{part}", *options, check=check, name=play, **extra)
 
     def module(self, name: str, /, **arguments: Any) -> dict[str, Any]:
-        """Run a module on this node; returns its result."""
+        """Run a module on this node. Returns its result."""
         given = ["--args", json.dumps(arguments)] if arguments else []
         output = _ansible("ansible", self.name, "--module-name", name, *given, environment={}, errors=subprocess.PIPE)
         assert output.returncode == 0, output.stdout + output.stderr
@@ -135,7 +135,7 @@ def playbook(
 
 
 def start_playbook(limit: str, name: str, log: Path, **extra: Any) -> subprocess.Popen[bytes]:
-    """Begin a playbook in a process group of its own; what it prints goes to a file."""
+    """Start a playbook in a separate process group. Its output goes to a file."""
     command = ["ansible-playbook", "--limit", limit, "--extra-vars", json.dumps(extra), name]
     with log.open("wb") as output:
         return subprocess.Popen(
@@ -152,7 +152,7 @@ def start_playbook(limit: str, name: str, log: Path, **extra: Any) -> subprocess
 def _ansible(
     *command: str, environment: dict[str, str], errors: int = subprocess.STDOUT, inventory: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command of Ansible's against the scenario's inventory, or another one."""
+    """Run a command of Ansible with the scenario's inventory, or another inventory."""
     return subprocess.run(
         _against_scenario(command, inventory),
         cwd=PROJECT,
@@ -164,7 +164,7 @@ def _ansible(
 
 
 def _against_scenario(command: Sequence[str], inventory: Path | None = None) -> list[str]:
-    # First, so that a test's own inventory wins.
+    # The scenario's inventory comes first, so that the inventory of a test wins.
     return [command[0], "--inventory", str(inventory or EPHEMERAL / "inventory"), *command[1:]]
 
 
@@ -179,7 +179,7 @@ def _environment(more: dict[str, str]) -> dict[str, str]:
 
 
 def changed_tasks(node: Node, scratch: Path, *options: str, part: str = "", **extra: Any) -> tuple[set[str], str]:
-    """Run site.yml, or a part of the role common; return the tasks that changed the node, and what was printed."""
+    """Run site.yml, or a part of the role common. Returns the tasks that changed the node, and the output."""
     record = scratch / "changes.jsonl"
     record.unlink(missing_ok=True)
     environment = {
@@ -194,16 +194,16 @@ def changed_tasks(node: Node, scratch: Path, *options: str, part: str = "", **ex
 
 
 def recorded_changes(step: str) -> set[tuple[str, str]]:
-    """What changed a node in the scenario's step `check` or `converge`: pairs of the node and the task's name."""
+    """Changed tasks in the scenario's step `check` or `converge`: pairs of the node and the task's name."""
     entries = [json.loads(line) for line in (EPHEMERAL / "changes.jsonl").read_text().splitlines()]
     return {
         (entry["host"], entry["task"].removeprefix("baremetal.inference."))
         for entry in entries
-        # On this machine molecule itself makes the nodes.
+        # Tasks on localhost are Molecule's own: they create the nodes.
         if entry["run"] == step and entry["host"] != "localhost"
     }
 
 
 def changes(output: str) -> int:
-    """How many tasks changed something, from a play recap."""
+    """The number of changed tasks, from a play recap."""
     return sum(int(word.removeprefix("changed=")) for word in output.split() if word.startswith("changed="))

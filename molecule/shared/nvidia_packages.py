@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The packages of NVIDIA's repository that make up a driver for computing, with names and relations as there. Their
-module is a real one, that DKMS builds; it drives nothing."""
+"""Fakes of the driver's packages in NVIDIA's repository, with the real names and relations.
+
+DKMS really builds their kernel module, which does nothing."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from node import Node
 from repository import Package
 
 OLD, NEW, NEXT = "580.95.05", "580.105.08", "590.48.01"
-"""Two versions of a branch, and one of the next."""
+"""Two versions of a branch, and one version of the next branch."""
 BROKEN = "580.999.01"
-"""Its module does not compile."""
+"""A version whose module does not compile."""
 
-# NVIDIA's packages know how to be registered with DKMS by debhelper's script, which needs no more than its arguments.
+# As in NVIDIA's packages, debhelper's script registers the module with DKMS. Here, the script has only this command.
 DKMS_SCRIPTS = {
     "postinst": '[ "$1" != configure ] || /usr/lib/dkms/common.postinst nvidia {version} "" "" "$2"',
     "prerm": '[ -z "$(dkms status -m nvidia -v {version})" ] || dkms remove -m nvidia -v {version} --all',
@@ -76,7 +77,7 @@ def module_package(version: str, flavor: str, source: str = MODULE) -> Package:
 
 
 def driver(version: str, source: str = MODULE) -> Iterator[Package]:
-    """A whole driver of one version; `source` is its module's, in C."""
+    """All packages of one version. `source` is the C source of the module."""
     full = f"{version}-1"
     yield module_package(version, "open", source)
     yield module_package(version, "proprietary", source)
@@ -98,7 +99,7 @@ def driver(version: str, source: str = MODULE) -> Iterator[Package]:
 
 
 def drivers() -> Iterator[Package]:
-    """Every version that the tests need, and a package that is not the driver's."""
+    """All versions that the tests need, and a package that is not part of the driver."""
     for version in (OLD, NEW, NEXT):
         yield from driver(version)
     yield from driver(BROKEN, MODULE.replace("return 0;", "return does_not_compile;"))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A swap that a node makes by itself: begun, watched, and what must not be left of it."""
+"""Helpers for swaps that a node makes by itself: start, watch, and check for leftovers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def release_of(node: Node, model: str) -> int:
 
 
 def swap(node: Node, model: str) -> dict[str, Any]:
-    """Swap, and wait; returns the report."""
+    """Swap, and wait for the end. Returns the report."""
     return dict(json.loads(node.run(f"{SWAP} {release_of(node, model)}", check=False)))
 
 
 def started(node: Node, model: str) -> subprocess.Popen[str]:
-    """Begin a swap, and do not wait for it."""
+    """Start a swap, and do not wait for its end."""
     command = node.argv("sh", "-c", f"{SWAP} {release_of(node, model)}")
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True
@@ -33,18 +33,18 @@ def started(node: Node, model: str) -> subprocess.Popen[str]:
 
 
 def step(node: Node) -> str:
-    """The step of a swap that is under way; empty where there is none."""
+    """The step of a swap that is under way; empty without a swap."""
     (status,) = json.loads(node.run("inferctl status main --json", check=False))["instances"]
     return status["swap"]["step"] if status["swap"] else ""
 
 
 def reached(node: Node, name: str, process: subprocess.Popen[str]) -> bool:
-    """Whether a swap is at a step, or over."""
+    """Whether a swap is at a step, or has ended."""
     return step(node) == name or process.poll() is not None
 
 
 def settled(node: Node) -> None:
-    """Nothing of a swap is left: no step, no intent, no closed gate."""
+    """Check that a swap has left no step, no drain and no closed gate."""
     assert step(node) == ""
     assert json.loads(node.run("inferctl drains --json"))["drains"] == []
     assert "elements" not in node.run("nft list set inet inference_gate closed", check=False)

@@ -24,7 +24,7 @@ SYSTEM = "/redfish/v1/Systems/node"
 
 
 class Machine:
-    """A simulated machine. After an order, its second answer shows the new state: PoweringOff comes before Off."""
+    """A simulated machine. After an order, only its second answer has the new state: PoweringOff comes before Off."""
 
     def __init__(self) -> None:
         self.state = "On"

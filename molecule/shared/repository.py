@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small signed APT repository on a node, for what cannot be had from its vendor: real packages, with the vendor's
-names and relations, that hold next to nothing."""
+"""A small signed APT repository on a node, in place of a vendor's repository.
+
+Its packages have the vendor's names and relations, and almost no content."""
 
 from __future__ import annotations
 
@@ -44,12 +45,12 @@ class Package:
     fields: Mapping[str, str] = field(default_factory=dict)
     """Of its control file, as Depends."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """By absolute path. What lies in a bin directory can be run."""
+    """Content by absolute path. Files in a bin directory are executable."""
     scripts: Mapping[str, str] = field(default_factory=dict)
-    """postinst and its like, for sh."""
+    """Maintainer scripts such as postinst, for sh."""
 
     def tree(self) -> Iterable[tuple[str, str, int]]:
-        """Path, content and mode of everything that dpkg-deb builds it from."""
+        """Path, content and mode of each file from which dpkg-deb builds the package."""
         control = {
             "Package": self.name,
             "Version": self.version,
@@ -75,7 +76,7 @@ class Repository:
         self.source = f"/etc/apt/sources.list.d/{origin.lower()}.list"
 
     def publish(self, packages: Iterable[Package]) -> None:
-        """Add packages to the repository, and let the node know of them."""
+        """Add packages to the repository, and run apt-get update on the node."""
         data = io.BytesIO()
         with tarfile.open(fileobj=data, mode="w") as archive:
             for package in packages:
@@ -90,5 +91,5 @@ class Repository:
         self.node.run("apt-get -qq update")
 
     def remove(self) -> None:
-        """Take the repository off the node."""
+        """Remove the repository from the node."""
         self.node.run(f"rm -rf {self.path} {self.source}; apt-get -qq update")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node that saves itself, as the tests see it."""
+"""A node with backups."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SAVED = "/etc/inference /var/lib/inference/releases /var/lib/inference/known-goo
 
 @dataclass(frozen=True)
 class Saved:
-    """A node that saves itself."""
+    """A node with backups."""
 
     node: Node
 
     def backup(self) -> dict[str, Any]:
-        """Make one as the timer does; returns what the node says of it."""
+        """Make a backup as the timer does. Returns the node's report."""
         self.node.run("systemctl start inference-backup.service")
         return self.jobs()["backup"]
 
@@ -32,11 +32,11 @@ class Saved:
         return list(json.loads(text) or [])
 
     def restore(self, *options: str, check: bool = True, **extra: Any) -> str:
-        """Run restore.yml on this node; returns what it printed."""
+        """Run restore.yml on this node. Returns its output."""
         name = "baremetal.inference.restore"
         return playbook(self.node.name, *options, check=check, name=name, **extra)
 
     def files(self) -> str:
-        """Kind, mode, owner, link and content of everything that a node's restore is about."""
+        """Kind, mode, owner, link and content of all files that a restore of a node covers."""
         listed = f"find {SAVED} -printf '%p %y %m %u %g %l\\n' | sort"
         return self.node.run(f"{listed}; find {SAVED} -type f | sort | xargs sha256sum")

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The packages of NVIDIA's container toolkit, with names, relations and units as there. Their programs know two GPUs,
-whose device nodes are /dev/null; Docker, which resolves them, is real."""
+"""Fakes of the packages of NVIDIA's container toolkit, with the real names, relations and units.
+
+Their programs describe two GPUs, whose device nodes are /dev/null. Docker is real."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from collections.abc import Iterator
 from repository import Package
 
 PINNED, NEXT = "1.20.0", "1.21.0"
-"""The version that the role installs by itself, and a later one."""
+"""The version that the role installs by default, and a later version."""
 
 UUID = "GPU-11112222-3333-4444-5555-666677778888"
 
-# Writes a specification where the environment of the unit says. JSON is YAML, too.
+# Writes a specification to the path in the unit's environment. JSON is YAML, too.
 CTK = f"""#!/usr/bin/python3
 import json, os, pathlib, sys
 
@@ -37,12 +38,12 @@ path.parent.mkdir(parents=True, exist_ok=True)
 path.write_text(json.dumps(spec))
 """
 
-# Does in mode cdi what the real one does there, with the variables of the devices alone.
+# Does the same as the real runtime in mode cdi, but only for the variables of devices.
 RUNTIME = """#!/usr/bin/python3
 import json, os, sys, tomllib
 
 def refuse(text):
-    # Where whoever runs this looks for its last words.
+    # Docker reads the error from this file.
     with open(sys.argv[sys.argv.index("--log") + 1], "a") as log:
         log.write(json.dumps({"level": "error", "msg": text}) + "\\n")
     sys.exit(1)
@@ -99,7 +100,7 @@ systemctl enable --now nvidia-cdi-refresh.path nvidia-cdi-refresh.service || ech
 
 
 def toolkit(version: str) -> Iterator[Package]:
-    """A whole toolkit of one version."""
+    """All packages of one version."""
     full = f"{version}-1"
     same = f"(= {full})"
     yield Package("libnvidia-container1", full)
@@ -120,6 +121,6 @@ def toolkit(version: str) -> Iterator[Package]:
 
 
 def toolkits() -> Iterator[Package]:
-    """Every version that the tests need."""
+    """All versions that the tests need."""
     for version in (PINNED, NEXT):
         yield from toolkit(version)

@@ -1,19 +1,19 @@
 #!/bin/sh
-# What the machine finds around itself, run on it as root: disks that nobody may format, a time server, an NFS server.
+# Runs on the machine as root. Prepares disks with data, a time server and an NFS server.
 set -eu
 disk=/dev/disk/by-id/virtio-
 
 mkfs.ext4 -q -L precious "${disk}ext4"
 pvcreate -q "${disk}lvm"
-# Half an array, as in a machine whose other half is on its way.
+# One half of an array, as on a machine that waits for the other half.
 mdadm --create /dev/md/half --quiet --run --level=1 --raid-devices=2 "${disk}md" missing </dev/null
 mdadm --stop --quiet /dev/md/half
 echo 'type=83' | sfdisk --quiet "${disk}parted"
 mkswap --quiet "${disk}swap"
-# A file system without a label, torn off at its head: nothing that a tool would know, but not blank either.
+# A file system with an erased beginning: no tool recognises it, but the disk is not blank.
 dd if=/dev/urandom of="${disk}noise" bs=1M count=4 status=none
 
-# A second chronyd hands out the machine's own clock, without touching it.
+# A second chronyd serves the machine's own clock, and does not set it.
 cat >/etc/systemd/system/time-server.service <<'UNIT'
 [Service]
 ExecStartPre=/usr/bin/install -d -m 0750 /run/time-server
@@ -24,7 +24,7 @@ WantedBy=multi-user.target
 UNIT
 systemctl enable --now --quiet time-server.service
 
-# Not enabled: after the reboot this server is away.
+# Not enabled: after the reboot, this server does not run.
 mkdir -p /srv/share
 echo shared >/srv/share/file
 echo '/srv/share 127.0.0.1(rw,no_root_squash,insecure)' >/etc/exports

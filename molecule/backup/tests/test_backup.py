@@ -211,7 +211,10 @@ def test_a_backup_that_was_killed_blocks_and_leaves_nothing(own: Saved) -> None:
             " for i in $(seq 600); do pgrep -x restic && break; sleep 0.02; done > /dev/null;"
             " systemctl kill --signal=KILL inference-backup.service"
         )
-        wait_for("it has ended", lambda: own.node.run("systemctl is-active inference-backup", check=False) == "failed")
+        wait_for(
+            "the backup has ended",
+            lambda: own.node.run("systemctl is-active inference-backup", check=False) == "failed",
+        )
         assert "was cut off" in own.node.run("inference-backup status", check=False)
     finally:
         own.node.run("rm /etc/inference/large; systemctl reset-failed inference-backup")

@@ -110,7 +110,7 @@ def test_the_agent_comes_and_goes_and_the_engine_stays(deb13: Node, api_key: str
         seen.add(invocation())
         deb13.run(f"systemctl {action} inference-agent")
         wait_for(f"another agent after {action}", lambda: invocation() not in seen, 90)
-        wait_for("it answers", partial(up, deb13), 30)
+        wait_for("the agent answers", partial(up, deb13), 30)
     assert deb13.engine_pid() == pid
     assert deb13.ask(key=api_key) == "I am tiny-a."
 

@@ -73,7 +73,7 @@ def hears(source: Node, target: Node, address: str, port: int) -> bool:
     )
     argv = target.argv("python3", "-c", listen)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as ear:
-        wait_for("it listens", lambda: target.run(f"ss -Hunl sport = {port}"), 10)
+        wait_for("the listener runs", lambda: target.run(f"ss -Hunl sport = {port}"), 10)
         send = f"sendto(b'hello', ('{address}', {port}))"
         source.run(f'python3 -c "import socket; socket.socket(socket.AF_INET6, socket.SOCK_DGRAM).{send}"')
         words, _ = ear.communicate()
@@ -101,7 +101,7 @@ def back_to_normal(deb13: Node) -> Callable[[], None]:
     """Whether the node accepts connections again, with the rules of the inventory."""
 
     def check() -> None:
-        wait_for("SSH comes in again", lambda: reaches(deb13, 22), 40)
+        wait_for("SSH works again", lambda: reaches(deb13, 22), 40)
         assert "192.0.2.1" not in deb13.run("nft list table inet inference; cat /etc/nftables.conf")
         assert changes(deb13.baseline("firewall")) == 0
 
@@ -163,7 +163,7 @@ def test_the_engines_are_open_to_the_gateways_of_the_inventory(deb12: Node, deb1
         deb13.run(f"systemd-run --quiet --collect --unit=listen-{port} {serve}")
     try:
         for port in ports:
-            wait_for("it listens", partial(deb13.run, f"ss -Htnl src {deb13.address}:{port}"), 10)
+            wait_for("the listener runs", partial(deb13.run, f"ss -Htnl src {deb13.address}:{port}"), 10)
         assert scan(deb12, deb13.address, ports) == []
         deb13.baseline("firewall", "--inventory", str(tmp_path / "site.json"))
         assert scan(deb12, deb13.address, ports) == ports
@@ -238,7 +238,7 @@ def test_a_published_port_is_closed_until_it_is_declared(deb12: Node, deb13: Nod
     serve = "--entrypoint python3 " + image + " -m http.server 80"
     deb12.run(f"docker run --detach --rm --name published --publish 7010:80 {serve}")
     try:
-        wait_for("it listens", lambda: "200" in deb12.run("curl -sI http://127.0.0.1:7010 || true"), 30)
+        wait_for("the listener runs", lambda: "200" in deb12.run("curl -sI http://127.0.0.1:7010 || true"), 30)
         assert scan(deb13, deb12.address, [7010]) == []
         deb12.baseline("firewall", firewall_allow=[{"name": "published", "port": 7010}])
         assert scan(deb13, deb12.address, [7010]) == [7010]

@@ -65,7 +65,7 @@ def test_an_engine_that_starts_from_a_damaged_copy_is_led_to_the_store(node: Nod
     wait_for("a step is taken", lambda: len(steps(node)) > taken and steps(node)[-1]["outcome"], 120)
     assert "the fast copy is damaged" in steps(node)[-1]["outcome"]
     assert node.run(f"readlink {link}") == f"/mnt/models/tiny-a/{number}"
-    wait_for("it serves", lambda: node.ask("tiny-pirate") == "Arr, I am tiny-a.")
+    wait_for("the engine serves", lambda: node.ask("tiny-pirate") == "Arr, I am tiny-a.")
     assert files_of_engine(node, "main") == f"/mnt/models/tiny-a/{number}/model.safetensors"
     assert node.engine_pid("office") == other
     assert "pending" not in node.site("--tags", "model_store,vllm_configure")

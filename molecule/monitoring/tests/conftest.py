@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this scenario's tests share."""
+"""Fixtures of this scenario's tests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def watcher(deb12: Node) -> Watcher:
 
 @pytest.fixture(scope="session")
 def load(deb12: Node) -> Callable[[int], Load]:
-    """Makes a load of so many clients on the gateway."""
+    """A function that makes a load of this number of clients on the gateway."""
     key = "monitoring-load-key-7e20"
     url = f"http://{deb12.address}:8000"
     return lambda clients: Load(url, ("main",), clients, key, (Shape(True, 40),), pause_seconds=0.1)
@@ -39,7 +39,7 @@ def load(deb12: Node) -> Callable[[int], Load]:
 
 @pytest.fixture(scope="session")
 def saved(deb13: Node) -> Node:
-    """A node that has saved itself once."""
+    """A node with one backup."""
     own: dict[str, Any] = {
         "run_backup": True,
         "backup_repository": "/srv/own",

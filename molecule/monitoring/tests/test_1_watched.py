@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet is watched, by those who may, and what cannot be is refused."""
+"""Targets, rules and access of a monitoring host, and refused input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASSWORDS = ("molecule-watcher-9b7c31", "molecule-hook-51ac", "molecule-beat-77c
 
 
 def shipped() -> set[str]:
-    """The names of all rules that the role brings."""
+    """The names of all rules that the role installs."""
     return {rule.get("alert") or rule["record"] for rule in shipped_rules()}
 
 
@@ -60,7 +60,7 @@ def test_passwords_are_in_no_file_that_others_read_and_in_no_log(watcher: Watche
         readers = [node.run(f"stat -c '%a %G' {path}") for path in found.splitlines()]
         assert set(readers) <= {"640 prometheus"}, found
         assert password not in node.run("journalctl --no-pager --quiet | grep -v curl", check=False)
-    # The hash is there, the password is not.
+    # The file has the hash of the password, and not the password.
     assert not node.run(f"grep -rl {watcher.password} /etc", check=False)
 
 
@@ -77,7 +77,7 @@ def test_only_the_monitoring_host_gets_at_metrics(watcher: Watcher, deb12: Node,
 def test_other_nodes_ask_the_gateway_what_it_sends_to_their_engines_and_strangers_do_not(
     watcher: Watcher, deb12: Node, deb13: Node
 ) -> None:
-    """The machine that the tests run on is a stranger, and may be a client."""
+    """The machine of the tests has no access, until it becomes a client."""
     asked = deb13.run(f"curl --silent --fail --max-time 3 http://{deb12.address}:8404/sets/main")
     assert set(json.loads(asked)["servers"]) == {deb12.name, deb13.name}
     socket.create_connection((deb12.address, 8000), timeout=3).close()
@@ -119,10 +119,10 @@ def test_a_node_goes_from_the_inventory_and_comes_back(
 ) -> None:
     before = watcher.node.run("systemctl show --property=MainPID,ExecMainStartTimestamp prometheus.service")
     watcher.playbook(inventory=without(deb13, tmp_path))
-    wait_for("it is gone", lambda: {name for _job, name in watcher.targets()} == {deb12.name}, 60)
+    wait_for("the targets are gone", lambda: {name for _job, name in watcher.targets()} == {deb12.name}, 60)
     watcher.playbook()
-    wait_for("it is back", lambda: watcher.targets().get(("node", deb13.name)) == "up", 60)
-    # Targets need no reload, let alone a restart.
+    wait_for("the targets are back", lambda: watcher.targets().get(("node", deb13.name)) == "up", 60)
+    # Changed targets need neither a reload nor a restart.
     assert watcher.node.run("systemctl show --property=MainPID,ExecMainStartTimestamp prometheus.service") == before
 
 
@@ -135,7 +135,7 @@ def test_what_a_prometheus_elsewhere_needs(watcher: Watcher, deb12: Node, tmp_pa
 
 @pytest.fixture
 def with_tls(watcher: Watcher, tmp_path: Path) -> Iterator[Watcher]:
-    """A certificate that root alone may read so far."""
+    """A certificate that, at first, only root can read."""
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
     subject = ["-subj", "/CN=monitoring.example.com", "-days", "1"]
     made = [
@@ -182,7 +182,7 @@ def test_with_tls_everybody_comes_by_it(with_tls: Watcher) -> None:
 
 
 def test_alertmanager_starts_again_though_its_filter_hangs(watcher: Watcher) -> None:
-    """What takes the paths of webhooks out of its log is a process of its own, and may be behind."""
+    """A separate process removes the paths of webhooks from the log, and may lag behind."""
     watcher.node.run("pkill -STOP --exact sed && systemctl restart prometheus-alertmanager.service")
     user = f"{watcher.user}:{watcher.password}"
-    wait_for("it answers", lambda: watcher.status(9093, "/-/ready", user=user) == "200", 30)
+    wait_for("Alertmanager answers", lambda: watcher.status(9093, "/-/ready", user=user) == "200", 30)

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fault on a real node raises the alert that is meant for it and no other; somebody is told of it, and of its end.
+"""A fault on a real node raises its own alert and no other alert. The receiver gets the alert and its end.
 
-By the rules as they are shipped, and so in their own time.
+The tests use the installed rules with their real times.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ EXPORTER = "prometheus-node-exporter.service"
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done to a node, and who must hear of it."""
+    """A fault of a node, and the alert that the receiver must get."""
 
     alert: str
     severity: str
     breaks: str
     mends: str
     labels: dict[str, str] = field(default_factory=dict)
-    """What else the alert says, beside the node."""
+    """Labels of the alert, besides the node."""
     seconds: float = 60
-    """Until somebody is told: the rule's own time, three rounds of questions, and a busy machine's."""
+    """Limit in seconds for the notification: the rule's time, three scrapes, and the delay of a busy machine."""
 
 
 FAULTS = (
-    # Two probes without a token; nobody restarts it, for recovery is disarmed here.
+    # Two probes without a token. Recovery is disarmed, so the engine is not restarted.
     Fault(
         "EngineHung",
         "critical",
@@ -66,7 +66,7 @@ FAULTS = (
         {"job": "node", "scope": "node"},
         180,
     ),
-    # As if it had been so for the five minutes that the rule allows for.
+    # The state looks five minutes old, which is the time in the rule.
     Fault(
         "TextfileStale",
         "warning",
@@ -78,15 +78,15 @@ FAULTS = (
 )
 
 QUICK = ("EngineHung", "BackupFailed")
-"""Those whose rules wait for nothing."""
+"""Alerts whose rules have no waiting time."""
 
 NEVERTHELESS = {
-    "MonitoringHeartbeat": "it always fires: somebody outside misses it when it does not",
-    "NotificationsFail": "nobody listened until these tests did, and it remembers that for a quarter of an hour",
-    "NodeClockOff": "a container's clock is its host's, and nobody may set that one",
-    "NodeRebooted": "a container tells of its host's boot",
+    "MonitoringHeartbeat": "the heartbeat always fires",
+    "NotificationsFail": "the receiver started with these tests; the alert lasts a quarter of an hour",
+    "NodeClockOff": "the host sets the clock of a container",
+    "NodeRebooted": "a container reports the boot of its host",
 }
-"""What fires though nothing is wrong, and why: nodes that are containers, and a receiver that came later."""
+"""Alerts that fire without a fault, with the reason: the nodes are containers, and the receiver starts late."""
 
 
 def test_nothing_else_fires_while_nothing_is_wrong(watcher: Watcher) -> None:
@@ -102,13 +102,13 @@ def test_a_fault_raises_its_alert_alone(fault: Fault, watcher: Watcher, saved: N
     watcher.listen()
     saved.run(fault.breaks)
     try:
-        (labels,) = wait_for(f"somebody is told of {fault.alert}", lambda: watcher.told_of(fault.alert), fault.seconds)
+        (labels,) = wait_for(f"the receiver gets {fault.alert}", lambda: watcher.told_of(fault.alert), fault.seconds)
         took = time.time() - began
     finally:
         saved.run(fault.mends)
     assert labels.items() >= {"node": saved.name, "severity": fault.severity, **fault.labels}.items()
-    wait_for("somebody is told of the end", lambda: watcher.told_of(fault.alert, status="resolved"), 120)
-    print(f"{fault.alert}: told after {took:.0f} s, and of its end {time.time() - began - took:.0f} s later")
+    wait_for("the receiver gets the end of the alert", lambda: watcher.told_of(fault.alert, status="resolved"), 120)
+    print(f"{fault.alert}: received after {took:.0f} s, its end {time.time() - began - took:.0f} s later")
     assert watcher.raised(began, before) == {(fault.alert, saved.name)}
     assert watcher.news(began, before) == {fault.alert: fault.severity}
 

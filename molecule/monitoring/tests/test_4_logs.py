@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Logs reach a server: all of them, once it is there, and no prompt ever."""
+"""Logs reach a server: all lines as soon as the server runs, and never a prompt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PORT, TLS_PORT = 6514, 6515
 NAME = "logs.example.com"
 TAKEN = "/tmp/taken.jsonl"
 
-# Writes down what it is sent, by TLS where it has a certificate.
+# Writes all received bytes to a file; with a certificate, by TLS.
 RECEIVER = f"""
 import socket, ssl, sys, threading
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if sys.argv[2:] else None
@@ -40,7 +40,7 @@ while True:
     threading.Thread(target=take, args=(server.accept()[0],), daemon=True).start()
 """
 
-# What an engine may say; each with a word that must not leave the node.
+# Lines of an engine's log, each with a word that must not leave the node.
 SECRET = "stromboli"
 API = "(APIServer pid=1) INFO 11-22 12:31:15 [request_logger.py:65] "
 CORE = "(EngineCore pid=86) ERROR 11-22 12:31:15 [core.py:1750] "
@@ -63,7 +63,7 @@ ValueError: {SECRET}
 (APIServer pid=1) INFO:     Application startup complete.
 """
 
-# The engine's own words on a request, as it writes them at its most talkative.
+# The engine's own lines about a request, with its most verbose settings.
 REQUESTS = f"""
 from vllm.logger import _configure_vllm_root_logger
 _configure_vllm_root_logger()
@@ -77,7 +77,7 @@ told.log_outputs("id-1", "{SECRET}", [1, 2], "stop")
 
 @dataclass(frozen=True)
 class Receiver:
-    """A server for logs on a node."""
+    """A log server on a node."""
 
     node: Node
     watcher: Watcher
@@ -93,9 +93,9 @@ class Receiver:
         self.node.run(f"systemctl stop receiver-{port}.service", check=False)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Every line that was taken. One that is not JSON fails."""
+        """All received lines. Fails for a line that is not JSON."""
         text = self.node.run(f"cat {TAKEN}", check=False)
-        # The last one may be on its way.
+        # The last line may be incomplete.
         return [json.loads(line) for line in text.split("\n")[:-1]]
 
     def of(self, unit: str, node: Node | None = None) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ class Receiver:
         return [line for line in self.lines() if line["unit"] == unit and line["host"] == name]
 
     def playbook(self, *options: str, check: bool = True, **extra: Any) -> str:
-        """Ship to it, from both nodes, if nothing else is said."""
+        """Let nodes ship to this server, by default both nodes."""
         wanted = {
             "monitoring_log_server": self.node.address,
             "monitoring_log_port": PORT,
@@ -115,7 +115,7 @@ class Receiver:
 
 
 def say(node: Node, *words: str) -> str:
-    """Have a unit log lines; returns its name."""
+    """Let a unit log lines. Returns the name of the unit."""
     unit = f"inference-test-{uuid.uuid4().hex[:8]}"
     argv = node.argv("systemd-run", "--wait", "--quiet", "--collect", f"--unit={unit}", "printf", "%s\\n", *words)
     subprocess.run(argv, check=True)
@@ -123,7 +123,7 @@ def say(node: Node, *words: str) -> str:
 
 
 def engine_says(node: Node, instance: str, text: str, *command: str) -> None:
-    """Have a container log as an engine's does."""
+    """Let a container log lines as an engine does."""
     image = node.run("docker inspect --format '{{.Image}}' vllm-main")
     options = ["--log-driver=journald", f"--log-opt=tag=vllm@{instance}", "--env=VLLM_LOGGING_LEVEL=DEBUG"]
     entry = command or ("cat",)
@@ -133,7 +133,7 @@ def engine_says(node: Node, instance: str, text: str, *command: str) -> None:
 
 @pytest.fixture(scope="module")
 def receiver(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Receiver]:
-    """Both nodes ship to the second one; afterwards nothing of it is left."""
+    """Both nodes ship to the second node. After the test, log shipping is removed."""
     receiver = Receiver(deb13, watcher, deb12)
     deb13.run(f"rm -f {TAKEN}")
     receiver.start()
@@ -159,10 +159,10 @@ def with_data(receiver: Receiver, unit: str, node: Node, data: dict[str, Any]) -
 def test_lines_arrive_with_host_unit_and_fields(receiver: Receiver, deb12: Node, deb13: Node) -> None:
     for node in (deb12, deb13):
         unit = say(node, "hello", '{"answer": 42}')
-        wait_for("JSON is read", partial(with_data, receiver, unit, node, {"answer": 42}), 30)
+        wait_for("the JSON line arrives", partial(with_data, receiver, unit, node, {"answer": 42}), 30)
         assert ("info", "hello") in [(line["severity"], line["message"]) for line in receiver.of(unit, node)]
     deb12.run("inferctl drain main --reason test; inferctl undrain main")
-    done = wait_for("what people do", lambda: receiver.of("inferctl"), 30)
+    done = wait_for("the drain's line", lambda: receiver.of("inferctl"), 30)
     assert (done[0]["instance"], done[0]["data"]) == ("main", {"event": "drain"})
 
 
@@ -187,14 +187,14 @@ def test_requests_and_engines_are_told_of(receiver: Receiver, deb12: Node) -> No
 
 
 def test_no_prompt_leaves_the_node(receiver: Receiver, deb12: Node) -> None:
-    # Docker cuts a line of that length into several.
+    # Docker splits a line of this length.
     engine_says(deb12, "talker", f"{SAYS}{API}Received request b: {'x' * 20000} {SECRET} {'x' * 20000}\n")
     engine_says(deb12, "logger", REQUESTS, "python3", "-")
-    # It did log them.
+    # The journal has these lines.
     assert SECRET in deb12.run("journalctl --no-pager -t vllm@logger -g 'prompt: .*stromboli'")
     assert SECRET in deb12.run("journalctl --no-pager -t vllm@logger -g 'Generated response'")
     marker = say(deb12, "the end")
-    wait_for("all have arrived", lambda: receiver.of(marker), 60)
+    wait_for("all lines have arrived", lambda: receiver.of(marker), 60)
     text = receiver.node.run(f"cat {TAKEN}")
     assert SECRET not in text
     assert [(line["severity"], line["message"]) for line in receiver.of("vllm@talker.service")] == [
@@ -215,7 +215,7 @@ def test_nothing_that_was_not_asked_for_leaves_the_node(receiver: Receiver, deb1
     image = deb12.run("docker inspect --format '{{.Image}}' vllm-main")
     deb12.run(f"docker run --rm --log-driver=journald --entrypoint=echo {image} container-line")
     marker = say(deb12, "the end")
-    wait_for("all have arrived", lambda: receiver.of(marker), 60)
+    wait_for("all lines have arrived", lambda: receiver.of(marker), 60)
     text = receiver.node.run(f"cat {TAKEN}")
     assert "stranger" not in text and "container-line" not in text
 
@@ -226,7 +226,7 @@ def test_while_the_server_is_away_nothing_is_lost_and_nobody_waits(
     wanted = [f"line {number} {uuid.uuid4().hex}" for number in range(600)]
     receiver.stop()
     units = [say(deb12, *wanted[:200])]
-    # Neither who logs nor a restart waits for the server, and what was not shipped is not forgotten.
+    # Without the server, programs log and services restart without delay, and the position stays.
     deb12.run(f"timeout 20 systemctl restart {UNIT}")
     units.append(say(deb12, *wanted[200:400]))
     deb12.run(f"systemctl kill --signal=KILL {UNIT}")
@@ -240,7 +240,7 @@ def test_while_the_server_is_away_nothing_is_lost_and_nobody_waits(
         said = [line["message"] for unit in units for line in receiver.of(unit) if line["message"].startswith("line ")]
         return list(dict.fromkeys(said))
 
-    wait_for("all arrive", lambda: len(arrived()) == len(wanted), 120)
+    wait_for("all lines arrive", lambda: len(arrived()) == len(wanted), 120)
     assert arrived() == wanted
     deb12.run(f"systemctl start {CHECK}")
     wait_for("the alert's end", lambda: not watcher.query(query), 60)
@@ -267,7 +267,7 @@ def test_there_is_no_second_log_on_the_machine(receiver: Receiver, deb12: Node, 
     for node in (deb12, deb13):
         assert node.run("systemctl is-enabled rsyslog.service", check=False) == "masked"
         assert node.run("ls /var/log/syslog 2>/dev/null", check=False) == ""
-        # Its own user, who may read the journal and nothing else.
+        # The service's own user can only read the journal.
         assert node.run(f"ps -o user= -p $(systemctl show --value --property=MainPID {UNIT})") != "root"
 
 
@@ -296,13 +296,17 @@ def test_by_tls_only_the_right_server_gets_them(receiver: Receiver, deb12: Node,
         "monitoring_log_port": TLS_PORT,
         "monitoring_log_ca": "/etc/ssl/logs/cert.pem",
     }
-    # By its address, it is somebody else.
+    # The certificate does not have the address of the server.
     receiver.playbook(**tls)
-    unit = say(deb12, "only for the right one")
-    wait_for("it says so", lambda: deb12.run(f"journalctl --quiet -u {UNIT} -g 'peer name'", check=False), 60)
+    unit = say(deb12, "only for the right name")
+    wait_for(
+        "the error is in the journal",
+        lambda: deb12.run(f"journalctl --quiet -u {UNIT} -g 'peer name'", check=False),
+        60,
+    )
     assert receiver.of(unit) == []
     receiver.playbook(**tls, monitoring_log_peer=NAME)
-    wait_for("it arrives", lambda: receiver.of(unit), 60)
+    wait_for("the line arrives", lambda: receiver.of(unit), 60)
     receiver.playbook()
     for node in (receiver.node, deb12):
         node.run("rm -r /etc/ssl/logs")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What Prometheus says of the load is what clients measured, and what watching costs is known."""
+"""Prometheus' numbers of a load agree with the clients' numbers, and the cost of monitoring is printed."""
 
 from __future__ import annotations
 
@@ -16,42 +16,43 @@ from watcher import Watcher
 LOAD_SECONDS = 120.0
 
 WINDOW = 300
-"""What the recording rules' rates are over."""
+"""The period of the recording rules' rates."""
 
 
 SHARE = 0.1
-"""By how much of what clients measured Prometheus may be off."""
+"""The allowed relative difference between Prometheus and the clients."""
 
 CLIENTS = 32
-"""More than the engine serves at once, so that requests wait in its queue. An engine counts from when its API server
-takes a request up; until then, gateway, server and client take 0.15 s on two processors that others use as well."""
+"""More clients than the engine serves at once, so that requests wait in its queue. An engine counts from when its API
+server accepts a request. Before that, gateway, server and client take 0.15 s on two busy processors."""
 
 
 @pytest.fixture
 def alone(watcher: Watcher, deb12: Node, deb13: Node) -> Iterator[Node]:
-    """The only node that serves, with a core as slow as a large model's: what clients wait for is then its tokens, and
-    not the two processors of such a machine."""
+    """The only node that serves, with an engine as slow as for a large model.
+
+    Clients then wait for its tokens, and not for the two processors of such a machine."""
     deb12.run("inferctl drain main --reason test")
     with slowed(deb13, 0.25, 0.02):
         yield deb13
     for node in (deb12, deb13):
         node.run("inferctl undrain main", check=False)
-    wait_for("both serve", lambda: "InstanceDrained" not in {name for name, _node in watcher.fired()}, 60)
+    wait_for("both engines serve", lambda: "InstanceDrained" not in {name for name, _node in watcher.fired()}, 60)
 
 
 def served(load: Callable[[int], Load]) -> Report:
-    """A load that the engine's queue grows by."""
+    """A load with which the engine's queue grows."""
     running = load(CLIENTS).start()
     time.sleep(LOAD_SECONDS)
     return running.stop()
 
 
 def refused(load: Callable[[int], Load], node: Node) -> Report:
-    """Requests that nobody serves."""
+    """Requests without an engine that serves."""
     node.run("inferctl drain main --reason test")
     running = load(2).start()
     try:
-        wait_for("some are refused", lambda: len(running.report.failures) >= 15, 60)
+        wait_for("some requests are refused", lambda: len(running.report.failures) >= 15, 60)
     finally:
         report = running.stop()
     return report
@@ -61,18 +62,18 @@ def refused(load: Callable[[int], Load], node: Node) -> Report:
 def test_the_golden_signals_are_what_clients_measured(
     watcher: Watcher, load: Callable[[int], Load], alone: Node
 ) -> None:
-    """All that happened within the rules' five minutes is the load's: the gateway has no other client, and the engine's
-    only other one is the probe, with a token every ten seconds."""
+    """The rules' five minutes have only this load: the gateway has no other client. The engine has one other client,
+    the probe, with a token every ten seconds."""
     responses = 'sum(haproxy_frontend_http_responses_total{proxy="api"})'
-    wait_for("nobody else asked lately", lambda: watcher.value("fleet:inference_requests:rate5m") == 0, WINDOW + 60)
+    wait_for("other requests are over", lambda: watcher.value("fleet:inference_requests:rate5m") == 0, WINDOW + 60)
     count = watcher.value(responses)
     report, failed = served(load), refused(load, alone)
     print(report, failed, sep="\n")
     assert not report.failures
-    # The first of those that should be refused may have gone through before the gateway knew.
+    # The gateway may have accepted the first requests before it saw the drain.
     done = report.succeeded + failed.succeeded + len(failed.failures)
-    wait_for("all of it is known", lambda: watcher.value(responses) - count == done, 30)
-    # The rules are made of one another, and are evaluated in their own rounds.
+    wait_for("Prometheus has all of the load", lambda: watcher.value(responses) - count == done, 30)
+    # Rules use other rules, and each group has its own rounds.
     time.sleep(15)
     engine = f'{{node="{alone.name}"}}'
     pairs = {
@@ -89,7 +90,7 @@ def test_the_golden_signals_are_what_clients_measured(
 
 
 def test_what_watching_costs(watcher: Watcher) -> None:
-    """No limit is set to what a busy machine takes: the figures are printed, for docs/monitoring.md."""
+    """The test prints the numbers for docs/monitoring.md. There is no limit, because the machine may be busy."""
     own = 'job="node"'
     figures = {
         "series of a target": "sum by (job, node) (scrape_samples_scraped)",
@@ -108,5 +109,5 @@ def test_what_watching_costs(watcher: Watcher) -> None:
         for series in found:
             labels = " ".join(value for key, value in series["metric"].items() if key in ("job", "node"))
             print(f"{name:<32}{labels:<20}{float(series['value'][1]):>10.4g}")
-    # As many as docs/monitoring.md says at most, on such a node without GPUs.
+    # At most the number in docs/monitoring.md, on a node without GPUs.
     assert all(float(one["value"][1]) < 1000 for one in watcher.query(f"scrape_samples_scraped{{{own}}}"))

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is measured is written to another Prometheus as well, under the name of the site, and nothing of it is lost."""
+"""All samples are also written to another Prometheus, with the name of the site, and none is lost."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ SITE = 'site="molecule"'
 
 
 def start(node: Node) -> None:
-    """Another Prometheus of the same package, which asks nobody and takes what is written to it."""
+    """Another Prometheus of the same package, without targets, which accepts remote writes."""
     options = f"--config.file={DATA}/none.yml --storage.tsdb.path={DATA}/data --web.enable-remote-write-receiver"
     node.run(f"mkdir -p {DATA}; echo 'global: {{}}' > {DATA}/none.yml")
     node.run(f"systemd-run --collect --unit={UNIT} prometheus {options} --web.listen-address=127.0.0.1:{PORT}")
-    # Until it has read what it has, it answers with 503.
+    # It answers 503 until it has read its data.
     ready = f"curl --silent --fail http://127.0.0.1:{PORT}/-/ready"
-    wait_for("it can be asked", lambda: node.run(ready, check=False), 60)
+    wait_for("the other Prometheus is ready", lambda: node.run(ready, check=False), 60)
 
 
 def stop(node: Node) -> None:
@@ -38,14 +38,14 @@ def stop(node: Node) -> None:
 
 @pytest.fixture
 def remote(watcher: Watcher) -> Iterator[Watcher]:
-    """A monitoring host that writes elsewhere; afterwards it does not."""
+    """A monitoring host with remote write, which the fixture removes after the test."""
     pid = watcher.node.run("systemctl show --value --property=MainPID prometheus.service")
     start(watcher.node)
     watcher.playbook(**REMOTE)
     assert changes(watcher.playbook(**REMOTE)) == 0
     yield watcher
     watcher.playbook()
-    wait_for("it does not", lambda: not watcher.query("prometheus_remote_storage_samples_total"), 60)
+    wait_for("remote write has ended", lambda: not watcher.query("prometheus_remote_storage_samples_total"), 60)
     assert watcher.node.run("systemctl show --value --property=MainPID prometheus.service") == pid
     stop(watcher.node)
     watcher.node.run(f"rm -r {DATA}")
@@ -58,23 +58,25 @@ def test_what_is_measured_arrives_elsewhere(remote: Watcher, deb12: Node, deb13:
 
     both = dict.fromkeys((deb12.name, deb13.name), "1")
     wait_for("nodes", lambda: arrived(f'up{{job="node",{SITE}}}') == both, 60)
-    # Engines, what the textfiles say of them, and what the rules make of both.
+    # Metrics of engines, of the textfiles, and of the recording rules.
     wanted = ("vllm:num_requests_running", "inference_drained", "instance:inference_serving:max")
     wait_for("engines", lambda: all(set(arrived(f"{metric}{{{SITE}}}")) == set(both) for metric in wanted), 60)
-    # Their own labels are as here, and nothing goes without the site's.
+    # All series have their labels, and the label of the site.
     (engine,) = remote.query(f'up{{job="engine",node="{deb12.name}"}}', PORT)
     assert engine["metric"].items() >= {"instance_name": "main", "model": "tiny-a", "rack": "r1"}.items()
     assert not remote.query('{__name__=~".+",site=""}', PORT)
-    assert not remote.query(f"up{{{SITE}}}"), "the site's name is for those who do not know it"
+    assert not remote.query(f"up{{{SITE}}}"), "local series have no name of the site"
 
 
 @pytest.mark.full
 def test_what_could_not_be_written_for_a_while_follows(remote: Watcher) -> None:
     series = f'up{{job="prometheus",{SITE}}}'
-    wait_for("it arrives", lambda: remote.query(series, PORT), 60)
+    wait_for("the samples arrive", lambda: remote.query(series, PORT), 60)
     stop(remote.node)
     time.sleep(20)
     missed = f"count_over_time({series}[15s] @ {time.time():.0f})"
     start(remote.node)
-    # Asked every five seconds: three answers, of which one may lie at the edge.
-    wait_for("it follows", lambda: any(float(one["value"][1]) >= 2 for one in remote.query(missed, PORT)), 60)
+    # With a scrape every five seconds: three samples, and one may be outside of the period.
+    wait_for(
+        "the missed samples follow", lambda: any(float(one["value"][1]) >= 2 for one in remote.query(missed, PORT)), 60
+    )

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the dashboards ask, a real Prometheus has an answer to: every query of every panel, as Grafana would ask it."""
+"""A real Prometheus answers every query of every panel of the dashboards, as Grafana sends it."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ DASHBOARDS = "/usr/local/share/inference/dashboards"
 WITHOUT_DATA = {
     r"inference_gpu_|gpu_power_watts|_per_gpu:|_per_watt:": "no node has a GPU",
     r"inference_rdma_": "no node has an RDMA port",
-    r"inference_lock_info": "no playbook is at work on a node",
+    r"inference_lock_info": "no playbook works on a node",
 }
-"""What cannot be there, and why. Counts of GPUs are: there are none of them."""
+"""Metrics without series here, with the reason. Counts of GPUs have series: they are 0."""
 
 FILTER = re.compile(r" (?:==|>) \d+$")
-"""What shows a series only where something is wrong: without it, its numbers must be there all the same."""
+"""Metrics with series only during a fault: without a fault, queries with them must still have a result."""
 
 
 @pytest.fixture(scope="module")
 def busy(watcher: Watcher, load: Callable[[int], Load], saved: Node) -> Iterator[None]:
-    """A fleet with something to show: requests are served, a node has saved itself, and another instance is drained."""
+    """A fleet with data: served requests, a backup of a node, and a drained instance."""
     saved.run("inferctl drain main --reason test")
     running = load(2).start()
     try:
-        wait_for("it is told of", lambda: ("InstanceDrained", saved.name) in watcher.fired(), 90)
+        wait_for("the drain is in Prometheus", lambda: ("InstanceDrained", saved.name) in watcher.fired(), 90)
         yield
     finally:
         running.stop()
         saved.run("inferctl undrain main")
-    wait_for("it serves again", lambda: ("InstanceDrained", saved.name) not in watcher.fired(), 60)
+    wait_for("the drain has ended", lambda: ("InstanceDrained", saved.name) not in watcher.fired(), 60)
 
 
 def dashboards(node: Node) -> dict[str, dict[str, Any]]:
@@ -49,7 +49,7 @@ def dashboards(node: Node) -> dict[str, dict[str, Any]]:
 
 
 def values(watcher: Watcher, document: dict[str, Any]) -> dict[str, str]:
-    """What all choices of each variable are, as a part of an expression."""
+    """All choices of each variable, as a part of an expression."""
     found: dict[str, str] = {}
     for variable in document["templating"]["list"]:
         if variable["type"] != "query":
@@ -63,12 +63,12 @@ def values(watcher: Watcher, document: dict[str, Any]) -> dict[str, str]:
 
 
 def filled(query: str, chosen: dict[str, str]) -> str:
-    """A query with the choices in the places of its variables."""
+    """A query with the choices in place of its variables."""
     return re.sub(r"\$(\w+)", lambda match: chosen[match[1]], query)
 
 
 def queries(watcher: Watcher, document: dict[str, Any]) -> list[str]:
-    """All that a dashboard asks."""
+    """All queries of a dashboard."""
     asked = [target["expr"] for panel in document["panels"] for target in panel["targets"]]
     asked += [annotation["expr"] for annotation in document["annotations"]["list"]]
     chosen = values(watcher, document)
@@ -76,12 +76,12 @@ def queries(watcher: Watcher, document: dict[str, Any]) -> list[str]:
 
 
 def answered(watcher: Watcher, query: str) -> bool:
-    """Whether there is a series. Fails where Prometheus does not understand the query."""
+    """Whether the query has a series. Fails if Prometheus rejects the query."""
     return bool(watcher.query(query) or (FILTER.search(query) and watcher.query(FILTER.sub("", query))))
 
 
 def known(query: str) -> list[str]:
-    """The exceptions that a query is one of."""
+    """The exceptions that match a query."""
     return [pattern for pattern in WITHOUT_DATA if re.search(pattern, query)]
 
 
@@ -89,10 +89,10 @@ def test_every_query_has_an_answer(watcher: Watcher, deb12: Node, busy: None) ->
     asked = {query for document in dashboards(deb12).values() for query in queries(watcher, document)}
     assert len(asked) > 70
     for query in filter(known, asked):
-        # To be understood is all that is wanted of it.
+        # Prometheus only needs to accept this query.
         answered(watcher, query)
     left = sorted(query for query in asked if not known(query))
-    # Rates want two samples of requests, and some textfiles come every few minutes.
+    # Rates need two samples, and some textfiles appear only every few minutes.
     deadline = time.monotonic() + 300
     while (left := [query for query in left if not answered(watcher, query)]) and time.monotonic() < deadline:
         time.sleep(5)

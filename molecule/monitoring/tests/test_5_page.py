@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet's page as a person sees it: in a browser, through the tunnel of docs/monitoring.md."""
+"""The fleet's pages in a real browser, through the tunnel of docs/monitoring.md."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def look(watcher: Watcher, page: tuple[Browser, str]) -> Browser:
 
 
 def test_the_report_is_a_page_of_its_own(tmp_path: Path, deb12: Node, deb13: Node) -> None:
-    """What status.yml writes, and nothing that it would have to load from elsewhere."""
+    """The page of status.yml, which loads no other file."""
     report = tmp_path / "fleet.html"
     playbook(f"{deb12.name},{deb13.name}", name="baremetal.inference.status", report=str(report))
     with Browser() as browser:
@@ -62,7 +62,7 @@ def test_the_page_shows_the_fleet(watcher: Watcher, page: tuple[Browser, str], d
     assert all(row["memory free"].endswith("%") and row["doctor"] != "–" for row in nodes)
     assert [row["model"] for row in browser.table("#models")] == ["tiny-a"]
     assert [(row["gateway"], row["answers"]) for row in browser.table("#gateways")] == [(deb12.name, "yes")]
-    # It loads nothing, all of it is in sight, and no template is left over.
+    # The page loads no file, shows all its parts, and has no leftover of a template.
     assert browser.faults == []
     assert browser.value("document.documentElement.scrollWidth <= innerWidth")
     assert not any(word in browser.text() for word in ("{{", "NaN", "error executing"))
@@ -71,7 +71,7 @@ def test_the_page_shows_the_fleet(watcher: Watcher, page: tuple[Browser, str], d
 def test_the_page_shows_what_is_wrong(watcher: Watcher, page: tuple[Browser, str], deb13: Node) -> None:
     deb13.run("inferctl drain main --reason test")
     try:
-        wait_for("it is known", lambda: ("InstanceDrained", deb13.name) in watcher.fired(), 60)
+        wait_for("the drain is in Prometheus", lambda: ("InstanceDrained", deb13.name) in watcher.fired(), 60)
         browser = look(watcher, page)
         verdicts = {row["node"]: row["verdict"] for row in browser.table("#instances")}
         assert verdicts[deb13.name] == "healthy, drained"
@@ -79,6 +79,6 @@ def test_the_page_shows_what_is_wrong(watcher: Watcher, page: tuple[Browser, str
         assert ("info", "InstanceDrained", deb13.name) in alerts
     finally:
         deb13.run("inferctl undrain main")
-    wait_for("it serves again", lambda: ("InstanceDrained", deb13.name) not in watcher.fired(), 60)
+    wait_for("the drain has ended", lambda: ("InstanceDrained", deb13.name) not in watcher.fired(), 60)
     shown = {row["node"]: row["verdict"] for row in look(watcher, page).table("#instances")}
     assert shown[deb13.name] == "healthy"

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host that has left the group `monitoring` is named, and watches no more when that is asked for."""
+"""The run names a host that left the group `monitoring`, and decommission removes its services."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_host_that_has_left_is_named_and_taken_out(watcher: Watcher, deb12: No
     def leave(*options: str) -> str:
         return playbook("all", *options, name="baremetal.inference.decommission", inventory=left, **going)
 
-    # Somebody else asks the machines now.
+    # Another host scrapes the machines now.
     said = " ".join(watcher.playbook(inventory=left, monitoring_sources=["192.0.2.200"]).split())
     assert f"{deb12.name} left the group monitoring" in said
     assert f"baremetal.inference.decommission -e monitoring={deb12.name} -e confirm={deb12.name}" in said
@@ -39,11 +39,11 @@ def test_a_host_that_has_left_is_named_and_taken_out(watcher: Watcher, deb12: No
         assert deb12.run(f"{ours} /etc/systemd/system/prometheus-alertmanager.service.d", check=False) == ""
         assert deb12.run("ls /etc/prometheus/rules /etc/prometheus/password 2>/dev/null", check=False) == ""
         assert deb12.run("ls /var/lib/prometheus/metrics2/wal") and deb12.run("ls /var/lib/prometheus/alertmanager")
-        # It is a node and a gateway still.
+        # The host is still a node and a gateway.
         assert deb12.ask() == "I am tiny-a." and watcher.status(8404, "/health") == "200"
         assert changes(leave()) == 0
     finally:
         watcher.playbook()
-    wait_for("it watches again", lambda: watcher.targets().get(("prometheus", deb12.name)) == "up", 60)
-    # What it knew is there.
+    wait_for("Prometheus runs again", lambda: watcher.targets().get(("prometheus", deb12.name)) == "up", 60)
+    # The samples are still there.
     assert watcher.query(f'up{{job="prometheus"}} offset {time.time() - began:.0f}s')

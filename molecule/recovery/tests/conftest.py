@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this scenario's tests share: a node whose alerts somebody gets, a client that keeps asking, and the table of
-times at the end."""
+"""Fixtures of this scenario's tests: a node with a receiver of alerts, a client that always sends requests, and the
+table of times at the end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ http.server.HTTPServer(("127.0.0.1", 8099), Handler).serve_forever()
 
 @pytest.fixture(scope="session", autouse=True)
 def company(deb12: Node) -> Iterator[None]:
-    """Who gets the alerts, and who asks the engine all the time. Both are there already where tests are run again."""
+    """The receiver of alerts, and the client of the engine. Both already run when the tests are repeated."""
     faults.put(deb12, "/root/receiver.py", RECEIVER)
     deb12.run("systemctl stop receiver 2>/dev/null; systemd-run --collect --unit=receiver python3 /root/receiver.py")
     faults.start_client(deb12)
@@ -44,13 +44,13 @@ def company(deb12: Node) -> Iterator[None]:
 
 @pytest.fixture
 def fresh(deb12: Node) -> None:
-    """A whole budget, and an engine that serves."""
+    """A full budget, and an engine that serves."""
     deb12.run("inferctl recover --reset")
-    wait_for("it serves", lambda: faults.serves(deb12))
+    wait_for("the engine serves", lambda: faults.serves(deb12))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The table, which is also kept."""
+    """Print the table, and write it to a file."""
     if faults.RECORDS:
         terminalreporter.section("faults")
         for line in faults.table():

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real engine is hurt, and the node brings it back, or says why it cannot. In this order: the first three faults are
-in a row."""
+"""Faults of a real engine: the node recovers the engine, or reports why it cannot.
+
+The order matters: the first three faults are a series."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from node import PROJECT, Node, wait_for
 LOAD = PROJECT / "molecule/shared/load.py"
 
 SATURATED = float(os.environ.get("INFERENCE_SOAK_MINUTES") or 1) * 60
-"""Seconds under load: at least twice what a hang takes to be seen, 20 to 30 s."""
+"""Seconds under load: at least twice the 20 to 30 s until the agent sees a hang."""
 
 
 def alerts(node: Node) -> list[dict[str, Any]]:
@@ -28,7 +29,7 @@ def alerts(node: Node) -> list[dict[str, Any]]:
 
 
 def test_nothing_is_wrong_at_first(deb12: Node) -> None:
-    wait_for("it serves", lambda: serves(deb12))
+    wait_for("the engine serves", lambda: serves(deb12))
     assert steps(deb12) == [] and alerts(deb12) == []
     found = json.loads(deb12.run("inferctl doctor --json", check=False))
     assert [one for one in found["checks"] if one["status"] == "fail" or "broken" in one["message"]] == []
@@ -37,17 +38,17 @@ def test_nothing_is_wrong_at_first(deb12: Node) -> None:
 
 
 def at_work(node: Node) -> float:
-    """Sequences that an engine has, computed or waiting."""
+    """The number of sequences in an engine, running or waiting."""
     counts = node.run("curl -s http://127.0.0.1:5005/metrics | grep '^vllm:num_requests_[rw][a-z]*{'", check=False)
     return sum(float(line.split()[-1]) for line in counts.splitlines())
 
 
 def test_saturation_is_no_fault(deb12: Node) -> None:
-    """200 sequences at once, for much longer than a hang takes to be seen: `make soak` does it for an hour."""
-    wait_for("it serves", lambda: serves(deb12))
+    """200 sequences at once, for much longer than the agent needs to see a hang. `make soak` runs an hour."""
+    wait_for("the engine serves", lambda: serves(deb12))
     pid, began, until = deb12.engine_pid(), time.time(), time.monotonic() + SATURATED
     before = len(steps(deb12))
-    # From the node itself, by one process: one for each request would never have 200 under way.
+    # One process on the node sends the requests: a process for each request would never reach 200 at once.
     put(deb12, "/root/load.py", LOAD.read_text())
     command = f"python3 /root/load.py http://127.0.0.1:5005 --close --clients 200 --seconds {SATURATED:.0f}"
     seen = []
@@ -58,8 +59,8 @@ def test_saturation_is_no_fault(deb12: Node) -> None:
             seen.append(at_work(deb12))
         said = load.result()
     untouched(deb12, f"200 sequences at once for {SATURATED / 60:g} min", began, said)
-    # Clients that were answered together ask together: an engine that is faster than its own HTTP server is nearly
-    # empty between two such waves. That it is full in them is what makes the probe wait.
+    # Clients with answers at the same time ask again at the same time. Between two such waves, a fast engine is nearly
+    # empty. During a wave, the engine is full, and the probe waits.
     assert statistics.quantiles(seen, n=10)[-1] >= 128 and statistics.median(seen) >= 32, seen
     assert deb12.engine_pid() == pid
     assert len(steps(deb12)) == before
@@ -77,11 +78,11 @@ def test_three_faults_in_a_row(deb12: Node) -> None:
 
     deb12.run("docker rm --force vllm-main")
     began = time.time()
-    wait_for("it gives up", lambda: recorded(deb12, "recovery/main.json").get("breaker"), 60)
+    wait_for("recovery gives up", lambda: recorded(deb12, "recovery/main.json").get("breaker"), 60)
     untouched(deb12, "third fault in a row", began, f"given up after {time.time() - began:.0f} s")
     assert recorded(deb12, "drain/main")["owner"] == "recovery"
-    # systemd has restarted it all the same, and gateways keep away until somebody has looked.
-    wait_for("it serves", lambda: deb12.ask() == "I am tiny-a.")
+    # systemd has restarted the engine, and it stays drained until an operator resets recovery.
+    wait_for("the engine serves", lambda: deb12.ask() == "I am tiny-a.")
     time.sleep(5)
     (alert,) = alerts(deb12)
     assert (alert["event"], alert["instance"]) == ("recovery-gave-up", "main")
@@ -122,7 +123,7 @@ def test_a_truncated_model_is_named_and_not_tried_for_ever(deb12: Node) -> None:
     told = len(alerts(deb12))
     began = time.time()
     deb12.run("docker kill vllm-main")
-    wait_for("it gives up", lambda: recorded(deb12, "recovery/main.json").get("breaker"), 240)
+    wait_for("recovery gives up", lambda: recorded(deb12, "recovery/main.json").get("breaker"), 240)
     untouched(deb12, "model truncated, engine killed", began, f"given up after {time.time() - began:.0f} s")
     breaker = recorded(deb12, "recovery/main.json")["breaker"]
     assert weights in breaker["reason"] and "1000 bytes" in breaker["reason"]
@@ -130,13 +131,13 @@ def test_a_truncated_model_is_named_and_not_tried_for_ever(deb12: Node) -> None:
     assert len(alerts(deb12)) == told + 1
     assert weights in deb12.run("inferctl doctor engine-models", check=False)
     deb12.run(f"cp /root/kept {weights}; inferctl recover main --reset")
-    wait_for("it serves", lambda: deb12.ask() == "I am tiny-a.")
+    wait_for("the engine serves", lambda: deb12.ask() == "I am tiny-a.")
 
 
 def test_a_bundle_holds_what_happened(deb12: Node) -> None:
     deb12.run("rm -f /root/case.tar.gz")
     told = json.loads(deb12.run("inferctl bundle --output /root/case.tar.gz --since 1h --json"))
-    # A tool may be missing or fail on such a node; our own code may not.
+    # A tool may be missing or fail on such a node, but no part of our own code.
     assert [part for part in told["parts"] if re.match(r"\w+Error: |no end within", part["reason"])] == []
     parts = {part["file"]: part["status"] for part in told["parts"]}
     wanted = ("doctor.json", "status.json", "state.json", "journal/engine-main.log", "docker/vllm-main.json")

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The faults that CI has no time for. Each begins with an engine that serves and a whole budget; the last reboots the
-node."""
+"""The faults that take too long for CI.
+
+Each test begins with an engine that serves and a full budget. The last test reboots the node."""
 
 from __future__ import annotations
 
@@ -34,10 +35,10 @@ KILL_CORE = "pkill -KILL -f VLLM::EngineCor[e]"
 
 
 def seconds_until_start(node: Node, fault: str) -> float:
-    """Inject a death, and tell after how long systemd began to start the engine anew, by its own clock."""
+    """Inject a death. Returns the seconds until systemd began to start the engine again, by systemd's times."""
     answered = started_anew(node)
     died = float(node.run(f"cut -d' ' -f1 /proc/uptime; {fault} >/dev/null").split()[0])
-    wait_for("systemd starts it anew", answered, 60)
+    wait_for("systemd starts the engine again", answered, 60)
     return int(node.unit("InactiveExitTimestampMonotonic")) / 1e6 - died
 
 
@@ -45,7 +46,7 @@ def test_a_dead_engine_is_being_restarted_within_seconds(deb12: Node) -> None:
     bare, began = load_seconds(deb12), time.time()
     assert seconds_until_start(deb12, KILL_CORE) < 5
     fault = healed(deb12, "engine core killed", lambda: True, began=began)
-    # What tells a slow machine from a slow recovery: the load itself, now and before.
+    # The load time now and before distinguishes a slow machine from a slow recovery.
     assert fault.served is not None and fault.served < 1.1 * max(bare, load_seconds(deb12)) + 5
     assert steps(deb12) == []
 
@@ -53,8 +54,8 @@ def test_a_dead_engine_is_being_restarted_within_seconds(deb12: Node) -> None:
 def test_a_container_that_is_removed_comes_back(deb12: Node) -> None:
     began, answered = time.time(), started_anew(deb12)
     deb12.run("docker rm --force vllm-main")
-    wait_for("systemd starts it anew", answered, 60)
-    # Docker removes for seconds what it has killed at once.
+    wait_for("systemd starts the engine again", answered, 60)
+    # Docker kills at once, and removes the container seconds later.
     events = "docker events --since 2m --until $(date +%s) --filter container=vllm-main --filter event=die"
     died, now, uptime = map(
         float,
@@ -84,7 +85,7 @@ def test_a_docker_that_dies_takes_no_engine_with_it(deb12: Node) -> None:
     wait_for("Docker is back", lambda: deb12.run("docker ps --quiet", check=False), 60)
     time.sleep(30)
     assert deb12.engine_pid() == pid and serves(deb12)
-    untouched(deb12, "Docker killed", began, "the engine goes on")
+    untouched(deb12, "Docker killed", began, "the engine continues")
     assert steps(deb12) == []
 
 
@@ -114,11 +115,11 @@ def test_a_stranger_on_the_port_is_named(deb12: Node) -> None:
 
 @contextmanager
 def full(node: Node, directory: str, megabytes: int = 64) -> Iterator[None]:
-    """The directory lies on a disk of its own, on which nothing is left."""
+    """The directory is on a separate disk without free space."""
     copy = f"/root/full{directory}"
     node.run(f"mkdir -p {copy} && mount -t tmpfs -o size={megabytes}m tmpfs {copy} && cp -a {directory}/. {copy}")
     node.run(f"mount --bind {copy} {directory}")
-    # The end fails, as it should.
+    # dd fails at the end of the disk, as intended.
     node.run(f"dd if=/dev/zero of={directory}/fill bs=4k", check=False)
     try:
         yield
@@ -128,16 +129,16 @@ def full(node: Node, directory: str, megabytes: int = 64) -> Iterator[None]:
 
 @pytest.mark.parametrize("directory", ["/var/lib/inference", "/mnt/nvme/workspace/vllm_cache", "/var/log/journal"])
 def test_a_full_disk_keeps_no_engine_down(deb12: Node, directory: str) -> None:
-    """State, cache or log takes nothing any more, nor does the node's shared memory, and the engine's core dies."""
+    """State, cache or log directory is full, the shared memory is full, and the engine's core dies."""
     with full(deb12, directory):
         deb12.run("systemctl restart inference-agent systemd-journald; mount -o remount,size=1m /dev/shm")
         deb12.run("dd if=/dev/zero of=/dev/shm/fill bs=4k", check=False)
         try:
             began, answered = time.time(), started_anew(deb12)
             deb12.run(KILL_CORE)
-            wait_for("systemd starts it anew", answered, 60)
+            wait_for("systemd starts the engine again", answered, 60)
             reacted = time.time() - began
-            wait_for("it serves", lambda: deb12.ask() == "I am tiny-a.")
+            wait_for("the engine serves", lambda: deb12.ask() == "I am tiny-a.")
             assert reacted < 15
         finally:
             deb12.run("rm -f /dev/shm/fill; mount -o remount,size=2g /dev/shm")
@@ -147,10 +148,10 @@ def test_a_full_disk_keeps_no_engine_down(deb12: Node, directory: str) -> None:
 
 
 def test_one_long_prefill_alone_is_let_alone(deb12: Node) -> None:
-    """No token comes for more than a minute, neither for its client nor for the probe that waits behind it."""
+    """For more than a minute, neither the client nor the probe behind it gets a token."""
 
     def prefill(first: int) -> float:
-        """Seconds for a prompt that begins unlike any other, for nothing of it shall be cached."""
+        """Seconds for a prompt with a unique beginning, so that no part of it is cached."""
         began = time.monotonic()
         body = {"model": "main", "prompt": [first] * 4000, "max_tokens": 1}
         assert deb12.request("/v1/completions", body)[0] == 200
@@ -160,7 +161,7 @@ def test_one_long_prefill_alone_is_let_alone(deb12: Node) -> None:
     pids = core_and_worker(deb12)
     before = processor_seconds(deb12, pids)
     prefill(8)
-    # What takes so much of a processor shall take a minute and a half.
+    # The share of the processor with which this prompt takes a minute and a half.
     cores = (processor_seconds(deb12, pids) - before) / 90
     invocation, began, verdicts = deb12.unit("InvocationID"), time.time(), set()
     with throttled(deb12, pids, cores), ThreadPoolExecutor(1) as pool:
@@ -185,7 +186,7 @@ def test_a_prober_that_dies_or_hangs_is_replaced(deb12: Node, signal: str, limit
         return now not in ("0", before) and deb12.run("systemctl is-active inference-agent", check=False) == "active"
 
     wait_for("another prober", replaced, limit)
-    wait_for("it says how the engine is", lambda: serves(deb12), 30)
+    wait_for("the agent reports the engine", lambda: serves(deb12), 30)
     untouched(
         deb12, f"prober {'killed' if signal == 'KILL' else 'stopped'}", began, f"back after {time.time() - began:.0f} s"
     )
@@ -193,19 +194,19 @@ def test_a_prober_that_dies_or_hangs_is_replaced(deb12: Node, signal: str, limit
 
 
 def test_a_slow_first_load_is_let_alone(deb12: Node) -> None:
-    """It stands still for longer than a hang takes to be condemned."""
+    """The load stands still for longer than a hang needs to be found."""
     deb12.run("systemctl stop vllm@main")
     began, answered = time.time(), started_anew(deb12)
     deb12.run("systemctl start --no-block vllm@main")
-    wait_for("it is started", answered, 30)
+    wait_for("the engine is started", answered, 30)
     invocation = deb12.unit("InvocationID")
     pid = "docker inspect --format '{{.State.Pid}}' vllm-main"
-    wait_for("it loads", lambda: deb12.run(pid, check=False) not in ("", "0"), 60)
+    wait_for("the engine loads", lambda: deb12.run(pid, check=False) not in ("", "0"), 60)
     deb12.run("docker pause vllm-main")
     time.sleep(75)
     assert deb12.unit("ActiveState") == "activating"
     deb12.run("docker unpause vllm-main")
-    wait_for("it serves", lambda: deb12.ask() == "I am tiny-a.")
+    wait_for("the engine serves", lambda: deb12.ask() == "I am tiny-a.")
     untouched(deb12, "a load that stands still for 75 s", began)
     assert deb12.unit("InvocationID") == invocation and steps(deb12) == []
 
@@ -215,7 +216,7 @@ def test_a_boot_in_the_middle_of_a_recovery_loses_nothing(deb12: Node) -> None:
     deb12.run("pkill -STOP -f VLLM::EngineCor[e]")
     wait_for("a step", answered, 75)
     reacted = time.time() - began
-    # As when the power fails: nothing is ended in order.
+    # As in a power failure: no process ends in order.
     subprocess.run(["docker", "kill", deb12.container], check=True, capture_output=True)
     subprocess.run(["docker", "start", deb12.container], check=True, capture_output=True)
     wait_for("the node is up", lambda: deb12.run("systemctl is-active multi-user.target", check=False) == "active", 120)

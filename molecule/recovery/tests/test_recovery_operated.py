@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The recovery as an operator has it: playbooks that tell it what to do, and channels by which it tells people, with
-a real mail server and a real Alertmanager at their ends."""
+"""Recovery as an operator uses it: the actions of the playbook, and the channels of alerts.
+
+The mail server and Alertmanager are real."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def operate(node: Node, playbook_name: str, **extra: Any) -> str:
 
 
 def mails(node: Node) -> str:
-    """What the mail server has delivered to root."""
+    """The mails that the mail server has delivered to root."""
     return node.run("cat /var/mail/* 2>/dev/null", check=False)
 
 
@@ -35,13 +36,13 @@ def test_a_drain_has_a_reason_and_an_end(deb12: Node) -> None:
     operate(deb12, "drain", reason="new disk", until="2099-12-24T18:00:00+01:00")
     drain = recorded(deb12, "drain/main")
     assert (drain["reason"], drain["until"]) == ("new disk", "2099-12-24T17:00:00Z")
-    # Gateways ask the agent, and its answer is all that they go by.
+    # The agent's answer decides whether gateways send requests.
     ask = "exec 3<>/dev/tcp/127.0.0.1/5004; echo main >&3; timeout 2 cat <&3"
-    wait_for("the agent tells gateways", lambda: "drain" in deb12.run(f"bash -c '{ask}'", check=False), 20)
+    wait_for("the agent answers", lambda: "drain" in deb12.run(f"bash -c '{ask}'", check=False), 20)
     assert "new disk" in deb12.run("inferctl status", check=False) and deb12.ask() == "I am tiny-a."
     operate(deb12, "undrain")
     assert recorded(deb12, "drain/main") == {}
-    wait_for("the agent tells gateways", lambda: "drain" not in deb12.run(f"bash -c '{ask}'", check=False), 20)
+    wait_for("the agent answers", lambda: "drain" not in deb12.run(f"bash -c '{ask}'", check=False), 20)
 
 
 def test_one_without_a_reason_is_refused(deb12: Node) -> None:
@@ -53,7 +54,7 @@ def test_a_disarmed_recovery_lets_a_hang_be(deb12: Node) -> None:
     operate(deb12, "recovery", action="disarm", instance="main")
     pid = deb12.engine_pid()
     deb12.run("docker pause vllm-main")
-    wait_for("it hangs", lambda: recorded(deb12, "probe/main.json").get("verdict") == "hung", 90)
+    wait_for("the agent sees the hang", lambda: recorded(deb12, "probe/main.json").get("verdict") == "hung", 90)
     time.sleep(15)
     assert steps(deb12) == [] and deb12.engine_pid() == pid
     said = operate(deb12, "recovery", action="status")
@@ -64,11 +65,11 @@ def test_a_disarmed_recovery_lets_a_hang_be(deb12: Node) -> None:
 
 
 def test_it_recovers_when_it_is_told_to(deb12: Node) -> None:
-    """By hand, while it does nothing by itself."""
+    """A step by hand, while recovery is disarmed."""
     operate(deb12, "recovery", action="disarm", instance="main")
     try:
         deb12.run("docker pause vllm-main")
-        wait_for("it hangs", lambda: recorded(deb12, "probe/main.json").get("verdict") == "hung", 90)
+        wait_for("the agent sees the hang", lambda: recorded(deb12, "probe/main.json").get("verdict") == "hung", 90)
         answered = more_steps(deb12)
         operate(deb12, "recovery", action="recover", instance="main")
         healed(deb12, "hang, recovered by hand", answered)
@@ -103,6 +104,6 @@ def test_people_are_told_by_mail_and_alertmanager_until_it_is_over(deb12: Node) 
     told = mails(deb12).count("\nSubject:")
 
     operate(deb12, "recovery", action="reset", instance="main")
-    wait_for("the alert is over", lambda: alerts_that_stand(deb12) == [], 60)
-    wait_for("it serves", lambda: serves(deb12))
+    wait_for("the alert has ended", lambda: alerts_that_stand(deb12) == [], 60)
+    wait_for("the engine serves", lambda: serves(deb12))
     assert mails(deb12).count("\nSubject:") == told == 1

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this scenario's tests share: an S3 server on the controller, and the fleet."""
+"""Fixtures of this scenario's tests: an S3 server on the controller, and the fleet."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fleet(deb12: Node, deb13: Node) -> Fleet:
 
 @pytest.fixture(scope="session")
 def repository(deb12: Node) -> Iterator[dict[str, Any]]:
-    """The variables of the role backup that lead to the S3 server."""
+    """The variables of the role backup for the S3 server."""
     with s3_server.serve(deb12.run("ip route | awk '/^default/ {print $3}'"), "fleet") as address:
         yield {
             "backup_repository": f"s3:{address}/fleet",

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node burns down. What it was comes back on a blank machine."""
+"""A lost node is restored on a blank machine."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from saved import Saved
 
 BACKUP = "baremetal.inference.backup"
 
-# Our own: Docker has one for its name server in every container, with ports of its own.
+# Our own table: Docker's table for its name server has other ports in every container.
 FIREWALL = "nft --stateless list table inet inference"
 
 
 def burn_down(node: Node) -> None:
-    """Nothing is left of it: a blank machine has its name, with another host key."""
+    """Replace the node by a blank machine with the same name and another host key."""
     subprocess.run(["docker", "rm", "--force", "--volumes", node.container], check=True, capture_output=True)
     paths = [f"--directory={EPHEMERAL}", f"--inventory={EPHEMERAL}/inventory/ssh.json"]
-    # The other node runs, and stays.
+    # The other node keeps running.
     nodes = ["deb12:bookworm", "deb13:trixie"]
     subprocess.run([str(PROJECT / "tests/tools/test-node"), "up", "--scenario=restore", *paths, *nodes], check=True)
 
 
 @pytest.fixture(scope="session")
 def lost(fleet: Fleet, repository: dict[str, Any]) -> dict[str, Any]:
-    """What the node was, which has burnt down: by then it ran another model than the inventory says."""
+    """The state of the lost node, which ran another model than the inventory asks for."""
     node = fleet.nodes[0]
     fleet.only(node).update(set={"main": "tiny-b"})
     said = playbook(fleet.limit, name=BACKUP, run_backup=True, **repository)
     assert said.count(": snapshot ") == 2, said[-3000:]
     was = {"files": Saved(node).files(), "firewall": node.run(FIREWALL), "serving": fleet.serving()[node.name]}
     fleet.wait_up()
-    # Requests under way on it would be lost: that is another test's.
+    # Drain first: another test covers lost requests.
     node.run("inferctl drain main --owner test --reason 'it burns'")
     burn_down(node)
     return was
@@ -54,7 +54,7 @@ def test_a_blank_machine_becomes_what_the_lost_one_was(
 
     said: list[str] = []
     began = time.monotonic()
-    # The gateway's other node serves meanwhile.
+    # The other node serves meanwhile.
     report = fleet.load().during(lambda: said.append(blank.restore(snapshot="latest", **repository)))
     print(f"restored to serving in {time.monotonic() - began:.0f} s, under load")
     unharmed(report)
@@ -79,7 +79,7 @@ def test_nothing_further_is_changed(fleet: Fleet, lost: dict[str, Any], reposito
 def test_what_could_not_serve_is_refused_before_anything_changes(
     fleet: Fleet, lost: dict[str, Any], repository: dict[str, Any]
 ) -> None:
-    """The engine's container runs by numbers, and those of a release stay."""
+    """The container runs with the user and group numbers of the release, which stay."""
     node = fleet.nodes[0]
     pid, group = node.engine_pid(), node.run("id --group inference")
     node.run("groupmod --gid 4712 inference; echo '{}' > /etc/inference/instances/main.json")

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this scenario's tests share."""
+"""Fixtures of this scenario's tests."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ __all__ = ["deb12", "deb13", "node"]
 
 @pytest.fixture(scope="session")
 def fleet(deb12: Node, deb13: Node) -> Fleet:
-    # On CI's two cores, engines without a rest take what the update needs. The scenario `swap` lets them have none.
+    # Clients pause: busy engines would take CI's two cores from the update. In `swap`, they do not pause.
     return Fleet(gateway=deb12, nodes=(deb12, deb13), key="rolling-load-key-4c1d", pause_seconds=3.0)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Updates under load: no client notices, what is bad goes back by itself, what was cut off is finished."""
+"""Updates under load: no client notices, a bad release goes back, and the next run finishes a killed update."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_site_run_leaves_it_pending_and_check_mode_tells_the_plan(fleet: Fleet
     assert output.count("is staged and pending") == 2
     assert [node.engine_pid() for node in fleet.nodes] == pids
     assert fleet.answers() == ["I am tiny-a."] * 2
-    # What is served is not what the inventory asks for, yet.
+    # The nodes still serve the old release.
     assert fleet.names() == ["main", "tiny-a"] and fleet.asked("tiny-a") == "I am tiny-a."
 
 
@@ -41,10 +41,10 @@ def test_another_model_rolls_over_both_nodes_and_no_client_notices(fleet: Fleet)
     load = fleet.load()
     report = load.during(lambda: said.append(fleet.update(instances=instances("tiny-b"))), seconds_after=3)
     unharmed(report)
-    # While one is away, the other answers: the report at the end tells how many.
+    # The other node answers meanwhile: the report has the number of requests.
     meanwhile = [int(number) for number in re.findall(r"(\d+) requests for main came meanwhile", said[0])]
     assert len(meanwhile) == 2 and 0 < sum(meanwhile) <= report.succeeded, said[0]
-    # Whoever is drained need not take its Python down.
+    # A drained engine is killed, without the orderly end of its Python.
     told = [node.run("journalctl --unit vllm@main --grep 'stopping; ' --output cat") for node in fleet.nodes]
     assert any("it is drained and has nothing at work" in one for one in told), told
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
@@ -61,7 +61,7 @@ def test_there_is_nothing_left_to_do(fleet: Fleet) -> None:
 
 
 def test_what_cannot_fit_is_refused_before_anything_is_touched(fleet: Fleet) -> None:
-    """More memory than any machine has, and a model of which the estimate knows that the engine dies."""
+    """More memory than any machine has, and a model with which the engine dies, as the plan knows."""
     before = fleet.releases(), [node.engine_pid() for node in fleet.nodes]
     asked: list[tuple[dict[str, Any], str]] = [
         ({"vllm_environment": {"VLLM_CPU_KVCACHE_SPACE": "100000"}}, "would fit: VLLM_CPU_KVCACHE_SPACE: 1"),
@@ -79,7 +79,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_touched(fleet: Fleet) -> 
 
 
 def test_a_model_that_cannot_serve_goes_back_and_stops_the_update(fleet: Fleet) -> None:
-    """What the estimate knows is overruled here: it does not know everything."""
+    """The check of the fit is off: the plan does not find every fault."""
     fleet.wait_up()
     untouched, loaded = fleet.nodes[1].engine_pid(), reloads(fleet.gateway)
     said: list[str] = []
@@ -94,7 +94,7 @@ def test_a_model_that_cannot_serve_goes_back_and_stops_the_update(fleet: Fleet) 
     assert fleet.models() == ["tiny-b"] * 2
     assert fleet.answers() == ["I am tiny-b."] * 2
     assert not any("update" in drains for drains in fleet.drains())
-    # Every name is right as it was: there was nothing to reload.
+    # No name has changed, so the gateway did not reload.
     assert fleet.names() == ["main", "tiny-b"] and reloads(fleet.gateway) == loaded
 
 
@@ -111,7 +111,7 @@ def test_a_controller_that_was_killed_is_followed_by_one_that_goes_on(fleet: Fle
         assert "update" in fleet.drains()[0]
         lock = fleet.releases()[canary.name]["lock"]
         assert f"is locked by run {lock['run_id']}" in " ".join(canary.site(check=False).split())
-        # This playbook knows that the run has ended, for it ran on this controller.
+        # The run was on this controller, so the playbook sees that its process has ended.
         assert f"run {lock['run_id']} was cut off here; this run continues its work" in fleet.update(
             instances=instances("tiny-a")
         )
@@ -124,7 +124,7 @@ def test_a_controller_that_was_killed_is_followed_by_one_that_goes_on(fleet: Fle
 
 
 def reloads(gateway: Node) -> str:
-    """What tells one process of HAProxy from the next."""
+    """An identity of the HAProxy process."""
     return gateway.run("pgrep --newest --exact haproxy")
 
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl swap` on the nodes, without a controller: what is killed goes on, and of two nodes one yields."""
+"""`inferctl swap` on the nodes, without a controller: a killed swap continues, and one of two nodes waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from own_swap import reached, settled, started, swap
 
 
 def kill_and_reload(node: Node, gateway: Node) -> None:
-    """The swap's process dies at once, and HAProxy loads its configuration again."""
+    """Kill the process of the swap, and reload HAProxy."""
     node.run("systemctl kill --signal KILL inference-swap@main", check=False)
     gateway.run("systemctl reload haproxy")
 
@@ -54,7 +54,7 @@ def test_of_two_nodes_that_begin_at_once_one_yields(fleet: Fleet) -> None:
         reports.extend(json.loads(process.communicate(timeout=600)[0]) for process in processes)
 
     unharmed(fleet.load().during(both, seconds_after=3))
-    # A node that looks when the other is drained waits for it. Of two that drain at once, the first by name goes on.
+    # A node that sees the other drained waits. If both drain at once, the first by name continues.
     assert "done" in [report["outcome"] for report in reports], reports
     for report, model, target in zip(reports, fleet.models(), targets, strict=True):
         assert (report["outcome"] == "done") == (model == target), reports

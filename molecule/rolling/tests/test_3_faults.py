@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What breaks below a swap that a node makes by itself: Docker, the agent, the firewall, the disk, the whole node."""
+"""Faults below a swap: Docker, the agent, the firewall, the disk, the whole node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REPORT = "/var/lib/inference/swapped/main.json"
 
 
 def docker_dies(node: Node) -> None:
-    """systemd starts Docker again. After three deaths within a minute, systemd would not."""
+    """Kill Docker, which systemd starts again. After three deaths within a minute, systemd would not."""
     node.run("systemctl reset-failed docker; systemctl kill --signal KILL docker")
 
 
@@ -41,14 +41,14 @@ def firewall_reloads(node: Node) -> None:
 
 
 def node_restarts(node: Node) -> None:
-    """A power cut: nothing is told to stop."""
+    """A power cut: no process ends in order."""
     subprocess.run(["docker", "restart", "--time=0", node.container], check=True, capture_output=True)
     wait_for("systemd answers", lambda: node.run("systemctl is-system-running", check=False), 120)
 
 
 @contextmanager
 def full_disk(node: Node) -> Iterator[None]:
-    """A disk without a free block below the state of swaps."""
+    """A disk without a free block for the state of swaps."""
     node.run(f"mkdir -p {STATE} && mount -t tmpfs -o size=64k,mode=0750 swap {STATE}")
     node.run(f"dd if=/dev/zero of={STATE}/full bs=4k", check=False)
     try:
@@ -58,18 +58,18 @@ def full_disk(node: Node) -> Iterator[None]:
 
 
 def other_model(fleet: Fleet) -> str:
-    """What the second node does not serve now."""
+    """The model that the second node does not serve now."""
     return "tiny-a" if fleet.models()[1] == "tiny-b" else "tiny-b"
 
 
 def swapped(fleet: Fleet, steps: tuple[str, ...], breaks: Callable[[Node], Any]) -> dict[str, Any]:
-    """The report of a swap on the second node, which is no gateway, of whose steps some break something."""
+    """Swap on the second node, which is no gateway, with faults at some steps. Returns the report."""
     node = fleet.nodes[1]
     process = started(node, other_model(fleet))
     for name in steps:
         wait_for(f"the swap reaches {name}", partial(reached, node, name, process))
         breaks(node)
-    # Where the node went away, the command went with it, and the swap goes on without it.
+    # A reboot of the node ends the command; the swap continues.
     process.communicate(timeout=600)
     wait_for("the swap ends", lambda: _ended(node), 600)
     return dict(json.loads(node.run(f"cat {REPORT}")))
@@ -105,7 +105,7 @@ def test_a_swap_goes_on_over_what_breaks_below_it(
 
     unharmed(fleet.load().during(under_fire, seconds_after=3))
     docker_is_back(node)
-    # Where Docker takes the new engine along, the release before comes back.
+    # If Docker's fault ends the new engine, the swap returns to the release before.
     outcomes = ("done", "returned") if breaks is docker_dies else ("done",)
     assert reports[0]["outcome"] in outcomes, reports
     served = target if reports[0]["outcome"] == "done" else before
@@ -115,7 +115,7 @@ def test_a_swap_goes_on_over_what_breaks_below_it(
 
 @pytest.mark.parametrize("step", ["drain", "start", "probe"])
 def test_a_node_that_restarts_in_a_swap_ends_it_at_the_next_boot(fleet: Fleet, step: str) -> None:
-    """Requests that it carried when its power was cut, while it drained, are lost; no others."""
+    """Only requests in flight at the power cut are lost."""
     fleet.wait_up()
     node, before, target = fleet.nodes[1], fleet.models()[1], other_model(fleet)
     reports: list[dict[str, Any]] = []

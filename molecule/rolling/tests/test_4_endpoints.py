@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Another port, key and address are releases like any other: they roll under load, go back, and no client notices."""
+"""Releases with another port, key or address: updates under load and rollbacks, and no client notices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OLD_KEY, NEW_KEY = "rolling-engine-key-1-77aa", "rolling-engine-key-2-88bb"
 
 @pytest.fixture(scope="module", autouse=True)
 def as_declared(fleet: Fleet) -> None:
-    """Both serve what the inventory asks for: what other tests have swapped by hand is pinned."""
+    """Both nodes serve the release that the inventory asks for: other tests leave pins."""
     for node, model in zip(fleet.nodes, fleet.models(), strict=True):
         if model != "tiny-a":
             assert swap(node, "tiny-a")["outcome"] == "done"
@@ -30,7 +30,7 @@ def instances(port: int = 5005) -> list[dict[str, Any]]:
 
 
 def rolled(fleet: Fleet, **extra: Any) -> str:
-    """Update under load; returns what was printed."""
+    """Update under load. Returns the output."""
     fleet.wait_up()
     said: list[str] = []
     load = fleet.load()
@@ -39,7 +39,7 @@ def rolled(fleet: Fleet, **extra: Any) -> str:
 
 
 def servers(fleet: Fleet) -> dict[str, str]:
-    """Where the gateway reaches each server of the set."""
+    """The address at which the gateway reaches each server of the set."""
     view = json.loads(fleet.gateway.run("curl -sf http://127.0.0.1:8404/sets/main"))
     return {name: server["address"] for name, server in view["servers"].items()}
 
@@ -64,7 +64,7 @@ def test_a_port_moves_over_the_fleet(fleet: Fleet) -> None:
     assert [node.ask(port=5006) for node in fleet.nodes] == ["I am tiny-a."] * 2
     assert sorted(servers(fleet)) == ["deb12", "deb13"] and ports(fleet) == {"5006"}
     assert changes(fleet.update(instances=instances(5006))) == 0
-    # The old port closes with the next run of site.yml, which changes nothing else.
+    # The next run of site.yml closes the old port, and changes nothing else.
     far = fleet.nodes[1]
     assert "5006" in open_ports(far)
     far.site("--limit", fleet.limit, instances=instances(5006))
@@ -81,7 +81,7 @@ def test_and_goes_back_like_any_other_release(fleet: Fleet) -> None:
         )
     )
     assert [node.ask(port=5005) for node in fleet.nodes] == ["I am tiny-a."] * 2
-    # The inventory still asks for the other one.
+    # The inventory still asks for the other port.
     assert set(servers(fleet)) == {"deb12", "deb13", "main_next.deb12", "main_next.deb13"}
     assert fleet.up() == ["deb12", "deb13"]
     rolled(fleet)
@@ -105,7 +105,7 @@ def _port(node: Node, kept: dict[str, Any]) -> int:
 def test_a_key_comes_and_is_rotated(fleet: Fleet) -> None:
     rolled(fleet, vllm_api_key=OLD_KEY)
     assert [(accepts(node, OLD_KEY), accepts(node, "")) for node in fleet.nodes] == [(True, False)] * 2
-    # Without the old key in the inventory, nothing begins.
+    # Without the old key in the inventory, the update does not begin.
     pids = [node.engine_pid() for node in fleet.nodes]
     output = fleet.update(check=False, instances=instances(), vllm_api_key=NEW_KEY)
     assert "do not all accept one key of the inventory" in " ".join(output.split())
@@ -129,7 +129,7 @@ def test_and_goes_again(fleet: Fleet) -> None:
 
 
 def test_an_address_moves_over_the_fleet(fleet: Fleet) -> None:
-    """On the gateway's own machine from loopback to the node's address, and the agent with the engine."""
+    """On the gateway's node, engine and agent move from the loopback address to the node's address."""
     near, far = fleet.nodes
     moved = {near.name: near.address, far.name: far.address}
     there: dict[str, Any] = {"inference_address": "{{ __moved[inventory_hostname] }}", "__moved": moved}

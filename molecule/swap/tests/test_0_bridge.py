@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One replica alone, with room for a second engine beside it: its clients do not even wait."""
+"""An only replica with a bridge: its clients do not wait."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def instances(model: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def lone(fleet: Fleet) -> Iterator[Fleet]:
-    """The first node alone."""
+    """A fleet of the first node alone."""
     first, *others = fleet.nodes
     for node in others:
         node.run("systemctl stop vllm@main")
     first.site(instances=instances("tiny-a"))
-    wait_for("only the first is up", lambda: fleet.up() == [first.name], 60)
+    wait_for("only the first node is up", lambda: fleet.up() == [first.name], 60)
     yield fleet.only(first)
     for node in others:
         node.run("systemctl start --no-block vllm@main")
@@ -37,7 +37,7 @@ def lone(fleet: Fleet) -> Iterator[Fleet]:
 
 
 def bridge_state(fleet: Fleet) -> str:
-    """What the gateway thinks of the bridge."""
+    """The status of the bridge at the gateway."""
     (node,) = fleet.nodes
     stat = fleet.gateway.run("echo 'show stat' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
     rows = [line.split(",") for line in stat.splitlines()]
@@ -67,7 +67,7 @@ def test_the_clients_of_the_only_replica_do_not_wait(lone: Fleet) -> None:
     nothing_is_left(lone)
     loaded = re.search(r"of which it loaded for (\d+) s", said[0])
     assert loaded
-    # Held, one of them would have waited for all of it.
+    # If the gateway had held requests, one of them would have waited for the whole load.
     print(f"longest answer: {max(report.latencies):.1f} s; loaded for {loaded[1]} s")
     assert max(report.latencies) < int(loaded[1]) / 2
 
@@ -75,7 +75,7 @@ def test_the_clients_of_the_only_replica_do_not_wait(lone: Fleet) -> None:
 def test_a_release_that_does_not_pass_touches_nothing(lone: Fleet) -> None:
     (node,) = lone.nodes
     before = node.engine_pid()
-    # The estimate knows it, and is overruled.
+    # The plan would refuse the model, so the check of the fit is off.
     broken = instances("tiny-broken")
     report = lone.load().during(lambda: lone.update(check=False, instances=broken, vllm_check_fit=False))
     unharmed(report)
@@ -89,15 +89,15 @@ def test_what_a_killed_update_leaves_serves_until_the_next_one(lone: Fleet) -> N
 
     def update() -> None:
         started = lone.start_update(instances=instances("tiny-a"))
-        wait_for("the instance is away", lambda: gone(node, before), 600)
+        wait_for("the instance is drained", lambda: gone(node, before), 600)
         started.kill()
-        # A busy one that has failed one check is `UP 1/2`, and serves.
+        # After one failed check, a busy server is `UP 1/2`, and serves.
         assert bridge_state(lone).startswith("UP"), started.said()[-3000:]
         assert node.name not in lone.up(), "the instance gets requests while it is swapped"
         assert lone.asked("main") == "I am tiny-a."
         assert "main_bridge: stands in for main during an update" in node.run("inferctl status", check=False)
         lock = lone.releases()[node.name]["lock"]
-        # The node may have ended its swap by itself when this run asks for it.
+        # The node may have ended its swap before this run reads it.
         said = lone.update(instances=instances("tiny-a"))
         assert f"run {lock['run_id']} was cut off here; this run continues its work" in said
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One replica alone, faults in the middle of an update, and the way back."""
+"""An only replica, faults during an update, and rollbacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def instances(model: str) -> list[dict[str, Any]]:
 
 
 def beside(action: Callable[[], object]) -> Future[object]:
-    """Do something while an update runs; its result raises what it has raised."""
+    """Run an action in a thread, while an update runs. Its result raises the action's exception."""
     return ThreadPoolExecutor(max_workers=1).submit(action)
 
 
@@ -46,7 +46,7 @@ def test_what_nobody_has_is_refused_with_what_there_is(fleet: Fleet) -> None:
 
 def test_arguments_that_the_engine_refuses_stop_it_before_anything(fleet: Fleet) -> None:
     pids = [node.engine_pid() for node in fleet.nodes]
-    # No flag is wrong by itself; only the engine knows that there is no such parser of tool calls.
+    # The flag is valid, but only the engine can tell that it has no such parser of tool calls.
     entry = {"model": "controller:{{ demo_cache }}/models/tiny-a", "dtype": "float32", "max-model-len": 512}
     models = {"refused": {**entry, "enable-auto-tool-choice": True, "tool-call-parser": "none-of-all"}}
     output = fleet.update(check=False, models=models, instances=instances("refused"))
@@ -55,24 +55,24 @@ def test_arguments_that_the_engine_refuses_stop_it_before_anything(fleet: Fleet)
 
 
 def test_a_set_with_one_replica_is_held(fleet: Fleet) -> None:
-    """The clients of the only replica wait while it loads, and none of them fails: a reload waits for them, too."""
+    """The clients of the only replica wait during the load, and no request fails, also with a reload."""
     gateway = fleet.gateway
     first, second = fleet.nodes
     before, most = first.engine_pid(), _most_connections(gateway)
     second.run("systemctl stop vllm@main")
-    wait_for("the second is away", lambda: fleet.up() == [first.name], 60)
+    wait_for("the second node is down", lambda: fleet.up() == [first.name], 60)
     limit = fleet.only(first)
 
     def reload() -> None:
-        wait_for("its engine was stopped", partial(_gone, first, before), 600)
-        # The gateway alone: of the node that it is, too, the update has the lock.
+        wait_for("the engine was stopped", partial(_gone, first, before), 600)
+        # Only the role gateway: the update holds the lock of this host, which is also a node.
         changed: dict[str, Any] = {"instances": instances("tiny-b"), "gateway_max_connections": most // 2}
-        # On a busy machine, the run could take longer than the load.
+        # On a busy machine, this run may take longer than the load.
         with _unable_to_load(first):
-            # It must not wait for an answer: there is none before the engine may load.
+            # The run must not wait for an answer: none comes before the engine has loaded.
             gateway.site("--tags", "gateway", gateway_verify_seconds=0, **changed)
             assert _most_connections(gateway) == most // 2, "the gateway was not reloaded"
-            assert fleet.up() == [], "the reload was not in the middle"
+            assert fleet.up() == [], "the reload was not during the hold"
 
     def update() -> None:
         disturbance = beside(reload)
@@ -82,15 +82,15 @@ def test_a_set_with_one_replica_is_held(fleet: Fleet) -> None:
     try:
         report = limit.load(clients=2).during(update, seconds_after=3)
     except Exception:
-        # What follows wants both.
+        # The next tests need both nodes.
         second.run("systemctl start --no-block vllm@main")
         raise
     unharmed(report, at_least=10)
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
     assert _most_connections(gateway) == most // 2
-    # The second, which the run left out, would start with the old one.
+    # The second node was not in the run, and would start with the old release.
     assert fleet.names() == ["main", "tiny-a", "tiny-b"] and fleet.asked("tiny-b") == "I am tiny-b."
-    # What does not serve is swapped first, and by the same way.
+    # Instances that do not serve are swapped first, by the same steps.
     fleet.update(instances=instances("tiny-b"))
     assert fleet.answers() == ["I am tiny-b."] * 2
     assert fleet.names() == ["main", "tiny-b"]
@@ -108,22 +108,22 @@ def test_a_rollback_pins_what_served_before(fleet: Fleet) -> None:
     assert "is staged and pending" not in output
     assert changes(fleet.update(instances=instances("tiny-b"))) == 0
     assert fleet.answers() == ["I am tiny-a."] * 2
-    # Neither site.yml nor an update without anything to do believes the inventory more than the nodes.
+    # site.yml, and an update without changes, configure gateways by the reports of the nodes, not by the inventory.
     assert fleet.names() == ["main", "tiny-a"]
 
 
 def test_another_model_for_once_and_reloads_in_the_middle(fleet: Fleet) -> None:
-    """And keys that change: neither drops a connection, nor brings a drained engine back too early."""
+    """Reloads and changed keys: no connection breaks, and no drained engine gets requests too early."""
     fleet.wait_up()
     gateway = fleet.gateway
     before = [node.engine_pid() for node in fleet.nodes]
 
     def disturb() -> None:
         for node, pid in zip(fleet.nodes, before, strict=True):
-            wait_for("its engine was stopped", partial(_gone, node, pid), 600)
+            wait_for("the engine was stopped", partial(_gone, node, pid), 600)
             gateway.run("systemctl reload haproxy")
         keys = [{"name": "load", "key": fleet.key}, {"name": "new", "key": "another-key-0000000"}]
-        # The gateway alone: of the node that it is, too, the update has the lock.
+        # Only the role gateway: the update holds the lock of this host, which is also a node.
         gateway.site("--tags", "gateway", gateway_keys=keys, instances=instances("tiny-b"))
 
     def update() -> None:
@@ -136,7 +136,7 @@ def test_another_model_for_once_and_reloads_in_the_middle(fleet: Fleet) -> None:
 
 
 def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> None:
-    """Only what was in flight on it fails."""
+    """Only requests in flight on this node fail."""
     fleet.wait_up()
     canary = fleet.nodes[0]
     before = canary.engine_pid()
@@ -160,14 +160,14 @@ def test_an_engine_that_hangs_while_it_is_watched_goes_back(fleet: Fleet) -> Non
 
 
 def test_a_gateway_that_restarts_in_the_middle_costs_what_it_carried(fleet: Fleet) -> None:
-    """The update goes on, and what is drained gets nothing from the new process either."""
+    """The update continues, and the new process sends a drained engine no requests."""
     fleet.wait_up()
     canary, other = fleet.nodes
     before = canary.engine_pid()
     seen: list[list[str]] = []
 
     def restart() -> None:
-        wait_for("its engine was stopped", partial(_gone, canary, before), 600)
+        wait_for("the engine was stopped", partial(_gone, canary, before), 600)
         fleet.gateway.run("systemctl restart haproxy")
         seen.append(fleet.up())
 
@@ -177,14 +177,14 @@ def test_a_gateway_that_restarts_in_the_middle_costs_what_it_carried(fleet: Flee
         disturbance.result(30)
 
     report = fleet.load().during(update)
-    # What was under way, and what came while nobody listened.
+    # Requests in flight, and requests while no process listened.
     assert len(report.failures) <= 2 * fleet.clients, str(report)
     assert seen == [[other.name]]
     assert fleet.answers() == ["I am tiny-a."] * 2
 
 
 def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
-    """The first has its new release already when the second's does not say what it should."""
+    """The first node already has its new release when the answer of the second node is wrong."""
     fleet.wait_up()
     canary, other = fleet.nodes
     wanted = f"{{{{ 'I am tiny-b' if inventory_hostname == '{canary.name}' else 'another answer' }}}}"
@@ -211,7 +211,7 @@ def test_all_go_back_where_one_fails(fleet: Fleet) -> None:
 
 
 def test_an_engine_that_is_slow_under_load_goes_back(fleet: Fleet) -> None:
-    """A request alone was answered as fast as ever, before its clients were back."""
+    """A single request was fast. Only the load of clients is slow."""
     fleet.wait_up()
     report, said = disturbed(fleet, lambda canary: slowed(canary, 0.1), 16, update_watch_speed_bound=0.5)
     unharmed(report)
@@ -221,10 +221,10 @@ def test_an_engine_that_is_slow_under_load_goes_back(fleet: Fleet) -> None:
 
 
 def test_an_engine_whose_requests_fail_goes_back(fleet: Fleet) -> None:
-    """Its probes are answered, and what its clients get breaks off."""
+    """The engine answers probes, but the connections of clients break."""
     fleet.wait_up()
     gateway, other = fleet.nodes
-    # The gateway's own engine gets its requests by the address that its node's probes come by.
+    # The engine on the gateway's node gets requests from the address of the node's probes.
     report, said = disturbed(fleet.only(other), broken_off, 8)
     print(report)
     found = re.search(
@@ -233,7 +233,7 @@ def test_an_engine_whose_requests_fail_goes_back(fleet: Fleet) -> None:
     )
     assert found, said[-3000:]
     failed, sent = map(int, found.groups())
-    # Not all requests go to that engine, and the gateway's has failed none.
+    # Only part of the requests go to this engine; the engine on the gateway's node has failed none.
     assert 0.05 * sent < failed <= len(report.failures) < report.succeeded
     assert "went back to the release that served before" in said
     assert fleet.answers() == ["I am tiny-a."] * 2
@@ -241,7 +241,7 @@ def test_an_engine_whose_requests_fail_goes_back(fleet: Fleet) -> None:
 
 
 def test_a_set_beside_it_is_not_touched(fleet: Fleet) -> None:
-    """Clients of two sets get their own's answers, while one of them is swapped."""
+    """Clients of two sets get the answers of their own set during a swap of one set."""
     second = fleet.nodes[1]
 
     def both(model: str) -> str:
@@ -266,7 +266,7 @@ def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
 
     def die() -> None:
         subprocess.run(["docker", "kill", second.container], check=True, capture_output=True)
-        wait_for("the second is away", lambda: fleet.up() == [fleet.nodes[0].name], 60)
+        wait_for("the second node is down", lambda: fleet.up() == [fleet.nodes[0].name], 60)
 
     report = load.during(die, seconds_after=10)
     assert len(report.failures) <= fleet.clients, str(report)
@@ -276,7 +276,7 @@ def test_a_node_that_dies_costs_what_was_in_flight_on_it(fleet: Fleet) -> None:
 def disturbed(
     fleet: Fleet, fault: Callable[[Node], AbstractContextManager[None]], sequences: int, **bounds: Any
 ) -> tuple[Report, str]:
-    """What clients got, and an update said, whose first engine has a fault as soon as it has clients again."""
+    """Run an update whose first engine gets a fault when it has clients again. Returns load report and output."""
     canary = fleet.nodes[0]
     before, names = canary.engine_pid(), fleet.up()
     over = Event()
@@ -285,7 +285,7 @@ def disturbed(
         wait_for("another engine serves", lambda: _gone(canary, before) and fleet.up() == names, 600)
         faulty = canary.engine_pid()
         with fault(canary):
-            wait_for("it has gone back", lambda: over.is_set() or _gone(canary, faulty), 600)
+            wait_for("the swap has gone back", lambda: over.is_set() or _gone(canary, faulty), 600)
 
     said: list[str] = []
 
@@ -307,7 +307,7 @@ def disturbed(
 
 
 def _most_connections(gateway: Node) -> int:
-    """How many connections the gateway's process takes at once: a setting that takes a reload."""
+    """The connection limit of the gateway's process: a change of it needs a reload."""
     said = gateway.run("echo 'show info' | socat -t 10 - UNIX-CONNECT:/run/haproxy/admin.sock")
     found = re.search(r"^Maxconn: (\d+)$", said, re.M)
     assert found, said
@@ -316,7 +316,7 @@ def _most_connections(gateway: Node) -> int:
 
 @contextmanager
 def _unable_to_load(node: Node) -> Iterator[None]:
-    """Wait for the engine that takes another one's place, and let it go on with its load at the end alone."""
+    """Wait for the next engine, and stop its load until the end of the block."""
     serve = "'vllm serv[e]'"
     wait_for("the next engine loads", lambda: node.run(f"pgrep -f {serve}", check=False), 120)
     node.run(f"pkill -STOP -f {serve}")

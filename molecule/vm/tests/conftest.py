@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machine, before and after the one reboot that all tests of this scenario share."""
+"""The machine before and after the one reboot of this scenario's tests."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from virtual import Machine
 
 @pytest.fixture(scope="session")
 def machine() -> Machine:
-    """The machine; in tests that do not ask for `rebooted` it has not been booted since it was converged."""
+    """The machine. Without the fixture `rebooted`, tests see it before its reboot."""
     return Machine()
 
 
 @pytest.fixture(scope="session")
 def rebooted(machine: Machine) -> Machine:
-    """The machine after the reboot, for its new command line, by the maintenance. Tests that ask for it run last."""
+    """The machine after maintenance.yml has rebooted it for its new command line. These tests run last."""
     boot = machine.run("cat /proc/sys/kernel/random/boot_id")
     output = machine.maintenance(reboot_allowed=True)
     assert changes(output), output
@@ -34,5 +34,5 @@ def rebooted(machine: Machine) -> Machine:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
-    """Those that need the reboot go behind all others, in whatever file they stand."""
+    """Move tests that need the reboot behind all other tests of all files."""
     items.sort(key=lambda item: "rebooted" in item.fixturenames)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Disks that are formatted and those that nobody may touch, before and after a reboot. prepare.yml has filled them."""
+"""Blank disks, which the role formats, and disks with data of prepare.yml, which stay. Before and after a reboot."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def single(name: str, device: str, **more: Any) -> dict[str, Any]:
 
 
 def contents(machine: Machine) -> str:
-    """Where file systems, tables and superblocks lie: the first 8 MiB and the last of each precious disk."""
+    """A hash of the first and last 8 MiB of each disk with data: the place of file systems, tables and superblocks."""
     devices = " ".join(f"{BY_ID}{name}" for name in PRECIOUS)
     read = "(head -c 8M $d; dd if=$d bs=1M skip=511 status=none) | sha256sum"
     return machine.run(f"sync; for d in {devices}; do blockdev --flushbufs $d; {read}; done")
@@ -47,9 +47,9 @@ def test_what_was_blank_is_formatted_and_mounted(machine: Machine) -> None:
     for path, kind in MOUNTS.items():
         assert mounted(machine, path).startswith(kind)
         machine.run(f"echo kept > {path}/data; sync")
-    # Within what was seen to be blank: large devices would get 129 MiB.
+    # The array's data begins within the part that was checked: for large devices, mdadm would skip 129 MiB.
     assert "Data Offset : 2048 sectors" in machine.run(f"mdadm --examine {BY_ID}blank1")
-    # Of that array alone: udev may have begun the half one of a precious disk as well.
+    # Only this array: udev may also have started the half array of a disk with data.
     array = Path(mounted(machine, "/mnt/models").split()[1]).name
     assert machine.run(f"cat /sys/block/{array}/md/level") == "raid0"
     assert machine.run("stat -c '%U %a' /mnt/models /mnt/nvme/workspace/vllm_cache").split() == [
@@ -61,7 +61,7 @@ def test_what_was_blank_is_formatted_and_mounted(machine: Machine) -> None:
 
 
 def test_nothing_can_be_written_below_a_mount(machine: Machine) -> None:
-    """While the disk is away, it would fill the root disk."""
+    """Without the disk, a program would fill the root disk."""
     below = "mkdir -p /run/below && mount --bind / /run/below"
     words = machine.run(f"{below}; touch /run/below/mnt/models/x 2>&1; umount /run/below", check=False)
     assert "Operation not permitted" in words
@@ -69,8 +69,9 @@ def test_nothing_can_be_written_below_a_mount(machine: Machine) -> None:
 
 @pytest.fixture(scope="module")
 def refusal(machine: Machine) -> list[str]:
-    """What a run says, mistake by mistake, that declares every precious disk at once, and a blank one that has to wait
-    until all is right."""
+    """The mistakes that a run reports for all disks with data at once, and for a blank disk.
+
+    The blank disk is not formatted before all mistakes are corrected."""
     machine.run(f"swapon {BY_ID}swap")
     root = machine.run("find -L /dev/disk/by-path -samefile /dev/vda1 -print -quit")
     wanted = [
@@ -100,14 +101,14 @@ def test_no_disk_that_holds_anything_is_touched(machine: Machine, refusal: list[
     }
     for name, reason in reasons.items():
         assert any(words.startswith(f"{name}: ") and reason in words for words in refusal), (name, refusal)
-    assert not machine.run(f"blkid --probe {BY_ID}blank4", check=False), "the blank one was formatted all the same"
+    assert not machine.run(f"blkid --probe {BY_ID}blank4", check=False), "the blank disk was formatted"
     assert (
         machine.run("mount -o ro /dev/disk/by-label/precious /media && umount /media; cat /mnt/models/data") == "kept"
     )
 
 
 def test_what_the_operator_gives_up_becomes_a_volume(machine: Machine, refusal: list[str], tmp_path: Path) -> None:
-    """By the very command that the refusal names, and as check mode says."""
+    """By the command of the refusal, and as check mode predicts."""
     said = next(words for words in refusal if words.startswith("noise: "))
     command = re.search(r"wipefs --all \S+ && dd \S+ \S+ bs=1M count=4 conv=fsync", said)
     assert command
@@ -128,17 +129,17 @@ def test_all_of_it_is_there_after_a_reboot(rebooted: Machine) -> None:
 
 
 def test_a_server_that_is_away_holds_up_neither_the_boot_nor_a_play(rebooted: Machine) -> None:
-    """And the play has nothing to do."""
+    """A second run changes nothing."""
     assert rebooted.run("systemctl is-active nfs-server", check=False) == "inactive"
     assert changes(rebooted.site("--tags", "common_disks", **MORE)) == 0
-    assert rebooted.run("timeout 45 cat /mnt/share/file || echo $?", check=False) == "1", "it was waited for too long"
+    assert rebooted.run("timeout 45 cat /mnt/share/file || echo $?", check=False) == "1", "cat waited too long"
     rebooted.run("systemctl start nfs-server")
     assert rebooted.run("cat /mnt/share/file") == "shared"
-    # The attempt that failed is no news to the other tests.
+    # Other tests must not see the failed attempt.
     rebooted.run("systemctl reset-failed")
 
 
 @pytest.mark.full
 def test_a_whole_run_changes_nothing_after_a_reboot(rebooted: Machine) -> None:
-    """This is the scenario's step `idempotence`, on a machine that has booted since."""
+    """The scenario's step `idempotence`, after the reboot of the machine."""
     assert changes(rebooted.site(**MORE)) == 0

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The firewall on a kernel of its own, before and after a reboot."""
+"""The firewall on the machine's own kernel, before and after a reboot."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the kernel took, before and after a reboot."""
+"""The settings of the kernel, before and after a reboot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_the_command_line_waits_for_a_reboot_that_nobody_makes(machine: Machine)
     assert machine.run("cat /run/reboot-required.pkgs") == "inference-kernel-cmdline"
 
 
-# What these runs ask of the role: the kernel's part, without the checks before it, which take long here.
+# These runs use only the kernel's part of the role. The checks before it would take long here.
 KERNEL: dict[str, Any] = {"common_due": True}
 
 
@@ -45,7 +45,7 @@ def test_check_mode_foresees_a_new_value_and_leaves_the_old_one(machine: Machine
 
 
 def test_a_value_that_the_kernel_does_not_take_is_an_error_that_names_it(machine: Machine) -> None:
-    """It takes 0 to 2. The others are as before then, too."""
+    """The kernel accepts 0 to 2. After the refusal, the other settings are as before, too."""
     wrong = {"vm.overcommit_memory": 9, "vm.swappiness": 20}
     output = machine.site("--tags", "common_kernel", check=False, common_sysctl=wrong, **KERNEL)
     assert "vm.overcommit_memory: asked for '9', the kernel has '0' (Invalid argument)" in " ".join(output.split())

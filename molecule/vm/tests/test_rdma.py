@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The facts of a real RoCE device, against what the kernel and its tools say: one made of software over the NIC."""
+"""The facts of a RoCE device, compared with the kernel and its tools. The device is software over the NIC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SYSFS = "/sys/class/infiniband/rxe0"
 
 @pytest.fixture(scope="module")
 def netdev(machine: Machine) -> Iterator[str]:
-    """The machine's NIC, with an RDMA device upon it."""
+    """The machine's NIC with an RDMA device."""
     name = str(json.loads(machine.run("ip -json -4 route get 192.0.2.1"))[0]["dev"])
     machine.run(f"modprobe rdma_rxe && rdma link add rxe0 type rxe netdev {name}")
     yield name

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A clock of its own, a name and a journal, before and after a reboot."""
+"""Clock, host name and journal of the machine, before and after a reboot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from virtual import Machine
 
 
 def sources(machine: Machine) -> list[tuple[str, str]]:
-    """State and name of what chronyd takes the time from."""
+    """State and name of chronyd's time source."""
     lines = machine.run("chronyc -c -N sources -a").splitlines()
     return [(line.split(",")[1], line.split(",")[2]) for line in lines]
 
@@ -17,7 +17,7 @@ def sources(machine: Machine) -> list[tuple[str, str]]:
 def test_the_clock_follows_the_declared_server_alone(machine: Machine) -> None:
     assert sources(machine) == [("*", "127.0.0.1")]
     machine.run("chronyc waitsync 1 0.5")
-    # The kernel's own word: chronyd really steers this clock.
+    # The kernel reports that chronyd sets this clock.
     assert machine.run("timedatectl show --value --property=NTPSynchronized") == "yes"
     assert machine.run("dpkg-query -W -f '${db:Status-Status}' systemd-timesyncd", check=False) != "installed"
 
