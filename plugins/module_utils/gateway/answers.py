@@ -49,8 +49,8 @@ def ask(name: str, seconds: float) -> str:
 
 
 def is_drained(name: str, states: Mapping[str, str]) -> bool:
-    """Whether all engines of a replica set are drained. Ignores bridges and next servers, which are down most of the
-    time."""
+    """Whether all engines of a replica set are drained.
+    Ignores bridges and next servers, which are down most of the time."""
     others = (f"{bridge_name(name)}.", f"{next_name(name)}.")
     statuses = [status for server, status in states.items() if not server.startswith(others)]
     return bool(statuses) and all(status.startswith(ON_PURPOSE) for status in statuses)
@@ -62,8 +62,8 @@ def server_states() -> Mapping[str, Mapping[str, str]]:
 
 
 def ask_until(name: str, deadline: float) -> tuple[str, str]:
-    """Request a token until one comes or the time is over. Returns the name of the field of Answers, and the last
-    error."""
+    """Request a token until one comes or the time is over.
+    Returns the name of the field of Answers, and the last error."""
     while True:
         try:
             if is_drained(name, server_states().get(SET + name, {})):

@@ -71,8 +71,8 @@ class Replica:
     other_keys: tuple[str, ...] = ()
     """Other keys of the inventory, for engines that do not accept engine_key."""
     running_marks: tuple[str, ...] | None = None
-    """Marks of the keys that the engine accepts now, empty if it requires none; None if the node has not reported
-    them."""
+    """Marks of the keys that the engine accepts now, empty if it requires none;
+    None if the node has not reported them."""
     coming_marks: tuple[str, ...] | None = None
     """Marks of the keys that the next release accepts; None if they stay the same."""
     words: str = ""
@@ -134,8 +134,8 @@ class Replica:
         marks = [self.running_marks, self.coming_marks if soon else None]
         known = [each for each in marks if each is not None]
         if not known:
-            # The node has reported no marks: the inventory decides, so that a node that does not answer does not stop
-            # the others.
+            # The node has reported no marks:
+            # the inventory decides, so that a node that does not answer does not stop the others.
             return key in (self.engine_key, *self.other_keys)
         return all(not each or (key != "" and mark(key) in each) for each in known)
 
@@ -169,8 +169,8 @@ class Backend:
 
     @property
     def own(self) -> bool:
-        """Whether this backend is a replica set. Other backends borrow engines of sets, and follow their state
-        there."""
+        """Whether this backend is a replica set.
+        Other backends borrow engines of sets, and follow their state there."""
         return self.name.startswith(SET)
 
 
@@ -181,8 +181,8 @@ class Fleet:
     backends: tuple[Backend, ...]
     routes: Mapping[str, Backend]
     declared: frozenset[str] = frozenset()
-    """All models of the inventory, also those that no engine serves. A key may name a model before an engine serves
-    it."""
+    """All models of the inventory, also those that no engine serves.
+    A key may name a model before an engine serves it."""
 
 
 def replicas_of(

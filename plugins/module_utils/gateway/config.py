@@ -261,8 +261,8 @@ def _affinity(settings: Settings) -> list[str]:
     session = "http-request set-var(txn.affinity) req.fhdr(X-Session-ID)"
     if settings.affinity == "session":
         return [session]
-    # HAProxy 2.6 finds texts and numbers, but no lists. So the first two messages count: the system prompt and the next
-    # one.
+    # HAProxy 2.6 finds texts and numbers, but no lists. So the first two messages count:
+    # the system prompt and the next one.
     first, second, *others = (
         f"req.body,json_query('{query}'),bytes(0,{PREFIX_CHARACTERS})"
         for query in ("$.messages[0].content", "$.messages[1].content", "$.prompt", "$.input")
@@ -326,8 +326,8 @@ def _weight(settings: Settings) -> str:
 
 
 def _own_servers(backend: Backend, settings: Settings) -> list[str]:
-    """The engines of the set, with their checks. /health finds engines that are gone; the agent reports everything
-    else."""
+    """The engines of the set, with their checks. /health finds engines that are gone;
+    the agent reports everything else."""
     check = f" agent-check agent-port {settings.agent_port} agent-inter 1s" if settings.agent_port else ""
     agent = f"{check}{_asking_for(replace(backend.replicas[0], words=''), settings)}"
     return [

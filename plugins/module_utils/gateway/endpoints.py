@@ -45,8 +45,8 @@ def endpoints(
     own: str,
     resolver: Callable[[str], list[str]] = resolve,
 ) -> list[GatewayEndpoint]:
-    """The gateways as node `own` reaches them, in order. Raises EndpointError with all gateways that it cannot
-    reach."""
+    """The gateways as node `own` reaches them, in order.
+    Raises EndpointError with all gateways that it cannot reach."""
     found, problems = [], []
     for gateway in gateways:
         variables = hostvars.get(gateway, {})

@@ -92,8 +92,8 @@ def plan(
 
 
 def _engine_key_problems(fleet: Fleet) -> list[Problem]:
-    """A problem for each backend whose engines accept no common key. A request gets one key, before its engine is
-    chosen."""
+    """A problem for each backend whose engines accept no common key.
+    A request gets one key, before its engine is chosen."""
     return [
         Problem(
             backend.name,

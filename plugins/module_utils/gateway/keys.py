@@ -23,8 +23,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Names appear in maps, logs, and a table with 64 characters per name."""
 
 KEY = re.compile(r"[A-Za-z0-9._~+/=-]{16,512}")
-"""Characters of a bearer token (RFC 6750, 2.1). A key must be long, since a plain SHA-256 protects no key that can be
-guessed."""
+"""Characters of a bearer token (RFC 6750, 2.1).
+A key must be long, since a plain SHA-256 protects no key that can be guessed."""
 
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -51,8 +51,8 @@ class Key:
 def read_keys(
     declared: Iterable[Any], fleet: Fleet, requests_per_minute: int, concurrent_requests: int
 ) -> tuple[list[Key], list[Problem]]:
-    """Read the keys, and every mistake in them. The two limits apply to keys without their own. No message shows a
-    key."""
+    """Read the keys, and every mistake in them. The two limits apply to keys without their own.
+    No message shows a key."""
     keys: list[Key] = []
     problems: list[Problem] = []
     digests: dict[str, str] = {}

@@ -26,8 +26,8 @@ LOCAL_SOCKET = f"{RUN}/api.sock"
 """The API for root on the gateway itself: without keys, limits and allowed addresses."""
 
 PEERS_SOCKET = "gateway-peers"
-"""Socket by which an old process passes its counts to the new one. It is abstract, since the old process is in a
-chroot."""
+"""Socket by which an old process passes its counts to the new one.
+It is abstract, since the old process is in a chroot."""
 
 LOCAL_PATH = "/v1/completions"
 """A path that always passes on the local socket: the gateway uses it to request a token from every replica set."""

@@ -51,7 +51,7 @@ class Settings:
     agent_port: int
     max_connections: int
     name: str
-    """The gateway's name in the inventory. By this name, the nodes' agents remember when the gateway checked them."""
+    """The gateway's name in the inventory. The nodes' agents record checks by this name."""
 
 
 NUMBERS: Mapping[str, tuple[int, int]] = {

@@ -18,6 +18,6 @@ FRONTEND, BACKEND = "FRONTEND", "BACKEND"
 
 @lru_cache(maxsize=1)
 def rows(stat: str) -> tuple[dict[str, str], ...]:
-    """The rows, each by column name. The result is cached: callers read one answer several times, and 300 rows take 5
-    ms."""
+    """The rows, each by column name. The result is cached:
+    callers read one answer several times, and 300 rows take 5 ms."""
     return tuple(csv.DictReader(io.StringIO(stat.removeprefix("# "))))

@@ -53,8 +53,8 @@ def freed(output: str) -> int:
 
 
 def rotated(before: str, after: str) -> list[str]:
-    """The logs that logrotate has rotated, by its state before and after. A log without a state before was not
-    rotated."""
+    """The logs that logrotate has rotated, by its state before and after.
+    A log without a state before was not rotated."""
     known: Mapping[str, str] = dict(STATUS.findall(before))
     return sorted(path for path, time in STATUS.findall(after) if path in known and known[path] != time)
 

@@ -151,8 +151,8 @@ def heartbeat_rules(settings: Settings) -> dict[str, Any]:
 
 
 def _heartbeat_route(settings: Settings) -> list[dict[str, Any]]:
-    """The heartbeat repeats 30 s before its period ends: with the full period, a tick of the group could come too
-    early."""
+    """The heartbeat repeats 30 s before its period ends:
+    with the full period, a tick of the group could come too early."""
     if not settings.heartbeat_url:
         return []
     return [

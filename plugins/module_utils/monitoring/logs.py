@@ -218,8 +218,8 @@ Type=notify
 ExecStart={PROGRAM} -n -iNONE -f {CONFIG}
 Restart=always
 RestartSec=5
-# After SIGTERM, rsyslog would drop the line that it holds, and record the line as shipped. After SIGKILL, it ships the
-# line again.
+# After SIGTERM, rsyslog would drop the line that it holds, and record the line as shipped.
+# After SIGKILL, it ships the line again.
 KillSignal=SIGKILL
 SuccessExitStatus=SIGKILL
 # The service may read no files except the journal.

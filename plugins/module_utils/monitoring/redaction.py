@@ -12,8 +12,8 @@ SECRET = re.compile(
     r"(pass|password|secrets?|credentials?|tokens?|keys?|urls?|dsn|headers|params)$",
     re.IGNORECASE,
 )
-"""Endings of keys with secret values. Addresses of webhooks are secrets, too. Headers and parameters of requests may
-contain secrets."""
+"""Endings of keys with secret values. Addresses of webhooks are secrets, too.
+Headers and parameters of requests may contain secrets."""
 
 LINE = re.compile(r"^(?P<before>[ -]*)(?:(?P<key>[\w.-]+|'[^']*'|\"[^\"]*\"):(?: +|$))?(?P<value>.*)$", re.MULTILINE)
 """A line of YAML in block style."""

@@ -137,7 +137,7 @@ def read_settings(raw: Mapping[str, Any]) -> tuple[Settings, list[Problem]]:
 
 
 def _check_access(raw: Mapping[str, Any], refuse: Any) -> None:
-    """Refuses access for everybody that nobody has allowed: clients can read everything, and silence every alert."""
+    """Refuse access for everybody, unless the operator allows it: clients can read everything and silence alerts."""
     try:
         loopback = ipaddress.ip_address(raw["bind_address"]).is_loopback
     except ValueError:

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The targets of Prometheus, from the inventory and the nodes' reports. Private to the collection. Pure but for
-resolver."""
+"""The targets of Prometheus, from the inventory and the nodes' reports. Private to the collection.
+Pure but for resolver."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node's prober: probes every instance, remembers and publishes what it found, and tells the gateways. Private to
-the collection.
+"""The node's agent: probes every instance, publishes the results, and answers gateways. Private to the collection.
 
-One thread waits for all engines, so that one that hangs holds up no other. Intervals are measured by the
-monotonic clock; times that people read are the wall clock's.
+One thread waits for all engines, so that an engine that hangs delays no other. Intervals use the monotonic clock; times
+for people use the wall clock.
 """
 
 from __future__ import annotations
@@ -36,30 +35,30 @@ from .recovery.requests import Requests
 from .writer import Writer
 
 INTERVAL = 10.0
-"""Seconds from the begin of a probe to the next."""
+"""Seconds from the start of a probe to the start of the next."""
 
 STARTING_INTERVAL = 2.0
-"""Seconds between two looks at an engine that loads: the gateway learns soon that the engine serves."""
+"""Seconds between two probes of an engine that loads, so that gateways soon learn that the engine serves."""
 
 TICK = 5.0
-"""Seconds between two looks for instances that came or went, two lines of metrics, two signs of life to systemd."""
+"""Seconds between two rounds. A round finds new and removed instances, writes the metrics, and reports to systemd."""
 
 LISTEN_INTERVAL = 2.0
-"""Seconds between two tries to listen, where the address is not there yet or the port is taken."""
+"""Seconds between two attempts to listen, while the address is missing or the port is taken."""
 
 LONGEST_ROUND = 60.0
-"""Seconds that a probe takes when engine, systemd and Docker are all stuck. The agent itself is stuck beyond that."""
+"""Seconds that a probe takes at most, even if engine, systemd and Docker hang. After that, the agent itself hangs."""
 
 ANSWERS_INTERVAL = 0.5
-"""Seconds between two times that the last answers to gateways are written, unless a gateway gets another answer."""
+"""Least seconds between two writes of the last answers to gateways, unless an answer changes."""
 
 FLUSH_TIMEOUT = 3.0
-"""Seconds that the last writes may take at the end."""
+"""Seconds that the last writes may take when the agent stops."""
 
 
 @dataclass
 class _Watched:
-    """An instance under watch. Times by the monotonic clock."""
+    """An instance that the agent probes. Times use the monotonic clock."""
 
     prober: Prober
     state: ProbeState
@@ -71,7 +70,7 @@ class _Watched:
 
 
 class Agent:
-    """`run` returns after SIGTERM or SIGINT."""
+    """Probes the instances and answers gateways. `run` returns after SIGTERM or SIGINT."""
 
     def __init__(
         self,
@@ -97,7 +96,7 @@ class Agent:
         self._problem = ""
 
     async def run(self, address: str, port: int) -> None:
-        """Probe, and answer gateways on address and port, until a signal stops the agent."""
+        """Probe, and answer gateways on this address and port, until a signal stops the agent."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
@@ -117,13 +116,14 @@ class Agent:
             await asyncio.to_thread(self._writer.flush, FLUSH_TIMEOUT)
 
     def answer(self, question: Question) -> str:
-        """The answer to a gateway that asks for an instance. A gateway that says its name is remembered."""
+        """The answer to a question about an instance.
+        If the question names its gateway, the agent records the answer."""
         name = question.instance
         watched = self._watched.get(name)
         if watched is None:
             return agent_check.reply(health.STOPPED, "no instance of this name on this node", None, stale=False)
         if question.endpoints and self._listens(name) not in question.endpoints:
-            # Not remembered: what the gateway is told of the engine that runs counts.
+            # Not recorded: only the answers about the server of the running release count.
             return agent_check.ELSEWHERE
         drain = drains.read(self._paths, name, self._now()) or self._behind_gate(name)
         text = agent_check.reply(watched.state.verdict, watched.state.detail, drain, stale=_stale(watched))
@@ -132,7 +132,7 @@ class Agent:
         return text
 
     def _listens(self, name: str) -> str:
-        """Where the installed release of an instance listens, as questions have it; empty where that is not known."""
+        """Where the installed release of an instance listens, in the form of questions; empty if unknown."""
         number = releases.active_number(self._paths, name)
         try:
             release = releases.load(self._paths, name, number) if number is not None else None
@@ -141,7 +141,8 @@ class Agent:
         return Endpoint(release.address, release.port).words if release else ""
 
     def _behind_gate(self, name: str) -> Drain | None:
-        """A drain in the update's name while the gate is closed, even after an undrain: requests would be refused."""
+        """A drain with the owner `update` while the gate is closed, even after an undrain:
+        the gate refuses connections."""
         swap = swaps.read(self._paths, name)
         return Drain(drains.UPDATE, f"the gate is closed ({swap.step})", swap.since) if swap and swap.gated else None
 
@@ -170,7 +171,7 @@ class Agent:
             await server.serve_forever()
 
     def _tick(self, *, alive: bool) -> None:
-        """What is done every few seconds. Whatever goes wrong here ends nothing, and is said once."""
+        """One round. A failure stops nothing, and is logged once."""
         try:
             self._follow()
             self._publish()
@@ -180,7 +181,7 @@ class Agent:
         if problem and problem != self._problem:
             self._entries.say(problem, journal.WARNING)
         self._problem = problem
-        # systemd restarts an agent that has nothing to say: one whose probe never ends, or which has no ear any more.
+        # Without WATCHDOG, systemd restarts the agent: here if a probe never ends, or if the agent no longer listens.
         longest = LONGEST_ROUND + self._interval
         if alive and all(time.monotonic() - watched.began < longest for watched in self._watched.values()):
             count = Counter(watched.state.verdict for watched in self._watched.values())
@@ -188,7 +189,7 @@ class Agent:
             self._notifier.send(WATCHDOG=1, STATUS=problem or summary or "no instance")
 
     def _follow(self) -> None:
-        """Watch the instances that came, forget those that went. Raises OSError."""
+        """Start to watch new instances, and stop to watch removed ones. Raises OSError."""
         names = set(releases.names(self._paths))
         for name in self._watched.keys() - names:
             watched = self._watched.pop(name)
@@ -203,7 +204,7 @@ class Agent:
             watched.task = asyncio.create_task(self._watch(name, watched))
 
     def _begin(self, name: str) -> _Watched:
-        """A fresh verdict of an earlier agent still counts: a new agent must put back no engine that hangs."""
+        """A recent verdict of an earlier agent still counts: a restart must not undrain an engine that hangs."""
         now = self._now()
         known = probe_state.read(self._paths, name)
         if known is not None and probe_state.stale(known, now):
@@ -218,7 +219,7 @@ class Agent:
             try:
                 finding = await watched.prober.round()
             except Exception as error:
-                # A mistake of ours condemns no engine, and one instance's no other's.
+                # A mistake in our code condemns no engine, and a failure of one instance affects no other.
                 finding = Finding(health.UNKNOWN, f"the probe itself failed: {error!r}")
             self._record(name, watched, finding)
             pause = STARTING_INTERVAL if finding.verdict == health.STARTING else self._interval
@@ -251,21 +252,22 @@ class Agent:
             )
 
     def _ask_for_recovery(self, name: str, verdict: str) -> None:
-        """Have it recovered where it should be; an engine that loads may wait for a Docker that hangs."""
+        """Request recovery if the verdict needs it.
+        Recovery also looks at an engine that loads, as it may wait for Docker."""
         if verdict in health.CONDEMNED or verdict == health.STARTING:
             self._requests.ask(name)
         elif verdict in health.SERVING:
             self._requests.forget(name)
 
     def _publish(self) -> None:
-        """Write the metrics, where node_exporter has a place for them."""
+        """Write the metrics, if the directory of node_exporter exists."""
         if not self._paths.textfiles.is_dir():
             if not self._without_textfiles:
                 self._entries.say(f"no metrics: there is no {self._paths.textfiles}, which node_exporter brings")
             self._without_textfiles = True
             return
         if self._without_textfiles:
-            self._entries.say(f"restarts: {self._paths.textfiles} has appeared, and the sandbox must let it in")
+            self._entries.say(f"restarts: {self._paths.textfiles} has appeared, and the sandbox must include it")
             self._stop.set()
             return
         now = self._now()
@@ -292,7 +294,7 @@ class Agent:
 
 
 def _lock(paths: Paths, now: datetime) -> textfile.LockMetrics:
-    """Who has the node's lock. A damaged lock has no owner: it is not in force either."""
+    """The holder of the node's lock. A damaged lock counts as no lock."""
     try:
         found = lock.read(paths)
     except (OSError, ValueError):
@@ -301,7 +303,7 @@ def _lock(paths: Paths, now: datetime) -> textfile.LockMetrics:
 
 
 def _seconds(time: str) -> float | None:
-    """A time of a state file as seconds since 1970; None where it is none, as in an intent that is damaged."""
+    """A time of a state file, in seconds since 1970; None if it is no time, as in a damaged drain."""
     try:
         return parse_time(time).timestamp()
     except ValueError:

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the inventory wants of this node, as the module engine_release has left word. Private to the collection."""
+"""The node's registry and desired releases, as the module engine_release has recorded them.
+Private to the collection."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ COMMAND = ("vllm", "serve")
 
 @dataclass(frozen=True)
 class Model:
-    """An entry of the node's registry. `path` and `revision` are None where no release tells them."""
+    """An entry of the node's registry. `path` and `revision` are None if no release has them."""
 
     name: str
     model: str
@@ -31,26 +32,26 @@ class Model:
     base: str | None
     description: str
     instances: tuple[str, ...]
-    """Those that serve it."""
+    """Names of the instances that serve this entry."""
     path: str | None
     on_disk: bool | None
 
 
 class Desired:
-    """The node's registry and instances. Raises ValueError that names a damaged file, and OSError."""
+    """The node's registry and instances. Raises OSError, and ValueError with the name of a damaged file."""
 
     def __init__(self, paths: Paths) -> None:
         stored = files.read_json(paths.registry)
         state = {} if stored is None else stored
         if not isinstance(state, Mapping) or not isinstance(state.get("models", {}), Mapping):
-            raise ValueError(f"{paths.registry} is damaged: baremetal.inference.site writes it anew")
+            raise ValueError(f"{paths.registry} is damaged: run baremetal.inference.site, which writes it anew")
         self._paths = paths
         engine = state.get("engine")
         version = str(engine.get("version") or "") if isinstance(engine, Mapping) else ""
         self._declared = Declared.read(state.get("models", {}), version=version)
         self.entries = self._declared.entries
         self.instances: dict[str, int] = {}
-        """The desired release of each."""
+        """Number of the desired release, by instance."""
         for name in releases.names(paths):
             number = releases.desired_number(paths, name)
             if number is not None:
@@ -65,7 +66,7 @@ class Desired:
 
     @property
     def names(self) -> list[str]:
-        """Everything that can be planned."""
+        """The names of all instances and entries, which can be planned."""
         return sorted({*self.instances, *self.entries})
 
     def models(self) -> list[Model]:
@@ -89,14 +90,14 @@ class Desired:
         return found
 
     def _release_with_weights(self, name: str) -> Release | None:
-        """A release that has the weights of an entry."""
+        """A release that has the weights of an entry; None if there is none."""
         wanted = self.entries[name].store_name
         found = (self.entries.get(each.model) for each in self._releases.values())
         pairs = zip(self._releases.values(), found, strict=True)
         return next((release for release, entry in pairs if entry and entry.store_name == wanted), None)
 
     def engine(self, name: str) -> Engine:
-        """What an instance would run, or an entry of the registry: the first instance that serves it, if any does."""
+        """The engine of an instance, or of an entry: that of the first instance that serves the entry, if any does."""
         if name in self.instances:
             return self._instance(name)
         serving = [instance for instance, release in self._releases.items() if release.model == name]
@@ -109,9 +110,7 @@ class Desired:
             return Engine(model=self._declared_model(name), argv=(), flags={}, instance=name, problems=[problem])
         release = self._releases[name]
         entry = self.entries.get(release.model)
-        message = (
-            "is not in this node's registry, so that its flags are not known: baremetal.inference.site writes it anew"
-        )
+        message = "is not in this node's registry, so its flags are unknown: baremetal.inference.site writes it anew"
         return Engine(
             model=release.model,
             argv=[COMMAND[0], *release.engine_argv],
@@ -135,11 +134,11 @@ class Desired:
         return deciding(variables)
 
     def _entry(self, name: str) -> Engine:
-        """An entry that no instance serves: the base of one that is served, on any GPUs of the node."""
+        """The engine for an entry that no instance serves, such as the base of a variant, on any GPUs of the node."""
         entry, holder = self.entries[name], self._release_with_weights(name)
         path = holder.model_path if holder else entry.model
         if holder and entry.system_prompt is not None:
-            # Its own directory is made for the first instance that serves it.
+            # The variant has no directory yet: it is made for the first instance that serves the variant.
             path = str(Path(holder.model_path).parents[1] / entry.name / "REVISION")
         return Engine(
             model=name,

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for signals, the death of a process and finished work, all at once. Private to the collection.
+"""Waits for signals, the death of a process and finished jobs, all at once. Private to the collection.
 
-One poll() over a pidfd and a socket that signals and worker threads write to: nothing is polled by time, and nothing
-that blocks keeps a signal or a death from being seen at once.
+One poll() waits for a pidfd and for a socket to which signals and worker threads write. So no time passes between an
+event and its handling, and a call that blocks delays neither a signal nor a death.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Job(Generic[T]):
-    """A call that may block, on a thread of its own. The thread is a daemon: it never holds up the exit."""
+    """A call that may block, on its own thread. The thread is a daemon, so it never delays the exit."""
 
     def __init__(self, events: Events, work: Callable[[], T]) -> None:
         self.done = False
@@ -44,14 +44,14 @@ class Job(Generic[T]):
         self._events.wake()
 
     def result(self) -> T:
-        """What the call returned; raises what it raised. Only once it is done."""
+        """The result of the call, or its exception. Valid only once the job is done."""
         if self._error is not None:
             raise self._error
         return self._result
 
 
 class Events:
-    """Use as a context manager, in the main thread. `stop` is set by SIGTERM or SIGINT."""
+    """Use as a context manager, in the main thread. SIGTERM or SIGINT sets `stop`."""
 
     def __init__(self) -> None:
         self.stop = False
@@ -80,12 +80,12 @@ class Events:
         self.stop = True
 
     def watch(self, pidfd: int) -> None:
-        """From now on wait() returns also when this process ends."""
+        """Let wait() also return when this process ends."""
         self._pidfd = pidfd
 
     def wake(self) -> None:
-        """Make wait() return. From any thread."""
-        # A full buffer wakes as well; behind a closed one, no thread is left to wake.
+        """Let wait() return. May be called from any thread."""
+        # A full buffer wakes wait(), too. After the socket is closed, nothing waits.
         with contextlib.suppress(OSError):
             self._writer.send(b"\0")
 
@@ -99,9 +99,9 @@ class Events:
         return bool(poll.poll(0))
 
     def wait(self, timeout: float | None, *, signals: bool = True) -> None:
-        """Return after timeout seconds (None: never), at a signal, at the death, or when a job is done.
+        """Return after timeout seconds (None: no limit), at a signal, at the process's death, or when a job is done.
 
-        With signals=False only the death and the timeout count; a second SIGTERM shortens no drain.
+        With signals=False, only the death and the timeout count, so that a second SIGTERM shortens no drain.
         """
         poll = select.poll()
         if self._pidfd is not None:
@@ -115,7 +115,7 @@ class Events:
 
 
 def open_pidfd(pid: int) -> int | None:
-    """A descriptor of a process; None where it is gone."""
+    """A descriptor of a process; None if the process is gone."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:

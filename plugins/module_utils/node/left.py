@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What earlier runs have made of a machine, and the inventory may not name any more. Private to the collection.
+"""Finds services on a host that the inventory may no longer name. Private to the collection.
 
-Configurations that others wrote do not count.
+Ignores configurations that this collection did not write.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..monitoring import removal as monitoring
 
 
 def gather() -> dict[str, Any]:
-    """What is left of a gateway, of a monitoring host and of log shipping. Raises SystemdError, OSError, ValueError."""
+    """Remains of a gateway, a monitoring host and log shipping. Raises SystemdError, OSError, ValueError."""
     there = {"gateway": left(gateway.everything()), "monitoring": left(monitoring.everything())}
     found: dict[str, Any] = {
         name: {"services": list(each.services), "files": each.paths} for name, each in there.items()
     }
     found["gateway"]["floating_address"] = gateway.floating_address()
-    # A link counts although its target is gone: a removal that was cut off has left it.
+    # A link without a target counts, too: a removal that was cut off has left it.
     found["logs"] = {"files": [str(path) for path in monitoring.shipping() if os.path.lexists(path)]}
     return {"left": [name for name, each in found.items() if each["files"]], **found}

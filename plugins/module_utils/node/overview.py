@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node in a few words, for the fleet's screen: instances, GPUs, the doctor, updates, backups. Private to the
-collection."""
+"""A summary of a node for the fleet's screen: instances, GPUs, the doctor, updates, backups.
+Private to the collection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA = 1
 
 
 def gather(host: Host, now: datetime) -> dict[str, Any]:
-    """The overview. Raises nothing: a part that cannot be read is None, and `errors` says why."""
+    """The summary. Raises nothing: a part that cannot be read is None, and `errors` says why."""
     errors: dict[str, str] = {}
 
     def part(name: str, read: Callable[[], Any]) -> Any:
@@ -72,7 +72,7 @@ def _gpus(facts: Mapping[str, Any]) -> dict[str, Any]:
         "hottest_c": max(known("temperature_c"), default=None),
         "power_w": round(sum(known("power_draw_w"))),
         "driver": driver["version"],
-        # Where there is no GPU, it is no failure that the tool is not installed.
+        # Without a GPU, it is no error that nvidia-smi is not installed.
         "error": driver["error"]["message"] if gpus and driver["error"] else "",
     }
 
@@ -89,13 +89,13 @@ def _lock(host: Host, now: datetime) -> dict[str, Any] | None:
 
 
 def _updated(host: Host, names: list[str]) -> str | None:
-    """When a release last began to serve."""
-    # ISO 8601 in UTC sorts as it is.
+    """When a release last began to serve; None if none did."""
+    # ISO 8601 in UTC sorts by time.
     return max((served[-1].since for name in names if (served := history.read(host.paths, name))), default=None)
 
 
 def _backup(root: Path) -> dict[str, Any] | None:
-    """The backups; None on a node that was never to make any. Times are ISO 8601 in UTC."""
+    """The state of backups; None on a node that makes none. Times are ISO 8601 in UTC."""
     places = Places(root)
     known, settings = backup_state.read(places), files.read_json(places.settings)
     job = known["jobs"].get("backup", {})

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The probing of one instance, from its release and its unit to a finding. Private to the collection."""
+"""Probes one instance: from its unit and release to a finding. Private to the collection."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from ..engine.release import Release
 from ..engine.state import attempts, releases
 
 DOCKER_TIMEOUT = 5.0
-"""Seconds. Docker is asked once after each start of an engine; without its answer, the probe goes on."""
+"""Limit in seconds. Docker is read once after each start of an engine. Without its answer, the probe continues."""
 
 SYSTEMD_TIMEOUT = 10.0
-"""Seconds. A systemd that does not answer leaves open what the unit does; the probe goes on."""
+"""Limit in seconds. Without systemd's answer, the unit's state is unknown, and the probe continues."""
 
 OWNER_INTERVAL = 60.0
-"""Seconds between two looks at who listens on the port of an engine that serves: the kernel walks through all of its
-connections for each."""
+"""Seconds between two checks of who listens on the port of an engine that serves.
+For each check, the kernel reads all its connections."""
 
 Show = Callable[[list[str], tuple[str, ...]], Mapping[str, dict[str, str]]]
 
@@ -46,7 +46,7 @@ async def _no_stranger() -> str:
 
 
 class Prober:
-    """Probes an instance, and remembers of one start what the next probe needs."""
+    """Probes an instance. Keeps facts of the current start for the next probe."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Prober:
         proc: Path = PROC,
         known: tuple[str, str] = ("", health.UNKNOWN),
     ) -> None:
-        """`known` is the start that was probed last, by systemd's id, and its verdict."""
+        """`known` has systemd's id of the start that was probed last, and its verdict."""
         self.invocation, verdict = known
         self._paths = paths
         self._name = name
@@ -71,11 +71,11 @@ class Prober:
         self._owner_due = 0.0
 
     async def round(self) -> Finding:
-        """One probe, or what systemd says where there is nothing to probe. Takes up to 40 s, where all is stuck.
+        """Probe once, or judge by systemd if the unit does not run. Takes up to 40 s if everything hangs.
 
-        Raises nothing but what cancels it.
+        Raises nothing except a cancellation.
         """
-        # Of an engine that has just made a token, its unit needs no question: a process less every ten seconds.
+        # If the engine served in the last probe, systemd is not read first: this saves a process every ten seconds.
         if not self._serves and (finding := await self._of_unit()):
             return finding
         check_owner = not self._serves or time.monotonic() >= self._owner_due
@@ -88,7 +88,7 @@ class Prober:
         observation, stranger = await asyncio.gather(
             observe(target, self._limit), self._stranger(target, release) if check_owner else _no_stranger()
         )
-        # Perhaps it has been stopped meanwhile, or has died and loads again.
+        # The engine may have been stopped meanwhile, or may have died and load again.
         if observation.seen is not Seen.TOKEN and (finding := await self._of_unit()):
             return finding
         if stranger:
@@ -101,7 +101,7 @@ class Prober:
         number = releases.active_number(self._paths, self._name)
         if number is None:
             raise ValueError(
-                f"{self._paths.active(self._name)} does not tell which release runs: run baremetal.inference.site"
+                f"{self._paths.active(self._name)} does not name the active release: run baremetal.inference.site"
             )
         return releases.load(self._paths, self._name, number)
 
@@ -110,7 +110,7 @@ class Prober:
         return Target(release.address, release.port, release.served_names, key)
 
     async def _of_unit(self) -> Finding | None:
-        """What systemd says; a new start begins a new history."""
+        """A finding from systemd's state; None if the engine must be probed. A new start resets the history."""
         unit = unit_name(self._name)
         try:
             async with asyncio.timeout(SYSTEMD_TIMEOUT):
@@ -124,7 +124,7 @@ class Prober:
         return health.of_unit(shown[unit], attempts.count(self._paths, self._name), declared=self._declared())
 
     def _declared(self) -> bool:
-        """Whether its unit should be there. What removes an instance takes its declaration before its unit is gone."""
+        """Whether the unit must exist. A removal deletes the declaration before the unit."""
         return self._paths.instance(self._name).exists() and releases.active_number(self._paths, self._name) is not None
 
     async def _stranger(self, target: Target, release: Release) -> str:
@@ -133,10 +133,10 @@ class Prober:
             async with asyncio.timeout(self._limit):
                 return await asyncio.to_thread(self._owner.stranger, target, release.container)
         except OSError:
-            # /proc could not be read in time: then no process is accused.
+            # /proc could not be read in time, so no process can be blamed.
             return ""
 
     def _masked(self, observation: Observation) -> Observation:
-        """Everybody may read the state: no key that an answer repeats gets there."""
+        """The observation without secrets: the state is public, and an engine's answer may repeat a key."""
         secrets = environment.secrets(environment.read(self._paths, self._name))
         return replace(observation, detail=environment.mask(observation.detail, secrets))

@@ -1,9 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What leaves a node for other eyes: without secrets, and without what people have asked an engine. Private to the
-collection; pure.
-"""
+"""Masks secrets in texts that leave the node, and leaves out the prompts of clients. Private to the collection;
+pure."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from ..engine import environment
 LEFT_OUT = "(left out)"
 
 PROMPT_KEY = r"(?:system[-_])?prompts?(?:_token_ids)?|messages|content"
-"""How an engine that logs requests, and the model registry, call a text that a client or operator wrote. Source:
+"""Names of texts from clients or operators, in the log of an engine and in the model registry. Source:
 vllm/entrypoints/logger.py, RequestLogger; OpenAI's API."""
 
 PROMPT = re.compile(rf"(?i)((?:{PROMPT_KEY})['\"]?\s*[:=]).*")
@@ -25,23 +24,23 @@ PROMPT = re.compile(rf"(?i)((?:{PROMPT_KEY})['\"]?\s*[:=]).*")
 _PROMPT_KEY = re.compile(rf"(?i)(?:{PROMPT_KEY})")
 
 SECRET_KEY = r"(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|auth)[-_]?key|credentials?|(?<![A-Za-z])token)"
-"""Names of secret values. `token` only as a word's end: `max_tokens` and `tokenizer` tell
-what is needed to help."""
+"""Names of secret values. `token` counts only at the end of a word:
+`max_tokens` and `tokenizer` are needed for support."""
 
 _SECRET_KEY = re.compile(rf"(?i).*{SECRET_KEY}")
 
 _VALUE = r"(?:\"(?:[^\"\\\n]|\\.)*\"?|'[^'\n]*'?|[^\s'\",;&\]}]+)"
-"""What follows such a name, in quotes or not. A quote that is not closed ends with its line."""
+"""The value after such a name, with or without quotes. A quote without its end reaches to the end of the line."""
 
 PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)((?:authorization|cookie)['\"]?\s*[:=]\s*['\"]?)[^'\"\r\n]+"), r"\1***"),
-    # A password in an address, and an address that is a password as a whole.
+    # Passwords in addresses, and addresses that are secret as a whole.
     (re.compile(r"(://)[^/\s:@'\"]*:[^/\s@'\"]*@"), r"\1***@"),
     (re.compile(r"(?i)(https?://hooks\.[^/\s'\"]+/)[^\s'\"]+"), r"\1***"),
     (re.compile(r"(?i)([?&](?:[a-z0-9-]+[-_])?(?:token|key|sig|signature|secret|password)=)[^&\s'\"]+"), r"\1***"),
     (re.compile(rf"(?i)({SECRET_KEY}['\"]?\s*[:=]\s*\[?\s*){_VALUE}"), r"\1***"),
     (re.compile(rf"(?i)(--(?:[a-z0-9-]+-)?(?:password|secret|token|api-key)\s+){_VALUE}"), r"\1***"),
-    # What shows by itself what it is: tokens of GitHub, Slack, AWS, OpenAI and those that copy it, JSON Web Tokens.
+    # Secrets with a known form: tokens of GitHub, Slack, AWS, OpenAI and compatible services, JSON Web Tokens.
     (re.compile(r"\b(?:gh[pousr]_|github_pat_|xox[abprs]-|AKIA|sk-)[A-Za-z0-9_-]{16,}"), "***"),
     (re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), "***"),
     (re.compile(r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"), r"\1 ***"),
@@ -49,7 +48,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def text(given: str, secrets: Sequence[str]) -> str:
-    """A text without secrets, those given and those that a pattern finds, and without prompts."""
+    """A text without secrets and prompts. Masks the given secrets, and those that a pattern finds."""
     given = "\n".join(PROMPT.sub(rf"\1 {LEFT_OUT}", line) for line in given.splitlines())
     given = environment.mask(given, secrets)
     for pattern, masked in PATTERNS:
@@ -58,7 +57,7 @@ def text(given: str, secrets: Sequence[str]) -> str:
 
 
 def document(given: str, secrets: Sequence[str]) -> str:
-    """The same of a JSON document, which stays one. One that is damaged is a text."""
+    """A JSON document without secrets and prompts. It stays valid JSON. A damaged document is handled as a text."""
     try:
         value = json.loads(given)
     except ValueError:
@@ -67,7 +66,7 @@ def document(given: str, secrets: Sequence[str]) -> str:
 
 
 def variables(given: str) -> str:
-    """An environment file with the names of its variables alone."""
+    """An environment file with the names of its variables, without values."""
     lines = (line.partition("=") for line in given.splitlines())
     return "".join(f"{name}{equals}{'***' if equals else ''}\n" for name, equals, _rest in lines)
 
@@ -85,7 +84,7 @@ def _entry(key: str, value: Any, secrets: Sequence[str]) -> Any:
         return LEFT_OUT
     if value and isinstance(value, str) and _SECRET_KEY.fullmatch(key):
         return "***"
-    # As Docker shows the environment of a container.
+    # Docker shows the environment of a container in this form.
     if key == "Env" and isinstance(value, list):
         return [f"{str(one).partition('=')[0]}=***" for one in value]
     return _value(value, secrets)

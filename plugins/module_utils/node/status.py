@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every instance of this node on one screen. Private to the collection."""
+"""The state of every instance of this node, on one screen. Private to the collection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .swap import left_over
 SCHEMA = 1
 
 SILENT_SECONDS = 5.0
-"""A gateway asks each second."""
+"""Seconds after which a gateway counts as silent. A gateway asks each second."""
 
 _PROPERTIES = (
     "LoadState",
@@ -39,7 +39,7 @@ _PROPERTIES = (
 
 @dataclass(frozen=True)
 class Probe:
-    """What the agent last said. Times are ISO 8601 in UTC; `stale` where it is too old to count."""
+    """The agent's last verdict. Times are ISO 8601 in UTC. `stale`: the verdict is too old to count."""
 
     verdict: str
     since: str
@@ -51,13 +51,13 @@ class Probe:
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway that asks the agent for the instance."""
+    """A gateway that checks the instance at the agent."""
 
     name: str
     answer: str
-    """The last answer's first word: up, drain or down."""
+    """The first word of the last answer: up, drain or down."""
     seconds: float
-    """Since the gateway asked last."""
+    """Seconds since the gateway's last check."""
 
 
 @dataclass(frozen=True)
@@ -72,25 +72,25 @@ class Swap:
     returning: bool
     failure: str
     tries: int
-    """How often the step has failed, on the way back."""
+    """How often the present step of the way back has failed."""
 
 
 @dataclass
 class Status:
-    """How one instance stands. Model, address and GPUs are those of the active release, or else of the desired one."""
+    """The state of an instance. Model, address and GPUs are those of the active release, or else of the desired one."""
 
     name: str
     state: str
     serving: bool
     desired: bool
-    """Whether the inventory declares it."""
+    """Whether the inventory declares the instance."""
     pending: bool
-    """Whether another release is wanted than the one that is installed."""
+    """Whether the wanted release is not the active one."""
     status: str = ""
     result: str = ""
     """systemd's reason for a unit that failed, such as start-limit-hit; `success` otherwise."""
     since: str = ""
-    """When it entered its state, ISO 8601 in UTC."""
+    """When the unit entered its state, ISO 8601 in UTC."""
     restarts: int = 0
     model: str = ""
     revision: str = ""
@@ -106,12 +106,12 @@ class Status:
     gateways: list[Gateway] = field(default_factory=list)
     swap: Swap | None = None
     left_over: list[str] = field(default_factory=list)
-    """What the last swap could not do although its release serves."""
+    """What the last swap left undone, although its release serves."""
     problems: list[str] = field(default_factory=list)
 
 
 def collect(paths: Paths, names: Sequence[str]) -> list[Status]:
-    """How the instances stand. Raises SystemdError."""
+    """The states of the instances. Raises SystemdError."""
     shown = systemd.show(map(unit_name, names), _PROPERTIES)
     now = datetime.now(UTC)
     return [_one(paths, name, shown[unit_name(name)], now) for name in names]
@@ -139,7 +139,7 @@ def _one(paths: Paths, name: str, unit: dict[str, str], now: datetime) -> Status
         serving=active == "active",
         desired=isinstance(declared, dict) or bool(problems),
         pending=numbers["wanted"] is not None and numbers["wanted"] != numbers["active"],
-        # Of an engine that has ended this is what its supervisor said last.
+        # After the end of an engine, this is the last message of its supervisor.
         status=unit.get("StatusText", ""),
         result=unit.get("Result", ""),
         since=_time(entered) if active in systemd.RUNNING else "",
@@ -185,19 +185,19 @@ def _describe(status: Status, release: Release) -> None:
 
 
 def _state(active: str, sub: str) -> str:
-    """One word for the operator."""
+    """The unit's state in one word."""
     words = {"active": "serving", "activating": "loading", "deactivating": "stopping", "inactive": "stopped"}
     return "restarting" if sub == "auto-restart" else words.get(active, active)
 
 
 def _time(text: str) -> str:
-    """systemctl's @seconds as ISO 8601."""
+    """A time of systemctl, @SECONDS, as ISO 8601."""
     seconds = text.removeprefix("@")
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(seconds))) if seconds.isdigit() and int(seconds) else ""
 
 
 def healthy(statuses: Sequence[Status]) -> bool:
-    """Whether every instance that the inventory declares serves, and no probe says otherwise."""
+    """Whether every declared instance serves, and no recent verdict condemns it."""
     return all(
         status.serving and not status.problems and not _condemned(status) for status in statuses if status.desired
     )
@@ -213,7 +213,7 @@ def as_json(statuses: Sequence[Status]) -> dict[str, Any]:
 
 
 def as_text(statuses: Sequence[Status]) -> str:
-    """A table, and a line for everything that wants attention."""
+    """A table, and a line for everything that needs attention."""
     header = ("INSTANCE", "STATE", "PROBE", "SINCE", "RESTARTS", "MODEL", "REVISION", "RELEASE", "ADDRESS", "GPUS")
     lines = table.lines([header, *(_row(status) for status in statuses)])
     for status in statuses:
@@ -238,7 +238,7 @@ def _row(status: Status) -> tuple[str, ...]:
 
 
 def _verdict(status: Status) -> str:
-    """The agent's verdict in a word, and whether the instance is drained."""
+    """The agent's verdict in one word, and whether the instance is drained."""
     verdict = "-" if status.probe is None else "stale" if status.probe.stale else status.probe.verdict
     return f"{verdict}, drained" if status.drain else verdict
 
@@ -246,8 +246,8 @@ def _verdict(status: Status) -> str:
 def _swap_words(name: str, swap: Swap) -> str:
     if swap.step == swaps.STUCK:
         return (
-            f"the swap to release {swap.target} is stuck, requests stay away: {swap.failure}. Mend that, then: inferctl"
-            f" swap {name} --to {swap.origin if swap.origin is not None else swap.target}"
+            f"the swap to release {swap.target} is stuck, requests stay away: {swap.failure}. Correct that, then run"
+            f" inferctl swap {name} --to {swap.origin if swap.origin is not None else swap.target}"
         )
     if swap.step == swaps.LED:
         return f"the swap to release {swap.target} was cut off: run baremetal.inference.update_model again"
@@ -264,7 +264,7 @@ def _notes(status: Status) -> list[str]:
         notes.append(_swap_words(status.name, status.swap))
     notes += status.left_over
     if status.drain:
-        # Of a breaker that is open, the drain is only a part.
+        # A drain of recovery belongs to an open breaker, so it ends by --reset.
         given_up = status.drain.owner == drains.RECOVERY
         verb = f"recover {status.name} --reset" if given_up else f"undrain {status.name}"
         notes.append(f"{status.drain} (inferctl {verb})")
@@ -273,20 +273,21 @@ def _notes(status: Status) -> list[str]:
     elif status.serving and status.probe and status.probe.verdict not in (health.HEALTHY, health.STARTING):
         notes.append(f"{status.probe.verdict} since {status.probe.since}: {status.probe.detail}")
     notes += [
-        f"gateway {gateway.name} has not asked the agent for {gateway.seconds:.0f} s: it was removed, has stopped,"
-        " or does not reach this node"
+        f"gateway {gateway.name} has not checked this instance for {gateway.seconds:.0f} s: it was removed, has"
+        " stopped, or does not reach this node"
         for gateway in status.gateways
         if gateway.seconds > SILENT_SECONDS
     ]
     if status.state == "failed":
         unit = unit_name(status.name)
-        notes.append(f"systemd gave up ({status.result}): systemctl reset-failed {unit}; systemctl start {unit}")
+        notes.append(
+            f"systemd no longer restarts it ({status.result}): systemctl reset-failed {unit}; systemctl start {unit}"
+        )
     if status.desired and status.state not in ("serving", "loading"):
         notes.append(f"does not serve: journalctl -t vllm@{status.name} -u {unit_name(status.name)}")
     if instance := bridged_instance(status.name):
         notes.append(
-            f"stands in for {instance} during an update:"
-            " baremetal.inference.update_model removes it, also the next time"
+            f"is the bridge of {instance} for an update: this or the next baremetal.inference.update_model removes it"
         )
     elif not status.desired:
         notes.append("is not in the inventory")

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The main process of an engine's unit: starts the container, says when it serves, stays with it to its end.
+"""The main process of an engine's unit: starts the container, reports when it serves, and waits for its end.
 
-Private to the collection. The container's first process is watched by a pidfd and signalled through it, so that
-dockerd may stop, restart or be killed meanwhile: a healthy engine goes on, and a dead one is seen at once.
+Private to the collection. It watches the container's first process by a pidfd, and signals it through the pidfd. So
+dockerd may stop, restart or be killed meanwhile: a healthy engine continues, and a death is seen at once.
 """
 
 # pylint: disable=ansible-bad-function  # a service, which prints to the journal
@@ -28,33 +28,33 @@ from ..engine.release import KILL_GRACE, Release
 from .events import Events, Job, open_pidfd
 
 DOCKER_TIMEOUT = 90.0
-"""Seconds to wait for a Docker engine that went away between preparation and start."""
+"""Seconds to wait for a Docker that stopped between the preparation and the start."""
 
 PROBE_INTERVAL = 1.0
-"""Seconds from the end of a failed probe to the next."""
+"""Seconds between the end of a failed probe and the next probe."""
 
 STATUS_INTERVAL = 5.0
 """Seconds between two reports to systemd while the engine loads."""
 
 EXTENSION = 60
-"""Seconds by which each report extends systemd's start time-out: twelve reports may get lost or late."""
+"""Seconds by which each report extends systemd's start timeout. Eleven reports in a row may get lost."""
 
 IDLE_GRACE = 0.5
-"""Seconds between SIGTERM and SIGKILL for an engine that is drained and has nothing at work; more while a client is
-connected: its counts tell of a request only after its first step, and a drain only asks gateways to keep away.
+"""Seconds between SIGTERM and SIGKILL for an engine that is drained and has no requests. While a client is connected,
+the wait is longer: the engine counts a request only after its first step, and a drain stops gateways only.
 
-It has nothing to finish, but with `--shutdown-timeout` its Python takes itself down for 6 to 10 s. Without, vLLM kills
-its own core at once, and is gone after 0.3 s (measured with 0.32, idle).
+With `--shutdown-timeout`, vLLM's Python needs 6 to 10 s to end, even without requests. Without that option, vLLM kills
+its own core at once, and ends after 0.3 s (measured with 0.32, idle).
 """
 
 IDLE_TIMEOUT = 3.0
-"""Seconds in which an engine must report whether it is idle. An engine that hangs does not."""
+"""Seconds within which an engine must report whether it is idle. An engine that hangs does not report."""
 
 KILL_TIMEOUT = 10.0
-"""Seconds until a killed engine must be gone; a process that hangs in a driver may take longer."""
+"""Seconds until a killed engine must be gone. A process that hangs in a driver may take longer."""
 
 EXIT_CODE_TIMEOUT = 3.0
-"""Seconds in which dockerd should have noticed a death and know the exit code."""
+"""Seconds until dockerd has noticed a death and knows the exit code."""
 
 
 class EngineError(Exception):
@@ -73,14 +73,14 @@ class Engine:
     pidfd: int
 
     def send(self, number: signal.Signals) -> None:
-        """Signal it; one that is gone already is fine."""
+        """Send a signal. It is no error if the process is gone."""
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, number)
 
 
 @dataclass(frozen=True)
 class Exit:
-    """How a container ended, as far as dockerd can tell."""
+    """How a container ended, as far as dockerd knows."""
 
     code: int | None
     out_of_memory: bool = False
@@ -93,10 +93,10 @@ class Exit:
 
 
 def attach(docker: Docker, container: str, give_up_after: float = DOCKER_TIMEOUT) -> Engine:
-    """Start a created container and get hold of its first process.
+    """Start a created container, and open its first process.
 
-    The pid is asked for again once it is held: between question and answer it may have become another process's.
-    Raises EngineError.
+    The pid is read again after the process is open: in between, another process may have got the pid. Raises
+    EngineError.
     """
     deadline = time.monotonic() + give_up_after
     while True:
@@ -105,7 +105,7 @@ def attach(docker: Docker, container: str, give_up_after: float = DOCKER_TIMEOUT
             state = _state(docker, container)
             pidfd = open_pidfd(state["Pid"]) if state.get("Pid") else None
             if pidfd is None:
-                # Ended between two answers; dockerd knows it in a moment.
+                # The container ended before its pid could be opened. dockerd will soon have its exit code.
                 ended = exit_of(docker, container)
                 raise EngineError(f"the engine ended at once ({ended})", ended.code or 1)
             if _state(docker, container).get("Pid") == state["Pid"]:
@@ -128,7 +128,7 @@ def _state(docker: Docker, container: str) -> dict[str, Any]:
 
 
 def exit_of(docker: Docker, container: str) -> Exit:
-    """How a container that has ended did so. Takes up to EXIT_CODE_TIMEOUT where dockerd is away."""
+    """The exit of a container that has ended. Takes up to EXIT_CODE_TIMEOUT if dockerd does not answer."""
     asker = Docker(docker.path, timeout=EXIT_CODE_TIMEOUT)
     deadline = time.monotonic() + EXIT_CODE_TIMEOUT
     while True:
@@ -146,8 +146,8 @@ def exit_of(docker: Docker, container: str) -> Exit:
 class Supervisor:
     """Runs one release until it ends or a signal stops it. `run` returns the process's exit code.
 
-    What `on_ready` raises would end an engine that serves: it must raise nothing, and so must `is_idle`, which tells at
-    a stop whether the instance is drained and has nothing at work.
+    `is_idle` tells at a stop whether the instance is drained and has no requests. `on_ready` and `is_idle` must raise
+    nothing: an exception would end an engine that serves.
     """
 
     def __init__(
@@ -171,11 +171,11 @@ class Supervisor:
         self.name = f"{release.instance} ({release.model}, release {release.number})"
 
     def say(self, message: str) -> None:
-        """One line for the journal."""
+        """Print one line for the journal."""
         print(f"{self.name}: {message}", file=sys.stderr, flush=True)
 
     def run(self) -> int:
-        """Start, await, serve, drain."""
+        """Start the engine, wait for it, serve, and drain it at a stop."""
         with Events() as events:
             try:
                 engine = self._start(events)
@@ -189,7 +189,7 @@ class Supervisor:
             return self._serve(events, engine)
 
     def _start(self, events: Events) -> Engine | None:
-        """The started engine; None where a stop came first. Raises EngineError."""
+        """The started engine; None if a stop came first. Raises EngineError."""
         self.began = time.monotonic()
         self._report("starting the container")
         job = Job(events, lambda: attach(self.docker, self.release.container))
@@ -197,7 +197,8 @@ class Supervisor:
             events.wait(STATUS_INTERVAL)
             self._report("waiting for dockerd to start the container")
         if events.stop and not job.done:
-            # The container may start any moment. Give dockerd that moment; the unit's ExecStopPost removes the rest.
+            # The container may start at any moment. Wait briefly for dockerd;
+            # the unit's ExecStopPost removes the container.
             deadline = time.monotonic() + 1
             while not job.done and time.monotonic() < deadline:
                 events.wait(0.1)
@@ -208,7 +209,7 @@ class Supervisor:
         return engine
 
     def _await_ready(self, events: Events, engine: Engine) -> bool:
-        """Whether the engine got ready; False where a stop came first. Raises EngineError."""
+        """Whether the engine became ready; False if a stop came first. Raises EngineError."""
         limit = self.release.start_timeout
         deadline = self.began + limit
         waiting_for = "the first probe"
@@ -246,7 +247,7 @@ class Supervisor:
             events.wait(min(times) - now)
 
     def _report(self, what: str) -> None:
-        """Tell systemd what is awaited and ask for more time."""
+        """Report to systemd what the engine waits for, and extend the start timeout."""
         spent = time.monotonic() - self.began
         status = f"loading {self.release.model}: {what} ({spent:.0f} of {self.release.start_timeout} s)"
         self.notifier.send(STATUS=status, EXTEND_TIMEOUT_USEC=EXTENSION * 1_000_000)
@@ -270,10 +271,10 @@ class Supervisor:
         return 0
 
     def _drain(self, events: Events, engine: Engine) -> None:
-        """SIGTERM, which lets the engine finish its requests; SIGKILL where it hangs after that, or has none."""
+        """Send SIGTERM, so that the engine finishes its requests. Send SIGKILL if it hangs, or has no requests."""
         limit = self.release.drain_timeout + KILL_GRACE
         idle = self._idle(events)
-        what = "it is drained and has nothing at work" if idle else f"running requests may take up to {limit} s"
+        what = "it is drained and has no requests" if idle else f"requests in flight may take up to {limit} s"
         self.notifier.send(STOPPING=1, STATUS=f"draining: {what}")
         self.say(f"stopping; {what}")
         engine.send(signal.SIGTERM)
@@ -291,7 +292,7 @@ class Supervisor:
             self.say("stopped")
 
     def _idle(self, events: Events) -> bool:
-        """Whether no client waits for the engine. False where the engine does not report in time."""
+        """Whether the engine is drained and has no requests. False if it does not report in time."""
         asked = Job(events, self.is_idle)
         deadline = time.monotonic() + IDLE_TIMEOUT
         while not asked.done and not events.died and time.monotonic() < deadline:
@@ -299,7 +300,7 @@ class Supervisor:
         return asked.done and asked.result()
 
     def _kill(self, events: Events, engine: Engine) -> None:
-        """SIGKILL to the first process takes every process of the container's PID namespace along."""
+        """Send SIGKILL to the first process, which ends all processes of the container's PID namespace."""
         engine.send(signal.SIGKILL)
         deadline = time.monotonic() + KILL_TIMEOUT
         while not events.died and time.monotonic() < deadline:

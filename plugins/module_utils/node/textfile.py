@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent's findings as metrics for node_exporter's textfile collector. Private to the collection; pure."""
+"""The agent's verdicts as metrics for node_exporter's textfile collector. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..engine.probe.health import VERDICTS
 
 @dataclass(frozen=True)
 class InstanceMetrics:
-    """Metrics of an instance. Times in seconds since 1970; None where there is none yet."""
+    """Metrics of an instance. Times are in seconds since 1970; None if there is none."""
 
     name: str
     verdict: str
@@ -24,9 +24,9 @@ class InstanceMetrics:
     since: float | None = None
     checked: float | None = None
     latency: float | None = None
-    """Seconds until the token."""
+    """Latency of the last probe that succeeded, in seconds."""
     swap: str = ""
-    """The step of a swap that is under way or stuck; empty where there is none."""
+    """The step of a swap that is under way or stuck; empty if there is none."""
     swap_since: float | None = None
 
 
@@ -49,21 +49,21 @@ _HELP = {
 
 @dataclass(frozen=True)
 class LockMetrics:
-    """Metrics of the node's lock. The playbook is empty where no playbook holds the lock."""
+    """Metrics of the node's lock. The playbook is empty if the lock is free."""
 
     playbook: str = ""
     stale: bool = False
 
 
 UNLOCKED = LockMetrics()
-"""No playbook holds the lock."""
+"""The lock is free."""
 
 
 def render(instances: Iterable[InstanceMetrics], now: float, lock: LockMetrics = UNLOCKED) -> str:
     """The text of the metrics file."""
     samples = Samples(_HELP)
     samples.add("inference_agent_timestamp_seconds", round(now))
-    # Without a label: what was last seen of a node that reboots must be one series.
+    # Without a label, so that the last value before a reboot belongs to the same series as later ones.
     samples.add("inference_lock_held", bool(lock.playbook) and not lock.stale)
     samples.add("inference_lock_stale", lock.stale)
     samples.add("inference_lock_info", 1 if lock.playbook else None, playbook=lock.playbook)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that are written on a thread of their own. Private to the collection."""
+"""Writes files on its own thread. Private to the collection."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..core import files
 
 
 class Writer:
-    """Writes the newest text of each file. A disk that hangs or is full does not block the callers that write.
+    """Writes the newest text of each file. A disk that hangs or is full does not block the callers.
 
-    What cannot be written is said once, until it can be again.
+    A failure is reported once, until the file can be written again.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -24,17 +24,17 @@ class Writer:
         self._failed: dict[Path, str] = {}
         self._idle = True
         self._changed = threading.Condition()
-        # A daemon: a disk that hangs must not hold up the exit either.
+        # A daemon thread, since a disk that hangs must not delay the exit either.
         threading.Thread(target=self._run, daemon=True).start()
 
     def put(self, path: Path, text: str | None) -> None:
-        """Have a file, or None: no file."""
+        """Write the text to the file later. None removes the file."""
         with self._changed:
             self._wanted[path] = text
             self._changed.notify_all()
 
     def flush(self, timeout: float) -> bool:
-        """Wait until everything is written, or has failed; at most `timeout` seconds. Returns whether it is."""
+        """Wait up to `timeout` seconds until every file is written or has failed. Returns whether this was reached."""
         with self._changed:
             return self._changed.wait_for(lambda: self._idle and not self._wanted, timeout)
 

@@ -1,5 +1,4 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Everything that support or an RMA needs, in one file: what it is made of, and how it is packed. Private to the
-collection."""
+"""Collects everything that support or an RMA needs in one file. Private to the collection."""

@@ -23,21 +23,21 @@ from .item import Item, Part, collect
 SCHEMA = 1
 
 DIRECTORY = Path("/var/tmp")
-"""Where a bundle goes unless `--output` names another place: on disk, and it survives a reboot."""
+"""Where `inferctl bundle` writes without `--output`: on disk, so that a bundle survives a reboot."""
 
 MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle that was written, and what came of its parts."""
+    """A bundle that was written, and the result of each part."""
 
     path: Path
     size: int
     parts: list[Part]
 
     def count(self) -> Counter[str]:
-        """How many parts went which way."""
+        """The number of parts by status."""
         return Counter(part.status for part in self.parts)
 
     def to_json(self) -> dict[str, Any]:
@@ -50,25 +50,25 @@ class Bundle:
 
 
 def bundle_name(now: datetime) -> str:
-    """What a bundle is called, without its ending."""
+    """The file name of a bundle, without suffix."""
     return f"inferctl-bundle-{socket.gethostname()}-{format_time(now).replace(':', '')}"
 
 
 def destination(output: Path | None, now: datetime) -> Path:
-    """Where a bundle goes: the file that was asked for, or one in that directory. Raises FileExistsError."""
+    """The path of the new bundle. `output` may be a file or a directory. Raises FileExistsError."""
     path = output or DIRECTORY
     path = path / f"{bundle_name(now)}.tar.gz" if path.is_dir() else path
     if path.exists() or path.is_symlink():
-        raise FileExistsError(f"{path} is there already: --output names another")
+        raise FileExistsError(f"{path} exists already: give another file with --output")
     return path
 
 
 def write(
     path: Path, items: list[Item], now: datetime, more: dict[str, Any], report_progress: Callable[[str], None]
 ) -> Bundle:
-    """Collect items one after the other into a file for root alone. `more` goes into the manifest,
-    `report_progress` hears how far it is. Raises OSError; then nothing is left behind, nor where it is broken off."""
-    # Its name can be guessed: it overwrites nothing, and follows no link that was laid there meanwhile.
+    """Collect the items one after the other into a file that only root can read. `more` goes into the manifest;
+    `report_progress` gets a line for each item. Raises OSError. If it fails or is interrupted, it leaves no file."""
+    # Others can guess the file's name, so it must not overwrite a file or follow a link.
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "wb") as stream:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a bundle holds. Private to the collection."""
+"""The contents of a bundle. Private to the collection."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .item import Absent, Item
 from .read import Reader
 
 JOURNAL_LINES = 20000
-"""Lines of a journal, the last ones: a few megabytes."""
+"""How many of the last lines of a journal to take: a few megabytes."""
 
 FACTS_LIMIT = 90.0
-"""Seconds for facts, which ask several tools."""
+"""Limit for facts, in seconds: several programs gather them."""
 
 UNITS = (
     AGENT_UNIT,
@@ -37,7 +37,7 @@ UNITS = (
     "nvidia-fabricmanager.service",
     "nvidia-cdi-refresh.service",
 )
-"""Whose journals are read, beside those of the instances."""
+"""The units whose journals are read, in addition to those of the instances."""
 
 PACKAGE = "${db:Status-Abbrev}\\t${Package}\\t${Version}\\n"
 
@@ -69,8 +69,8 @@ TOOLS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docker/images.txt", ("docker", "images", "--digests")),
     ("docker/unit.txt", ("systemctl", "--no-pager", "cat", "docker.service")),
 )
-"""What is asked of programs, by the file that it goes to. `rdma` loads modules where there are none: those of RDMA are
-asked only where the node has it."""
+"""Programs and their options, by the file for the output.
+`rdma` loads kernel modules, so those of RDMA run only on a node with RDMA."""
 
 FILES = (
     "etc/os-release",
@@ -82,7 +82,7 @@ FILES = (
     "run/reboot-required.pkgs",
     "var/log/apt/history.log",
 )
-"""Files that are taken as they are, relative to the root."""
+"""Files to copy, relative to the root."""
 
 PATTERNS = (
     "etc/inference/*.json",
@@ -101,13 +101,14 @@ PATTERNS = (
     "run/inference/recovered/*.json",
     "var/lib/prometheus/node-exporter/inference-*.prom",
 )
-"""The same, as patterns: desired and running state, and what the node remembers. What recovery has kept aside is not
-among them: it is as it was found, with its secrets."""
+"""Patterns of more files to copy: desired state, running state, and records. Files that recovery has put aside are left
+out, since they contain secrets."""
 
 
 def items(paths: Paths, host: Host, read: Reader, since: datetime | None, now: datetime) -> list[Item]:
-    """All parts of a bundle; journals since a time, the last lines of all where there is none. What takes longest comes
-    last: an operator who cannot wait has the rest."""
+    """All parts of a bundle, with journals since a time, or else with their last lines. The slowest part comes last, so
+    that
+    an interrupted collection has the others."""
     names = releases.names(paths)
     return [
         *_own(paths, host, read, names, now),
@@ -137,7 +138,7 @@ def _own(paths: Paths, host: Host, read: Reader, names: list[str], now: datetime
 
 
 def _state(paths: Paths, names: list[str], now: datetime) -> dict[str, Any]:
-    """What the agent said of each instance, who drained it, and which releases there are."""
+    """The agent's verdict, the drain and the releases of each instance."""
     found = {}
     for name in names:
         probe, drain = probe_state.read(paths, name), drains.read(paths, name, now)
@@ -161,7 +162,7 @@ def _journals(read: Reader, names: list[str], since: datetime | None) -> Iterato
         yield read.tool(f"journal/{recovery_unit(name)}.log", *options, "-u", recovery_unit(name))
     for unit in UNITS:
         yield read.tool(f"journal/{unit}.log", *options, "-u", unit)
-    # A journal that is kept in memory has none.
+    # A journal in memory has no earlier boot.
     yield read.tool("journal/kernel-earlier-boot.log", *options, "--dmesg", "--boot=-1", optional=True)
 
 
@@ -181,7 +182,7 @@ def _files(paths: Paths, read: Reader) -> Iterator[Item]:
 
 
 def _wanted(path: Path) -> bool:
-    """Whether a path is a file of its own: what lies behind a link to a release has been found under its number."""
+    """Whether to copy a file. A link to a release is left out, since its files are found under the release's number."""
     return path.is_file() and not path.name.startswith(".") and not path.parent.is_symlink()
 
 

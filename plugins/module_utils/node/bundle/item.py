@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A part of a bundle, and how it is collected: within its time, whatever it does. Private to the collection."""
+"""One part of a bundle, collected within a time limit. Private to the collection."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 COLLECTED, PARTIAL, ABSENT, FAILED = "collected", "partial", "absent", "failed"
-"""All of it; what there was before it broke off; this node has none; it could not be collected."""
+"""Complete; incomplete, since the program broke off; not on this node; could not be collected."""
 
 
 class Absent(Exception):
-    """This node has nothing of the kind; the message says what is missing."""
+    """This node does not have the part; the message says what is missing."""
 
 
 class Incomplete(Exception):
-    """Something broke off; `text` is what there was before."""
+    """The collection broke off; `text` is what arrived before."""
 
     def __init__(self, reason: str, text: str = "") -> None:
         self.text = text
@@ -29,8 +29,9 @@ class Incomplete(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """A file of the bundle. `source` is the command or path that it comes from, `limit` seconds. `make` returns the
-    text, without secrets; it may raise Absent, Incomplete, or anything else."""
+    """A file of the bundle. `source` is a command or path, `limit` is in seconds. `make` returns the text without
+    secrets.
+    It may raise Absent, Incomplete, or any other exception."""
 
     file: str
     source: str
@@ -40,7 +41,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Part:
-    """What came of an item, as the manifest tells it; `reason` where it is not collected as a whole."""
+    """The result of an item, for the manifest. `reason` is set unless the item is collected."""
 
     file: str
     source: str
@@ -54,7 +55,7 @@ class Part:
 
 
 def collect(item: Item) -> tuple[Part, str]:
-    """Collect one item, and its text; empty where there is none. Raises nothing."""
+    """Collect one item. Returns the result and the text, which may be empty. Raises nothing."""
     began = time.monotonic()
     status, text, reason = _make(item)
     return Part(item.file, item.source, status, len(text.encode()), round(time.monotonic() - began, 1), reason), text
@@ -66,7 +67,7 @@ def _make(item: Item) -> tuple[str, str, str]:
     def work() -> None:
         try:
             text = item.make()
-            outcome.append((COLLECTED, text, "") if text else (ABSENT, "", "there is nothing in it"))
+            outcome.append((COLLECTED, text, "") if text else (ABSENT, "", "it is empty"))
         except Absent as reason:
             outcome.append((ABSENT, "", str(reason)))
         except Incomplete as error:
@@ -74,8 +75,8 @@ def _make(item: Item) -> tuple[str, str, str]:
         except Exception as error:
             outcome.append((FAILED, "", f"{type(error).__name__}: {error}"))
 
-    # A daemon: what hangs in the kernel must not hold up the exit.
+    # A daemon thread, since a thread that hangs in the kernel must not delay the exit.
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(item.limit)
-    return outcome[0] if outcome else (FAILED, "", f"no end within {item.limit:g} s")
+    return outcome[0] if outcome else (FAILED, "", f"did not end within {item.limit:g} s")

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads what a bundle is made of: programs, files and NVIDIA's own report, each without secrets. Private to the
-collection."""
+"""Reads the sources of a bundle - programs, files and NVIDIA's own report - and masks secrets.
+Private to the collection."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from .item import Absent, Incomplete, Item
 Run = Callable[[Sequence[str], float], Outcome]
 
 TOOL_LIMIT = 30.0
-"""Seconds for a program: nvidia-smi -q of 8 GPUs takes 3 s without persistence mode."""
+"""Limit for a program, in seconds. nvidia-smi -q takes 3 s with 8 GPUs and without persistence mode."""
 
 GRACE = 30.0
-"""Seconds beyond a program's own limit: for its end when killed, and for masking what it said."""
+"""Seconds in addition to a program's limit: to end it after a kill, and to mask its output."""
 
 LARGEST = 8 << 20
-"""Bytes of a file, the last ones."""
+"""How many of the last bytes of a file to take."""
 
 REPORT = "nvidia-bug-report.sh"
 
 REPORT_LIMIT = 300.0
-"""Seconds for NVIDIA's report: two minutes where all is well, with eight GPUs; it hangs where a driver does."""
+"""Limit for NVIDIA's report, in seconds. It takes two minutes with eight GPUs, and hangs if a driver hangs."""
 
 REPORT_LARGEST = 64 << 20
-"""Bytes of it that are kept, the first ones, unpacked."""
+"""How many of the first bytes of the unpacked report to keep."""
 
 REPORT_MASKING = 120.0
-"""Seconds for masking it."""
+"""Seconds for masking the report."""
 
 
 def secrets(paths: Paths) -> list[str]:
-    """The secrets of the node: values of every environment file, of today's and earlier releases and of those that
-    were kept aside, addresses of alerts, and tokens of hubs. Raises nothing: a file that cannot be read tells none."""
+    """The secrets of the node: values of all environment files, also those of earlier releases and those put aside;
+    addresses of alerts; tokens of hubs. Raises nothing: a file that cannot be read adds none."""
     found: set[str] = set()
     for path in (
         *paths.env("").parent.glob("*.env"),
@@ -71,14 +71,14 @@ def secrets(paths: Paths) -> list[str]:
 
 
 class Reader:
-    """Makes items of what it reads. `hidden` are the secrets that are known by their value."""
+    """Makes items of programs and files. `hidden` are secrets to mask by their values."""
 
     def __init__(self, run: Run, hidden: Sequence[str]) -> None:
         self._run = run
         self._hidden = hidden
 
     def tool(self, file: str, *command: str, limit: float = TOOL_LIMIT, optional: bool = False) -> Item:
-        """What a program says. `optional` where it fails when there is nothing to say."""
+        """The output of a program. `optional` means that the program fails if it has nothing to report."""
         return Item(file, " ".join(command), lambda: self._say(command, limit, optional), limit + GRACE)
 
     def _say(self, command: Sequence[str], limit: float, optional: bool) -> str:
@@ -94,7 +94,7 @@ class Reader:
         return said + self._clean(outcome.stderr)
 
     def file(self, file: str, path: Path) -> Item:
-        """A file as it is, its last part where it is long; of an environment file, the names of its variables."""
+        """A file, or its last part if it is long. Of an environment file, only the names of variables."""
         return Item(file, str(path), lambda: self._read(path), TOOL_LIMIT)
 
     def _read(self, path: Path) -> str:
@@ -128,7 +128,7 @@ class Reader:
         return Item(file, "/dev/kmsg, or /var/log/kern.log", log, TOOL_LIMIT + GRACE)
 
     def report(self, file: str) -> Item:
-        """NVIDIA's own report, which an RMA is asked for: masked as everything else, since it quotes the journal."""
+        """NVIDIA's own report, which an RMA requires. It quotes the journal, so it is masked, too."""
         return Item(file, REPORT, self._report, REPORT_LIMIT + REPORT_MASKING)
 
     def _report(self) -> str:
@@ -137,7 +137,7 @@ class Reader:
             outcome = self._run([REPORT, "--output-file", str(log)], REPORT_LIMIT)
             if outcome.failure == NOT_INSTALLED:
                 raise Absent(outcome.message)
-            # It packs what it has written, where there is gzip; not where it was broken off.
+            # The program packs its report if gzip is installed. It leaves the report unpacked if it breaks off.
             written = _unpack((log.with_name(f"{log.name}.gz"), log))
         text = self._clean(written)
         if outcome.failure or outcome.code or not text:
@@ -150,7 +150,7 @@ class Reader:
 
 
 def _unpack(candidates: Iterable[Path]) -> str:
-    """The text of the first of these files that can be read, packed or not; empty where none can."""
+    """The text of the first of these files that can be read, packed or not; empty if none can be read."""
     for path in candidates:
         try:
             with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:

@@ -3,5 +3,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The implementations of modules that run from the library on the node, see core/node_call.py.
 
-Each has a function `run` that answers one call.
+Each file has a function `run`, which answers one call.
 """

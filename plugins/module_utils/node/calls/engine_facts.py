@@ -27,7 +27,7 @@ SUBSETS = (INSTANCES, UPDATE, COUNTERS)
 
 
 def gather(module: Call, paths: Paths) -> dict[str, Any]:
-    """The facts that are asked for. Raises ReleaseError, SystemdError, OSError, ValueError."""
+    """The requested subsets of facts. Raises ReleaseError, SystemdError, OSError, ValueError."""
     given, now = module.params, datetime.now(UTC)
     subset = chosen(given["gather_subset"], SUBSETS)
     names = bridges.instances(paths) if given["names"] is None else given["names"]

@@ -19,7 +19,7 @@ from ..swap.traffic import Traffic
 
 
 def change(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]:
-    """Begin an outage, or end it.
+    """Begin or end an outage.
 
     Raises Refused, Unfit, NoSettings, ReleaseError, SystemdError, OSError, ValueError.
     """

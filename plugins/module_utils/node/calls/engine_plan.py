@@ -47,7 +47,8 @@ from . import engine_service, node_tool
 
 
 def image_space(module: Call) -> tuple[dict[str, int], list[Problem]]:
-    """Space in GiB that the image will take, by directory; and too little of it. Nothing where the node has it."""
+    """Space in GiB that the image needs, by directory, and a problem if too little is free.
+    Empty if the image is there."""
     if module.params["image_gib"] is None:
         return {}, []
     root = Path(module.params["docker_data_root"])
@@ -63,22 +64,22 @@ def image_space(module: Call) -> tuple[dict[str, int], list[Problem]]:
     if free >= needed:
         return {str(existing): needed}, []
     message = (
-        f"has {free:.1f} GiB free, the image needs {needed} GiB (vllm_image_gib): free space below {existing}, "
+        f"has {free:.1f} GiB free, but the image needs {needed} GiB (vllm_image_gib): free space below {existing}, "
         "or move docker_data_root to a larger disk"
     )
     return {}, [Problem("disk", message, str(root))]
 
 
 def machine_problems(machine: str) -> list[Problem]:
-    """A processor that neither images nor drivers of this collection are for."""
+    """A problem if the node's architecture is not supported."""
     if machine == "x86_64":
         return []
-    message = "is this node's architecture: images, drivers and plans of this collection are for x86_64 (amd64) alone"
+    message = "is this node's architecture, but images, drivers and plans of this collection need x86_64 (amd64)"
     return [Problem("node", message, "machine", machine)]
 
 
 def cdi_problems(instances: Sequence[Instance], reason: str) -> list[Problem]:
-    """Instances whose GPUs this node's Docker cannot hand out."""
+    """A problem for each instance whose GPUs Docker on this node cannot give to a container."""
     return [
         Problem(f"instance {instance.name}", f"cannot get its GPUs: {reason}", "gpus", list(instance.gpus))
         for instance in instances
@@ -87,7 +88,7 @@ def cdi_problems(instances: Sequence[Instance], reason: str) -> list[Problem]:
 
 
 def user_ids(name: str) -> tuple[int, int]:
-    """The user's ids, 0 where site.yml has not created it yet: then nothing runs that they could differ from."""
+    """The ids of a user and its group; 0 if the user does not exist yet, since then nothing runs with other ids."""
     try:
         user = pwd.getpwnam(name)
     except KeyError:
@@ -96,7 +97,7 @@ def user_ids(name: str) -> tuple[int, int]:
 
 
 def revision_in_use(paths: Paths, name: str, model: str) -> str | None:
-    """The revision of a model that the instance's desired release has; None where it has another model or none."""
+    """The revision in the instance's desired release, if that release has this model; else None."""
     try:
         number = releases.desired_number(paths, name)
         release = None if number is None else releases.load(paths, name, number)
@@ -106,7 +107,8 @@ def revision_in_use(paths: Paths, name: str, model: str) -> str | None:
 
 
 def prompt_problems(entry: Entry, files: Path | None) -> list[Misfit]:
-    """What in a model stands against the system prompt of its entry, where its files can be read."""
+    """Reasons in a model's files why it cannot get the system prompt of its entry.
+    Empty if the files cannot be read."""
     if entry.system_prompt is None or files is None:
         return []
     found = variants.check_model(entry, files)
@@ -127,7 +129,7 @@ class Planner:
         )
 
     def all(self, hardware: plans.Hardware) -> list[dict[str, Any]]:
-        """The plans of all instances without a mistake; none with an environment that cannot be rendered.
+        """The plans of all instances; empty if an environment cannot be rendered.
 
         Raises SystemdError, OSError, ValueError.
         """
@@ -144,7 +146,7 @@ class Planner:
         return made
 
     def engine(self, instance: Instance, entry: Entry) -> plans.Engine:
-        """What an instance would run. Raises InputError and SystemdError."""
+        """The engine that an instance would run. Raises InputError and SystemdError."""
         name, image = instance.name, self._module.params["image"]
         in_use = revision_in_use(self._paths, name, instance.model)
         coming = self._module.params["coming"].get(entry.store_name)
@@ -169,7 +171,7 @@ class Planner:
 
 
 def misfit(problem: Problem) -> dict[str, Any]:
-    """A mistake in the input, in the form of a plan's problems."""
+    """A mistake in the input, in the form of a plan's problem."""
     key = f"{problem.where}: {problem.key}" if problem.key else problem.where
     return Misfit("inventory", key, problem.value, problem.message).to_dict()
 
@@ -193,9 +195,9 @@ def input_problems(
 
 
 def agent(values: dict[str, Any], paths: Paths) -> tuple[bool, list[Problem]]:
-    """Whether the agent's services differ from what they must be, and every mistake.
+    """Whether the agent's services differ from the input, and every mistake.
 
-    Raises SystemdError, OSError, and ValueError where the settings of swaps are none.
+    Raises SystemdError, OSError, and ValueError if the settings of swaps are invalid.
     """
     given = values["agent"]
     if not given:
@@ -207,14 +209,14 @@ def agent(values: dict[str, Any], paths: Paths) -> tuple[bool, list[Problem]]:
 
 
 def services(module: Call, paths: Paths) -> dict[str, Any]:
-    """Whether the command inferctl and the engines' units differ from what they must be, and what would be started.
+    """Whether inferctl and the engines' units differ from what they must be, and which engines would start.
 
     Raises ReleaseError, SystemdError, OSError, ValueError.
     """
     if not module.params["agent"]:
         return {"tool_due": False, "services_due": False, "starts": []}
     service = engine_service.Service(module, paths)
-    # Whatever the task itself is: this is a question.
+    # Here, this service only compares, even outside check mode.
     service.check_mode = True
     names = service.left_alone([raw["name"] for raw in present_instances(module.params["instances"])])
     starts = service.start(names)
@@ -226,7 +228,7 @@ def services(module: Call, paths: Paths) -> dict[str, Any]:
 
 
 def refuse(module: Call, problems: Sequence[Problem]) -> None:
-    """Fail with every mistake."""
+    """Fail with all problems."""
     lines = "\n".join(f"- {problem}" for problem in problems)
     found = [misfit(problem) for problem in problems]
     module.fail_json(msg=f"Nothing was changed. To correct:\n{lines}", problems=found)
@@ -246,7 +248,8 @@ def run(module: Call) -> None:
     if gpus is None and want_gpus(instances):
         gpus = hardware.gpus
     declared = Declared.read(values["models"], instances, version, gpus)
-    # Of an instance that asks for GPUs which the node does not have, all other mistakes are reported as well.
+    # If an instance asks for missing GPUs, `declared` leaves it out.
+    # This list still has it, so its other mistakes are found.
     reachable = Declared.read(values["models"], instances, version).instances
     made = []
     differs: dict[str, Any] = {}

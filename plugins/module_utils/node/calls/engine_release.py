@@ -35,22 +35,22 @@ CACHE_MODE = 0o750
 
 
 def settings_for(module: Call) -> Settings:
-    """The containers' settings. Raises InputError where the user is not on the node."""
+    """The containers' settings. Raises InputError if the user is not on the node."""
     values = module.params
     try:
         user = pwd.getpwnam(values["user"])
         ids = user.pw_uid, user.pw_gid
     except KeyError:
         if not module.check_mode:
-            message = "is no user of this node: create it, or name another one"
+            message = "is no user of this node: create the user, or name another one"
             raise InputError([Problem("engine_release", message, "user", values["user"])]) from None
-        # A fresh node in check mode: the user would be created before.
+        # Check mode on a fresh node: a real run would create the user before.
         ids = 0, 0
     return read_settings(values["settings"], *ids, values["environment"], values["secret_environment"])
 
 
 def stored_models(places: dict[str, Any], wanted: set[str]) -> dict[str, StoredModel]:
-    """Where the wanted models lie. Raises InputError with every one that the store does not have."""
+    """Where the wanted models lie. Raises InputError with all models that the store does not have."""
     problems = [
         Problem("engine_release", f"is not among the store's models: {nearest(name, places)}", "model", name)
         for name in sorted(wanted - set(places))
@@ -61,7 +61,7 @@ def stored_models(places: dict[str, Any], wanted: set[str]) -> dict[str, StoredM
 
 
 class Stage:
-    """Stages the instances of a node one by one, and collects what changed."""
+    """Stages the instances of a node one by one, and records whether anything changed."""
 
     def __init__(self, module: Call, paths: Paths) -> None:
         self.module = module
@@ -78,7 +78,7 @@ class Stage:
         stored: StoredModel,
         settings: Settings,
     ) -> dict[str, Any]:
-        """Stage one instance, with the engine's arguments of its registry entry, and say how it stands."""
+        """Stage one instance, with the engine's arguments from its registry entry. Returns the instance's state."""
         created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
         def rendered(number: int) -> Rendered:
@@ -126,7 +126,7 @@ class Stage:
         }
 
     def cache_directory(self, path: Path, settings: Settings) -> None:
-        """Have the instance's compile cache: it outlives containers, and only the engine's user enters it."""
+        """Make the instance's compile cache. It outlives containers, and only the engine's user can enter it."""
         wanted = (settings.uid, settings.gid, CACHE_MODE)
         if path.is_dir():
             found = path.stat()
@@ -139,7 +139,8 @@ class Stage:
             path.chmod(CACHE_MODE)
 
     def write(self, path: Path, value: Any) -> None:
-        """Write a state file, or note that it would change. A damaged one is different."""
+        """Write a state file; in check mode, only record whether it would change.
+        A damaged file counts as different."""
         text = files.to_json(value)
         if files.same(path, text):
             return
@@ -148,7 +149,8 @@ class Stage:
             files.write(path, text)
 
     def remove_outdated_pin(self, name: str, desired: int) -> None:
-        """Remove a pin of an earlier state of the inventory: the pin must not hold when that state comes back."""
+        """Remove a pin that belongs to an earlier state of the inventory, so that it does not hold when that state
+        returns."""
         if pins.outdated(self.paths, name, desired):
             self.changed = True
             if not self.module.check_mode:
@@ -160,7 +162,7 @@ class Stage:
         self.after += new.unit.splitlines()
 
     def _differences(self, new: Rendered, active: int) -> list[str]:
-        """What differs between the active release and the new one."""
+        """The differences between the active release and the new one."""
         old = changes.kept(self.paths, new.release.instance, active)
         return changes.differences(old, changes.Texts(new.unit, new.environment))
 

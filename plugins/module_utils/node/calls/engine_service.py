@@ -33,7 +33,7 @@ from ...maintenance import docker_disk
 
 
 class Service:
-    """Acts on units; in check mode it only says what it would do."""
+    """Starts, stops and repairs units. In check mode, it only records what it would change."""
 
     def __init__(self, module: Call, paths: Paths) -> None:
         self.check_mode = module.check_mode
@@ -41,49 +41,50 @@ class Service:
         self.paths = paths
         self.changed = False
         self.waits = False
-        """Whether an engine has to be waited for, or to be marked as proven, when all that is started is started."""
+        """Whether an engine still has to answer, or its release has to be marked as proven, after start()."""
 
     def start(self, names: list[str]) -> list[str]:
-        """Start the instances that neither serve nor load, and repair the installed files of all. Returns the former.
+        """Start the instances that neither serve nor load, and repair the installed files of all. Returns those it
+        started.
 
-        An engine that runs keeps its release: systemd needs the files of that one when the engine dies.
+        An engine that runs keeps its release, since systemd needs the files of that release if the engine dies.
         """
         states = {outcome.instance: outcome.state for outcome in wait.outcomes(self.paths, names)}
         idle = [name for name, state in states.items() if state == "failed"]
         self.waits = any(state != "ready" or self.unmarked(name) for name, state in states.items())
-        # One that systemd starts again and again, in vain, gets the release that is wanted now.
+        # A unit that systemd restarts again and again without success gets the release that is desired now.
         self.stop(idle)
         reload = self.install_target()
         for name in names:
             reload |= self.install_idle(name) if name in idle else self.repair(name)
         self.changed |= reload or bool(idle)
-        # What runs and could not be repaired may have no unit file left.
+        # An instance that runs and could not be repaired may have no unit file.
         sound = [name for name in names if name in idle or self.paths.unit(name).exists()]
         self.enable(["inference.target", *map(unit_name, sound)], reload)
         if idle and not self.check_mode:
             units = list(map(unit_name, idle))
-            # A start that was wished for counts anew: earlier failures must not hold it back.
+            # An operator or playbook wants this start: earlier failures must not prevent it.
             systemd.systemctl("reset-failed", *units)
             systemd.systemctl("start", "--no-block", *units)
         return idle
 
     def left_alone(self, names: list[str]) -> list[str]:
-        """The names without those in a swap: only the swap starts and proves a release that it has not tried."""
+        """The names that are in no swap. Only the swap starts and proves a release that it has not tried."""
         swapped = [name for name in names if swaps.read(self.paths, name)]
         for name in swapped:
-            self.warn(f"{name} is being swapped, or was when a swap was cut off: see inferctl status")
+            self.warn(f"{name} was left alone: it is in a swap, or its swap was cut off. See inferctl status")
         return [name for name in names if name not in swapped]
 
     def install_target(self) -> bool:
-        """Have the target that all units belong to. Returns whether it changed."""
+        """Install the target to which all units belong. Returns whether it changed."""
         if self.check_mode:
             return not files.same(self.paths.target, TARGET_UNIT)
         return files.write(self.paths.target, TARGET_UNIT)
 
     def install_idle(self, name: str) -> bool:
-        """Install the desired release. Returns whether that changed anything. Raises ReleaseError."""
+        """Install the desired release. Returns whether anything changed. Raises ReleaseError."""
         if self.check_mode:
-            # It may not be on the node yet, and a start is a change in any case.
+            # The release may not be on the node yet, and a start is a change in any case.
             return True
         number = pins.wanted_number(self.paths, name)
         if number is None:
@@ -91,26 +92,24 @@ class Service:
         return releases.activate(self.paths, name, number)
 
     def repair(self, name: str) -> bool:
-        """Install what runs once more, where its files were removed or edited. Returns whether anything changed."""
+        """Install the running release again, if its files were removed or edited. Returns whether anything changed."""
         number = releases.active_number(self.paths, name)
         if number is None:
-            self.warn(
-                f"{name} runs, but {self.paths.active(name)} does not tell which release: its unit is not checked"
-            )
+            self.warn(f"{name} runs, but {self.paths.active(name)} does not name its release: its unit is not checked")
             return False
         try:
             if self.check_mode:
                 return not releases.installed(self.paths, name, number)
             return releases.activate(self.paths, name, number)
         except releases.ReleaseError as error:
-            # It serves; only its next start is in danger, and the desired release is not this one.
-            self.warn(f"{name} runs, but may not come back after its end: {error}")
+            # The engine serves. Only its next start is in danger, and the desired release is another one.
+            self.warn(f"{name} runs, but may not start again after its end: {error}")
             return False
 
     def enable(self, units: list[str], reload: bool) -> None:
-        """Let systemd read units that changed, and enable those that are not."""
+        """Reload systemd if units changed, and enable the units that are not enabled."""
         shown = self.shown(units)
-        # A file that was edited and put right again, or an earlier run that was cut off.
+        # True after a unit was edited and restored, or after an earlier run was cut off.
         reload |= any(unit["NeedDaemonReload"] == "yes" for unit in shown.values())
         self.changed |= reload
         if reload and not self.check_mode:
@@ -123,7 +122,7 @@ class Service:
 
     @staticmethod
     def shown(units: list[str]) -> dict[str, dict[str, str]]:
-        """What systemd knows of the units' files."""
+        """systemd's properties of the units' files."""
         return systemd.show(units, ["NeedDaemonReload", "UnitFileState"])
 
     def stop(self, names: list[str]) -> None:
@@ -134,7 +133,7 @@ class Service:
             systemd.systemctl("stop", *running)
 
     def proven(self, name: str) -> bool:
-        """Whether the release that is installed has answered before: then its failure may pass."""
+        """Whether the installed release has answered before, so that its failure may be temporary."""
         active = releases.active_number(self.paths, name)
         return active is not None and active == releases.current_number(self.paths, name)
 
@@ -144,7 +143,7 @@ class Service:
         return active is not None and not releases.proven(self.paths, name, active)
 
     def prove(self, names: list[str]) -> None:
-        """Mark the releases that answered as the last that are known to work."""
+        """Mark the releases that answered as current."""
         for name in names:
             active = releases.active_number(self.paths, name)
             if active is not None and releases.commit(self.paths, name, active):
@@ -165,7 +164,7 @@ def run(module: Call) -> None:
 
 
 def serve(module: Call, service: Service, names: list[str]) -> None:
-    """Start, await or stop instances."""
+    """Start instances, stop them, or wait for them."""
     if module.params["prove"] and module.params["state"] != "stopped":
         names = service.left_alone(names)
     try:
@@ -194,9 +193,9 @@ def start_bridge(module: Call, paths: Paths) -> None:
 
 
 def remove_instances(module: Call, paths: Paths) -> None:
-    """Remove instances and bridges, and report what is gone."""
+    """Remove instances and bridges, and report what was removed."""
     names, check = module.params["names"], module.check_mode
-    # Of a bridge nothing but the bridge goes: its image and its model are those of the instance, which stays.
+    # With a bridge, only the bridge is removed: its image and model belong to the instance, which stays.
     alone = [name for name in names if bridged_instance(name)]
     try:
         removed = [name for name in alone if bridges.remove(paths, bridged_instance(name), check=check)]
@@ -204,7 +203,7 @@ def remove_instances(module: Call, paths: Paths) -> None:
             paths, Docker(), [name for name in names if name not in alone], module.params["cache_path"], check=check
         )
     except (releases.ReleaseError, systemd.SystemdError, DockerError, DockerUnavailable, OSError, ValueError) as error:
-        module.fail_json(msg=f"{', '.join(names)}: {error}. Run it again: it goes on from where it stopped.")
+        module.fail_json(msg=f"{', '.join(names)}: {error}. Correct this and run again: the removal continues.")
     removed += gone
     lines = [*(f"instance {name}" for name in removed), *also]
     module.exit_json(
@@ -216,7 +215,7 @@ def remove_instances(module: Call, paths: Paths) -> None:
 
 
 def images_of(paths: Paths, names: list[str]) -> set[str]:
-    """The images that the releases of instances need; one that is damaged needs none any more."""
+    """The images of the instances' releases. A damaged release counts as one without an image."""
     found = set()
     for name in names:
         for number in releases.numbers(paths, name):
@@ -230,7 +229,7 @@ def images_of(paths: Paths, names: list[str]) -> set[str]:
 def remove(
     paths: Paths, docker: Docker, instances: list[str], cache_path: str, *, check: bool
 ) -> tuple[list[str], list[str]]:
-    """The instances that go, and what goes with them. Raises what the parts raise."""
+    """The removed instances, and what was removed with them. Raises the exceptions of all parts."""
     if not instances:
         return [], []
     names = [each for name in instances for each in (name, bridge_name(name))]
@@ -242,9 +241,9 @@ def remove(
         also.append(str(cache))
         if not check:
             shutil.rmtree(cache)
-    # A node whose Docker was never installed, or is gone, has neither.
+    # A node without Docker has neither containers nor images.
     if docker.path.exists():
-        # In check mode, those of engines that run are still there, and go with them.
+        # In check mode, a container that still runs is listed: a real run removes it.
         for name in [] if check else names:
             if removal.remove_container(docker, name):
                 also.append(f"container of {name}")
@@ -253,9 +252,9 @@ def remove(
 
 
 def await_ready(module: Call, service: Service, names: list[str]) -> None:
-    """Wait, prove what answered, stop what never did."""
+    """Wait for engines, mark those that answered as proven, and stop those that never answered."""
     if module.check_mode:
-        # What does not run would be started before, with a release that may be staged only then.
+        # A real run would start the stopped instances first, with releases that may not be staged yet.
         changed = [
             outcome.instance
             for outcome in wait.outcomes(service.paths, names)

@@ -36,11 +36,11 @@ def begin(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]
     begun = {"ended": False, "outcome": "", "line": "", "failure": "", "permission": ""}
     found = swaps.read(paths, name)
     if found and found.target == wanted.release and not found.returning and request.runs(name):
-        # A run that was killed has begun it, and the node goes on with it: this run waits for its end.
+        # A killed run has begun this swap, and the node continues it. This run waits for its end.
         return {"changed": False, "run_id": found.run_id, **begun}
     if request.begin(paths, wanted, check=check):
         return {"changed": True, "run_id": wanted.run_id, **begun}
-    # A run that was cut off before its swap began has left its drain alone.
+    # No swap is due. A run that was cut off before its swap may have left a drain: remove it.
     now = datetime.now(UTC)
     drain = drains.read(paths, name, now)
     left = drain is not None and drain.owner == drains.UPDATE
@@ -51,7 +51,7 @@ def begin(paths: Paths, given: dict[str, Any], *, check: bool) -> dict[str, Any]
 
 
 def wait(paths: Paths, given: dict[str, Any]) -> dict[str, Any]:
-    """Wait for the end of a swap. Raises SystemdError."""
+    """Wait up to `seconds` for the end of a swap, and return its progress. Raises SystemdError."""
     name, node = given["name"], _node_name(paths)
     found = request.awaited(paths, name, given["run_id"], given["seconds"])
     done = found.outcome == swaps.DONE
@@ -69,7 +69,7 @@ def wait(paths: Paths, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _node_name(paths: Paths) -> str:
-    """The node's name in the inventory; its host name where the file with that name is damaged."""
+    """The node's name in the inventory; its host name if the file with the settings of swaps is damaged."""
     try:
         return swap_settings.read(paths).node
     except swap_settings.NoSettings:
@@ -77,20 +77,20 @@ def _node_name(paths: Paths) -> str:
 
 
 def _left_open(found: Progress, name: str, node: str) -> str:
-    """Why no other swap may follow one that is done; empty where one may."""
+    """Why no other swap may follow a finished one; empty if another may follow."""
     report = found.report
     words = []
     if report and report.unheard:
-        # It has proved itself, and to drain it again would want that gateway's word, too.
+        # The new release has proved itself. To drain it again, the swap would need an answer of that gateway.
         words.append(
-            f"{', '.join(report.unheard)} cannot be reached, or its HAProxy does not answer: whether it sends requests"
-            f" to {name} on {node} again is unknown. {name} stays with its new release"
+            f"{', '.join(report.unheard)} cannot be reached, or its HAProxy does not answer: cannot tell whether it"
+            f" sends requests to {name} on {node} again. {name} stays with its new release"
         )
     return ". ".join([*words, *(left_over.words(report, name) if report else [])])
 
 
 def _failure(found: Progress, name: str) -> str:
-    """Why a swap has not gone forward, and what it has left to do besides."""
+    """Why a swap failed, and what it has left on the node."""
     return ". ".join([found.failure, *(left_over.words(found.report, name) if found.report else [])])
 
 

@@ -27,13 +27,13 @@ from ...store.store import Store
 
 
 def hashes(module: Call) -> AbstractContextManager[HashCache]:
-    """The checksums that the option `cache` keeps."""
+    """The checksums that the file in the option `cache` keeps."""
     path = module.params["cache"]
     return hash_cache(Path(path) if path else None, read_only=module.check_mode)
 
 
 def describe(module: Call) -> None:
-    """State described."""
+    """Answer for the state `described`."""
     values = module.params
     sources, problems = load_sources(values["models"])
     wanted = {name: source for name, source in sources.items() if source.origin == values["origin"]}
@@ -44,7 +44,7 @@ def describe(module: Call) -> None:
         module.fail_json(
             msg=f"The cache {values['cache']} cannot be used: {error}. Set another path, or correct its owner."
         )
-    # An entry whose source cannot be used belongs to no machine: the node's own task reports it once.
+    # An entry without a usable source belongs to no machine. The task on the node reports it, so it is reported once.
     problems = [*problems, *found] if values["origin"] == NODE else found
     module.exit_json(
         changed=False,
@@ -55,7 +55,7 @@ def describe(module: Call) -> None:
 
 
 def publish(module: Call) -> None:
-    """States planned and present."""
+    """Answer for the states `planned` and `present`."""
     values, root = module.params, Path(module.params["store"])
     publishes = values["state"] == "present"
     others = sum(float(gib) for path, gib in values["other_space"].items() if same_file_system(root, Path(path)))
@@ -98,7 +98,7 @@ def publish(module: Call) -> None:
 
 
 def remove(module: Call) -> None:
-    """State absent."""
+    """Answer for the state `absent`."""
     values, store = module.params, Path(module.params["store"])
     removal = Removal(store, Path(values["fast_path"]) if values["fast_path"] else None, Paths())
     names = None if values["everything"] else values["names"]

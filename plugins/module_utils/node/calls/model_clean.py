@@ -25,7 +25,7 @@ from ...store.references import Revision
 
 
 def of_registries(store: Path, *registries: Any) -> dict[Revision, str]:
-    """The revisions that entries of registries ask for, as far as the store has them."""
+    """The revisions to which entries of the registries lead, if the store has them."""
     found: dict[Revision, str] = {}
     for models in registries:
         for name, entry in Declared.read(models).entries.items():
@@ -36,7 +36,7 @@ def of_registries(store: Path, *registries: Any) -> dict[Revision, str]:
 
 
 def described(items: Sequence[Item]) -> list[dict[str, Any]]:
-    """A list of the return value."""
+    """Items in the form of the return value."""
     return [{"path": str(item.path), "gib": round(item.bytes / GIB, 3), "why": item.why} for item in items]
 
 

@@ -27,10 +27,10 @@ CHECKED = "checked"
 PUBLISHED = "published"
 
 RENDER_SECONDS = 60
-"""A template renders in milliseconds: one that takes a minute never ends."""
+"""Rendering takes milliseconds. A template that takes a minute will not end."""
 
 PROMPTS = "models/prompts"
-"""The package of the node's library that renders."""
+"""The package of the node's library that renders templates."""
 
 CODE = """\
 import signal, sys
@@ -53,7 +53,7 @@ class Publisher:
         self.published: list[str] = []
 
     def variant(self, entry: Entry) -> StoredModel:
-        """Publish one, unless it is. Raises InputError and OSError."""
+        """Publish one variant, unless it is published. Raises InputError and OSError."""
         places, where = self._module.params["places"], f"models.{entry.name}"
         if not NAME.match(entry.name):
             message = "cannot name a directory: use letters, digits, dot, dash and underscore"
@@ -76,13 +76,13 @@ class Publisher:
             try:
                 self._publish(self._fast, wanted)
             except OSError as error:
-                self._module.warn(f"{where}: {error}: it is served from the store")
+                self._module.warn(f"{where}: {error}: the variant is served from the store")
                 make_directory(self._fast / entry.name)
                 files.link(self._fast / entry.name / wanted.revision, str(self._store / entry.name / wanted.revision))
         return StoredModel(str(self._store / entry.name / wanted.revision), wanted.revision)
 
     def _publish(self, root: Path, wanted: Variant) -> None:
-        """Have a variant below a root, as a whole. Raises OSError."""
+        """Publish a variant below a root, as a whole. Raises OSError."""
         path = root / wanted.name / wanted.revision
         damage = variants.damage(path, wanted)
         for found in damage:
@@ -93,7 +93,7 @@ class Publisher:
                 variants.publish(root, wanted)
 
     def _can_render(self, root: Path) -> bool:
-        """Whether everything is there already that a fresh node gets before."""
+        """Whether the node has Docker, image, model and library. In check mode, a fresh node does not have them yet."""
         if not self._docker or not (root / MANIFEST).is_file() or not (self._library / PROMPTS).is_dir():
             return False
         return bool(self._module.run_command([self._docker, "image", "inspect", self._module.params["image"]])[0] == 0)
@@ -102,7 +102,7 @@ class Publisher:
         """The files with the model's templates, with the prompt in each. Raises InputError."""
         where = f"models.{entry.name}"
         if not self._docker:
-            raise InputError([Problem(where, "docker is not on this node, whose engine's image tries the template")])
+            raise InputError([Problem(where, "needs docker on this node, to try the template in the engine's image")])
         request = {
             "texts": variants.read_templates(find_files(root, where)[0]),
             "prompt": entry.system_prompt,
@@ -115,7 +115,7 @@ class Publisher:
             self._docker,
             self._module.params["image"],
             code,
-            # As a child of an init, so that the alarm's signal ends it.
+            # With an init as parent, so that the signal of the alarm ends the process.
             *("--init", "--interactive", "--user=65534:65534", "--memory=2g", "--pids-limit=64"),
             f"--mount=type=bind,source={library},target={library},readonly",
         )
@@ -127,8 +127,8 @@ class Publisher:
         if not isinstance(answer, dict):
             last = (errors.strip() or "no message").rpartition("\n")[2]
             message = (
-                f"the engine's image could not put the prompt into the chat template (exit {status}: {last}); one that "
-                f"takes more than {RENDER_SECONDS} s is given up"
+                f"the engine's image could not put the prompt into the chat template (exit {status}: {last}). A "
+                f"template may take at most {RENDER_SECONDS} s: correct it, or remove the entry's system_prompt"
             )
             raise InputError([Problem(where, message, "system-prompt")])
         if answer["problems"]:
@@ -137,7 +137,7 @@ class Publisher:
 
 
 class Checker:
-    """Reads the models of this machine that have a system prompt."""
+    """Checks the models of this machine whose entries have a system prompt."""
 
     def __init__(self, origin: str, store: Path | None) -> None:
         self._origin = origin
@@ -145,16 +145,16 @@ class Checker:
         self.checked: list[str] = []
 
     def check(self, entry: Entry) -> list[Problem]:
-        """What stands against the prompt of an entry. Raises OSError."""
+        """Reasons why a model cannot get the prompt of its entry. Raises OSError."""
         root = self._directory(entry)
-        # A model that is missing is reported with the models.
+        # The tasks for models report a missing model.
         if root is None or not root.is_dir():
             return []
         self.checked.append(entry.name)
         return variants.check_model(entry, root)
 
     def _directory(self, entry: Entry) -> Path | None:
-        """Where this machine has the files of an entry's model; None where it has none, or another machine has them."""
+        """The files of an entry's model on this machine; None if they are missing, or on another machine."""
         from_controller = entry.model.startswith(PREFIX)
         if from_controller != (self._origin == CONTROLLER):
             return None
@@ -199,7 +199,7 @@ def publish(module: Call, with_prompt: list[Entry]) -> None:
 
 def run(module: Call) -> None:
     """Answer a call."""
-    # Mistakes in the registry itself are reported by engine_plan, which knows the engine's version.
+    # engine_plan reports mistakes in the registry itself, since it knows the engine's version.
     served = Declared.read(module.params["models"], module.params["instances"]).served
     with_prompt = [entry for entry in served if entry.system_prompt is not None]
     (check if module.params["state"] == CHECKED else publish)(module, with_prompt)

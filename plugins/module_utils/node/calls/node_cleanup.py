@@ -32,7 +32,7 @@ class CleanupError(Exception):
 
 
 class Cleanup:
-    """One run; in check mode it only says what it would do."""
+    """One clean-up. In check mode, it only lists what it would do."""
 
     def __init__(self, module: Call, paths: Paths) -> None:
         self.module = module
@@ -40,28 +40,29 @@ class Cleanup:
         self.bytes = 0
         self.lines: list[str] = []
         self.superseded = frozenset(history.superseded(paths, module.params["keep_releases"]))
-        # Their repositories are ours, even where no other release has an image of one of them.
+        # The repositories of superseded images are ours, even if no kept release uses them.
         self.images: set[str] = set()
         for name, number in self.superseded:
             with contextlib.suppress(releases.ReleaseError):
                 self.images.add(releases.load(paths, name, number).image)
 
     def run(self, *command: str) -> str:
-        """What a command says, errors and all. Raises CleanupError."""
+        """The output of a command, including its errors. Raises CleanupError."""
         code, output, words = self.module.run_command(list(command), environ_update={"LC_ALL": "C", "LANGUAGE": "C"})
         if code:
             raise CleanupError(f"{' '.join(command)} failed ({code}): {(words or output).strip()}")
         return f"{output}\n{words}"
 
     def releases(self) -> None:
-        """Before the images, which they need. Raises OSError, ValueError."""
+        """Remove superseded releases. Must run before docker(), since releases need images.
+        Raises OSError, ValueError."""
         for name, number in sorted(self.superseded):
             if not self.module.check_mode:
                 releases.remove(self.paths, name, number)
             self.lines.append(f"release {number} of {name}")
 
     def docker(self, docker: Docker) -> None:
-        """Raises ReleaseError, SystemdError, DockerError, DockerUnavailable."""
+        """Clean Docker's disk. Raises ReleaseError, SystemdError, DockerError, DockerUnavailable."""
         if not docker.path.exists():
             return
         keep = frozenset(self.module.params["keep"])
@@ -72,7 +73,7 @@ class Cleanup:
             self.lines.append(f"{item.kind} {item.name}: {human(item.bytes)}")
 
     def journal(self) -> None:
-        """Raises CleanupError and OSError."""
+        """Vacuum the journal. Raises CleanupError and OSError."""
         size, age = self.module.params["journal_max_mib"] << 20, self.module.params["journal_max_days"] * DAY
         going = logs.vacuum(self.journals(), size, age)
         if not going:
@@ -91,14 +92,14 @@ class Cleanup:
         now = time.time()
         found = [path for root in JOURNALS for path in root.glob("*/*.journal*") if path.is_file()]
         return [
-            # Archived files have the time of their end in their name; what was cut off ends in ~.
+            # Archived files have the time of their end in the name; files that were cut off end in ~.
             logs.Journal(str(path), status.st_blocks * 512, now - status.st_mtime, "@" in path.name)
             for path in found
             if (status := path.stat())
         ]
 
     def rotation(self) -> None:
-        """Raises CleanupError and OSError."""
+        """Rotate logs with logrotate. Raises CleanupError and OSError."""
         if not LOGROTATE.exists() or not self.module.get_bin_path("logrotate"):
             return
         if self.module.check_mode:

@@ -26,24 +26,24 @@ SECRET = ("webhook", "alertmanager")
 
 
 def problems(params: dict) -> list[str]:
-    """Every mistake of the input, with what is allowed."""
+    """Every mistake in the input, with what is allowed."""
     found = [f"doctor_off: {text}" for text in catalogue.unknown(params["doctor_off"])]
     least = {"budget": 0, "backoff": 1, "evidence_kept": 1, "free_percent": 0, "clock_seconds": 0}
     found += [f"{key} is {params[key]}: must be {low} or more" for key, low in least.items() if params[key] < low]
     if params["free_percent"] > 90:
         found.append(f"free_percent is {params['free_percent']}: must be 90 or less")
     for key in SECRET:
-        # Its value may hold a secret, and is not repeated.
+        # The message leaves the value out, since it may be a secret.
         if params[key] and not alerts.usable(params[key]):
             found.append(f"{key} cannot be used: {alerts.NO_ADDRESS}")
     for key in ("mail_to", "mail_from"):
         if any(character in params[key] for character in "\r\n"):
-            found.append(f"{key} must be of one line")
+            found.append(f"{key} must be a single line")
     return found
 
 
 def wanted_files(params: dict, paths: Paths) -> dict[Path, tuple[str, int]]:
-    """Text and mode of every file."""
+    """Text and mode of each file."""
     settings = Settings(**{key: params[key] for key in Settings.__dataclass_fields__})
     thresholds = Thresholds(**{key: params[key] for key in Thresholds.__dataclass_fields__})
     doctor = catalogue.Settings(tuple(params["doctor_off"]), thresholds)
@@ -56,13 +56,14 @@ def wanted_files(params: dict, paths: Paths) -> dict[Path, tuple[str, int]]:
 
 
 def shown(path: Path, text: str) -> str:
-    """A file's text for the diff."""
+    """A file's text for the diff, without secrets."""
     lines = [line for line in text.splitlines(keepends=True) if not any(f'"{key}"' in line for key in SECRET)]
     return f"{path}:\n{''.join(lines)}"
 
 
 def install(paths: Paths, wanted: dict[Path, tuple[str, int]], *, check: bool) -> dict[str, Any]:
-    """Write settings and units, and start what waits for the agent. Raises SystemdError, OSError."""
+    """Write settings and units, and start the unit that waits for the agent's requests.
+    Raises SystemdError, OSError."""
     before = {path: files.text(path) or "" for path in wanted}
     written = [path for path in wanted if not files.same(path, *wanted[path])]
     unit = systemd.show([RECOVERY_PATH], ["ActiveState", "UnitFileState"])[RECOVERY_PATH]
@@ -88,7 +89,7 @@ def install(paths: Paths, wanted: dict[Path, tuple[str, int]], *, check: bool) -
 
 
 def remove(paths: Paths, *, check: bool) -> dict[str, Any]:
-    """Stop the recovery, and remove its units and settings. Raises SystemdError, OSError."""
+    """Stop recovery, and remove its units and settings. Raises SystemdError, OSError."""
     settings = [path for path in (paths.recovery_settings, paths.doctor_settings) if path.exists()]
     units = list(paths.recovery_units.values())
     before = "".join(shown(path, text) for path in [*settings, *units] if (text := files.text(path)) is not None)
@@ -113,7 +114,7 @@ def run(module: Call) -> None:
     try:
         if present and not check and not paths.command.exists():
             module.fail_json(
-                msg=f"Nothing was changed. {paths.command} is not there: baremetal.inference.site installs it"
+                msg=f"Nothing was changed. {paths.command} is missing: run baremetal.inference.site, which installs it"
             )
         result = install(paths, wanted_files(params, paths), check=check) if present else remove(paths, check=check)
     except (systemd.SystemdError, OSError) as error:

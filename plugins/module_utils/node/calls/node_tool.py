@@ -15,11 +15,11 @@ from ...core.version import VERSION
 from ...engine import gate, node_removal
 
 INFERCTL = f"{node_library.BASE}node.cli.entry"
-"""The module that the command runs, by its name: the call itself does not need the module."""
+"""The name of the module that the command starts. This file does not import it."""
 
 
 def install(paths: Paths, *, check: bool) -> dict[str, Any]:
-    """Install the command with the library that runs this call. Raises OSError."""
+    """Install the command and the library from which this call runs. Raises OSError."""
     plan = node_library.plan(INFERCTL, paths.library, paths.command, whole=True)
     if not check:
         plan.apply()
@@ -28,7 +28,7 @@ def install(paths: Paths, *, check: bool) -> dict[str, Any]:
 
 
 def remove(paths: Paths, keep: list[Path], directories: list[Path], *, check: bool) -> dict[str, Any]:
-    """Remove everything but instances. Raises SystemdError, OSError, ValueError."""
+    """Remove everything except instances. Raises SystemdError, OSError, ValueError."""
     found = node_removal.remove_services(paths, check=check)
     found += node_removal.remove_node_traces(paths, keep, check=check)
     tool = node_library.plan(INFERCTL, paths.library, paths.command, present=False)
@@ -60,5 +60,5 @@ def run(module: Call) -> None:
     try:
         result = remove(paths, keep, directories, check=check)
     except (systemd.SystemdError, gate.GateError, OSError, ValueError) as error:
-        module.fail_json(msg=f"{error}. Run it again: it continues where it stopped.")
+        module.fail_json(msg=f"{error}. Correct this and run again: the removal continues.")
     module.exit_json(version=VERSION, **result)

@@ -46,15 +46,15 @@ def judge(kernels: list[Kernel], modules: list[dkms.Module], wanted: gate.Wanted
 
 
 def refusal(found: dict[str, Any], warnings: list[str]) -> str:
-    """Why the kernels do not pass the gate, empty where they do."""
+    """Why the kernels do not pass the gate; empty if they pass."""
     if warnings:
-        return f"Nothing is known of the kernels: {'; '.join(warnings)}"
+        return f"The kernels could not be read: {'; '.join(warnings)}. Correct this before you reboot the node."
     advice = "Do not reboot this node: a kernel could come up without the NVIDIA driver."
     return "\n- ".join([advice, *found["problems"]]) if found["problems"] else ""
 
 
 def ask(library: str, timeout: float, fabric_wait: float) -> cuda.Check:
-    """CUDA's answer, after the fabric came up where the caller waits for the fabric."""
+    """CUDA's result. With `fabric_wait`, in seconds, the call first waits for the fabric."""
     if not fabric_wait:
         return cuda.check(library, timeout)
 
@@ -68,20 +68,20 @@ def ask(library: str, timeout: float, fabric_wait: float) -> cuda.Check:
 
 
 def shortfall(found: cuda.Check, devices: int | None, fabric_wait: float = 0) -> str:
-    """Why what was asked for is not there, empty where it is, or where nothing was asked for."""
+    """Why CUDA does not find what the options require; empty if it does, or if they require nothing."""
     if not found.ok:
         fabric_down = fabric_wait and found.code in (0, fabric.NOT_READY)
         return found.message if devices is not None or fabric_down else ""
     if devices is None or found.devices == devices:
         return ""
     return (
-        f"CUDA finds {found.devices} GPUs instead of {devices}: look for lost ones with lspci -d 10de: and dmesg, "
-        "and for CUDA_VISIBLE_DEVICES"
+        f"CUDA finds {found.devices} GPUs instead of {devices}: compare with lspci -d 10de:, read dmesg for lost GPUs, "
+        "and check that CUDA_VISIBLE_DEVICES is not set"
     )
 
 
 def compare(module: Call) -> dict[str, Any]:
-    """What a comparison adds to the result; ends the module where the plan, or the node, cannot be read."""
+    """The part of the result about the comparison. Fails if the plan has problems or the node cannot be read."""
     params = module.params
     wanted = params["compare"]
     decision = wanted["decision"]

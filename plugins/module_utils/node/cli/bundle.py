@@ -30,10 +30,10 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "bundle",
-        help="everything that support or an RMA needs, in one file",
-        description="Collect logs, states, facts, configuration and NVIDIA's own report into one .tar.gz for root, "
-        "with a manifest of what was collected and what was not. Secrets are masked, prompts left out. Changes "
-        "nothing; takes a minute or two, and longer where GPUs hang: each part has its limit.",
+        help="collect everything that support or an RMA needs in one file",
+        description="Collect logs, states, facts, configuration and NVIDIA's own report into one .tar.gz for root. Its "
+        "manifest lists what was collected and what was not. Secrets are masked, prompts are left out. Changes "
+        "nothing. Takes a minute or two, and longer if GPUs hang: each part has a time limit.",
     )
     command.add_argument(
         "--output", type=Path, metavar="FILE", help=f"file to write, or directory (default: {archive.DIRECTORY})"
@@ -65,12 +65,13 @@ def _bundle(options: argparse.Namespace, paths: Paths) -> int:
             print(f"{part.status}: {part.file}: {part.reason.splitlines()[0]}")
     count = bundle.count()
     summary = ", ".join(f"{number} {status}" for status, number in count.most_common())
-    print(f"{bundle.path}: {bundle.size / (1 << 20):.1f} MiB, {summary}. Look through it before it leaves your hands.")
+    print(f"{bundle.path}: {bundle.size / (1 << 20):.1f} MiB, {summary}. Look through it before you send it out.")
     return OK
 
 
 def _thresholds(paths: Paths) -> Thresholds:
-    """The doctor's thresholds. The doctor's part of the bundle reports damaged ones; the other parts go on."""
+    """The doctor's thresholds. If they are damaged, the doctor's part of the bundle reports that;
+    other parts use defaults."""
     try:
         return catalogue.read(paths).thresholds
     except (OSError, ValueError):
@@ -78,7 +79,7 @@ def _thresholds(paths: Paths) -> Thresholds:
 
 
 def _since(text: str, now: datetime) -> datetime:
-    """A time that was given as one, or as how long ago it was. Raises UsageError."""
+    """The time that --since names, as a time or as a duration before now. Raises UsageError."""
     try:
         return now - parse_duration(text)
     except ValueError:
@@ -86,7 +87,7 @@ def _since(text: str, now: datetime) -> datetime:
     try:
         return parse_time(text)
     except ValueError as error:
-        raise UsageError(f"--since: {error}; or a duration, such as 2h or 3d") from error
+        raise UsageError(f"--since: {error}; or give a duration, such as 2h or 3d") from error
 
 
 def _progress(text: str) -> None:

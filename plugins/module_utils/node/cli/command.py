@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What all commands of `inferctl` share. Private to the collection."""
+"""Functions that all commands of `inferctl` share. Private to the collection."""
 
 # pylint: disable=ansible-bad-function  # a command, which prints
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ...core.problems import nearest
 from ...engine.state import releases
 
 OK, FAILED, USAGE, LOADING, UNCLEAR = 0, 1, 2, 3, 4
-"""Exit codes: fine; failed or a problem was found; wrong usage; not ready yet; cannot be told."""
+"""Exit codes: success; failure, or a problem was found; wrong usage; not ready yet; unknown."""
 
 
 class UsageError(Exception):
-    """The command cannot do what was asked; the message says what to do instead."""
+    """The command cannot do what was requested; the message says what to do instead."""
 
 
 def answer(options: argparse.Namespace, paths: Paths | None, told: tuple[type[Exception], ...]) -> int:
-    """Run a command for root, and return the exit code. Of the errors `told`, only the message is printed."""
+    """Run a command as root, and return the exit code. For errors in `told`, print only the message."""
     try:
         if paths is None and os.geteuid() != 0:
             raise UsageError(f"must run as root: sudo inferctl {options.command}")
@@ -43,7 +43,7 @@ def fail(message: str, code: int) -> int:
 
 
 def known(paths: Paths, names: Sequence[str]) -> list[str]:
-    """The names asked for, or all. Raises UsageError for one that this node does not have."""
+    """The requested names, or all. Raises UsageError for a name that this node does not have."""
     there = releases.names(paths)
     for name in names:
         if name not in there:

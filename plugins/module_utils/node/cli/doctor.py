@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 CODES = {check.OK: 0, check.UNKNOWN: 1, check.WARN: 1, check.FAIL: 2}
-"""The verdict as an exit code; those of the other commands do not apply."""
+"""Exit codes by verdict. They differ from those of other commands."""
 
 
 def add(commands: Commands) -> None:
@@ -27,8 +27,8 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "doctor",
         help="is this node fit to serve? 0 yes, 1 with warnings or unknowns, 2 no",
-        description="Look at driver, GPUs, RDMA, system, Docker and engines. Changes nothing; takes up to 30 s.",
-        epilog="Exit codes: 0 fit, 1 with warnings or with what cannot be told, 2 something failed (or wrong usage).",
+        description="Check driver, GPUs, RDMA, system, Docker and engines. Changes nothing; takes up to 30 s.",
+        epilog="Exit codes: 0 fit, 1 with warnings or unknown results, 2 a check failed (or wrong usage).",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="checks or kinds of them (default: all that are on)")
     command.add_argument("--json", action="store_true", help="print JSON")

@@ -30,26 +30,26 @@ def add(commands: Commands) -> None:
     """Add the commands to the parser."""
     command = commands.add_parser(
         "drain",
-        help="let gateways send an instance no more requests",
-        description="Record that gateways must send no more requests. Requests at work end normally.",
+        help="keep requests away from instances",
+        description="Record that gateways must send no more requests to instances. Requests in flight end normally.",
     )
     command.add_argument("names", nargs="+", metavar="NAME", help="instances")
-    command.add_argument("--reason", required=True, help="what for; everybody sees it")
+    command.add_argument("--reason", required=True, help="why; inferctl drains shows it to everybody")
     end = command.add_mutually_exclusive_group()
-    end.add_argument("--until", metavar="TIME", help="when it ends by itself, ISO 8601 with time zone")
-    end.add_argument("--for", dest="duration", metavar="TIME", help="after how long it ends by itself, such as 30m")
-    command.add_argument("--owner", help="whose intent it is (default: you, on this node)")
-    command.add_argument("--force", action="store_true", help="take over another owner's drain")
+    end.add_argument("--until", metavar="TIME", help="when the drain ends by itself, in ISO 8601 with time zone")
+    end.add_argument("--for", dest="duration", metavar="TIME", help="how long the drain lasts, such as 30m")
+    command.add_argument("--owner", help="owner of the drain (default: you, on this node)")
+    command.add_argument("--force", action="store_true", help="replace another owner's drain")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_drain)
 
-    command = commands.add_parser("undrain", help="let gateways send an instance requests again")
+    command = commands.add_parser("undrain", help="let gateways send requests to instances again")
     command.add_argument("names", nargs="+", metavar="NAME", help="instances")
-    command.add_argument("--owner", help="only where it is this owner's intent")
+    command.add_argument("--owner", help="remove only drains of this owner")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_undrain)
 
-    command = commands.add_parser("drains", help="who has drained what, and why")
+    command = commands.add_parser("drains", help="list drains with owners and reasons")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_drains)
 
@@ -66,7 +66,7 @@ def _drain(options: argparse.Namespace, paths: Paths) -> int:
 
 def _undrain(options: argparse.Namespace, paths: Paths) -> int:
     now = datetime.now(UTC)
-    # What is not on this node any more may still have left an intent.
+    # An instance that is no longer on this node may still have a drain.
     left = drains.names(paths)
     known(paths, [name for name in options.names if name not in left])
     outcomes = [drains.undrain(paths, name, options.owner, now) for name in dict.fromkeys(options.names)]
@@ -102,7 +102,7 @@ def _tell(verb: str, outcomes: list[Outcome], as_json: bool) -> int:
 
 
 def _end(options: argparse.Namespace, now: datetime) -> str | None:
-    """When the intent expires. Raises UsageError."""
+    """When the drain ends. Raises UsageError."""
     if options.until is None and options.duration is None:
         return None
     try:
@@ -110,12 +110,12 @@ def _end(options: argparse.Namespace, now: datetime) -> str | None:
     except (ValueError, OverflowError) as error:
         raise UsageError(f"{'--for' if options.duration else '--until'}: {error}") from error
     if end <= now:
-        raise UsageError(f"--until {options.until} is past: it is {drains.format_time(now)} now")
+        raise UsageError(f"--until {options.until} is past: give a time after {drains.format_time(now)}")
     return drains.format_time(end)
 
 
 def _caller() -> str:
-    """Who runs this command, through sudo or not."""
+    """The user who runs this command, also through sudo."""
     user = os.environ.get("SUDO_USER") or os.environ.get("USER") or os.environ.get("LOGNAME") or "root"
     return f"{user}@{socket.gethostname()}"
 

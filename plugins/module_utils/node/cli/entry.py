@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the command `inferctl` begins. Private to the collection.
+"""The start of the command `inferctl`. Private to the collection.
 
-All commands together import 200 files, which takes half a second of a processor. The unit of an engine does not wait
-for that.
+All commands together import 200 files, which takes half a second. So the commands of an engine's unit import only what
+they need.
 """
 
 from __future__ import annotations

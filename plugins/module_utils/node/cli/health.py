@@ -34,7 +34,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Result:
-    """What `inferctl probe` says of an instance. `since` is when the verdict became this one, as far as it is known."""
+    """The result of `inferctl probe` for an instance. `since` is when the verdict became this one, as far as known."""
 
     instance: str
     verdict: str
@@ -47,18 +47,18 @@ def add(commands: Commands) -> None:
     """Add the commands to the parser."""
     command = commands.add_parser(
         "probe",
-        help="ask engines for one token, now",
-        description="Ask engines for one token each and judge them. Changes nothing; takes up to 40 s.",
+        help="request one token from engines now",
+        description="Request one token from each engine, and judge the answer. Changes nothing; takes up to 40 s.",
         epilog="Exit codes: 0 healthy or busy, 1 hung, dead, wrong or stopped, 2 wrong usage, 3 starting, "
-        "4 cannot be told. Of several instances, the first of 1, 4, 3 that any has.",
+        "4 unknown. Of several instances, the first of 1, 4, 3 that any has.",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="instances (default: all)")
     command.add_argument("--timeout", type=_seconds, default=LIMIT, metavar="S", help="seconds (default: %(default)g)")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_probe)
 
-    command = commands.add_parser("agent", help="(called by its unit) probe all the time and tell gateways")
-    command.add_argument("--address", default="127.0.0.1", help="listen there (default: %(default)s)")
+    command = commands.add_parser("agent", help="(called by its unit) probe instances and answer gateways")
+    command.add_argument("--address", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     command.add_argument("--port", type=int, default=AGENT_PORT, help="(default: %(default)s)")
     command.add_argument("--interval", type=_seconds, default=INTERVAL, metavar="S", help="(default: %(default)g)")
     command.add_argument("--timeout", type=_seconds, default=LIMIT, metavar="S", help="(default: %(default)g)")

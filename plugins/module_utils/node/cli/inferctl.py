@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The command `inferctl`. Private to the collection.
 
-Exit codes: 0 fine, 1 failed or a problem was found, 2 wrong usage, 3 not ready yet, 4 cannot be told.
+Exit codes: 0 success, 1 failed or a problem was found, 2 wrong usage, 3 not ready yet, 4 unknown.
 """
 
 # pylint: disable=ansible-bad-function  # a command, which prints
@@ -30,10 +30,10 @@ from .command import FAILED, LOADING, OK, answer, fail, known
 SCHEMA = 1
 
 WAIT_SECONDS = 600.0
-"""How long wait-ready waits unless told otherwise."""
+"""Default of `wait-ready --timeout`."""
 
 TOLD = (*unit_steps.TOLD, drains.Held, lock.Locked, Refused, swap_settings.NoSettings, gate.GateError, NoAnswer)
-"""Errors of the commands whose message says all."""
+"""Errors whose message is enough for the operator."""
 
 
 def main(arguments: Sequence[str] | None = None, paths: Paths | None = None) -> int:
@@ -45,12 +45,12 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="inferctl",
         description="The inference engines of this node.",
-        epilog="Exit codes: 0 fine, 1 failed or a problem was found, 2 wrong usage, 3 not ready yet, 4 cannot be told.",
+        epilog="Exit codes: 0 success, 1 failed or a problem was found, 2 wrong usage, 3 not ready yet, 4 unknown.",
     )
     parser.add_argument("--version", action="version", version=f"inferctl {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
-    command = commands.add_parser("status", help="every instance on one screen; 1 unless all declared ones serve")
+    command = commands.add_parser("status", help="show every instance on one screen; 1 unless all declared ones serve")
     command.add_argument("names", nargs="*", metavar="NAME", help="instances (default: all)")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_status)
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser(
         "gpu-settings",
-        help="(called at boot) set the GPUs as baremetal.inference.site has left word; 1 if one does not take it",
+        help="(called at boot) set the GPUs as baremetal.inference.site has recorded; 1 if a GPU refuses",
     )
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_gpu_settings)

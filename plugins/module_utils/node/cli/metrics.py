@@ -24,13 +24,13 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "metrics",
-        help="GPUs, RDMA, releases and the doctor as metrics of Prometheus",
-        description="Gather metrics and print them, or write them where node_exporter reads. Changes nothing else.",
+        help="print metrics of GPUs, RDMA, releases and the doctor for Prometheus",
+        description="Gather metrics. Print them, or write them where node_exporter reads. Changes nothing else.",
         epilog=f"Collectors: {', '.join(catalogue.COLLECTORS)}; groups: {', '.join(GROUPS)}. Exit codes: 0 "
-        "fine, 1 a collector failed, which its metrics say too, 2 wrong usage.",
+        "success, 1 a collector failed, which its metrics report, too, 2 wrong usage.",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="collectors or groups of them (default: all)")
-    command.add_argument("--publish", action="store_true", help="write the files of node_exporter, print nothing")
+    command.add_argument("--publish", action="store_true", help="write the files for node_exporter, print nothing")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_metrics)
 

@@ -36,25 +36,25 @@ CODES = {True: OK, False: FAILED, None: UNCLEAR}
 
 def add(commands: Commands) -> None:
     """Add the commands to the parser."""
-    command = commands.add_parser("models", help="the models of this node's registry, and who serves them")
+    command = commands.add_parser("models", help="list the models of this node's registry, and their instances")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_models)
 
     command = commands.add_parser(
         "plan",
-        help="what engines would run, and whether it fits; changes nothing",
-        description="The exact command, the memory it takes, what would change, and every problem. Changes nothing.",
-        epilog="Exit codes: 0 fits, 1 a problem was found, 2 wrong usage, 4 cannot be told.",
+        help="show what engines would run, and whether it fits; changes nothing",
+        description="Show the exact command, its memory, what would change, and every problem. Changes nothing.",
+        epilog="Exit codes: 0 fits, 1 a problem was found, 2 wrong usage, 4 unknown.",
     )
     command.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help="instances or models (default: all instances); behind --, flags of vllm serve, which replace theirs",
+        help="instances or models (default: all instances); after --, flags of vllm serve that replace theirs",
     )
-    command.add_argument("--gpus", metavar="GPUS", help="plan for GPUs that are not there, such as 8xH100-80GB")
+    command.add_argument("--gpus", metavar="GPUS", help="plan for other GPUs than the node's, such as 8xH100-80GB")
     command.add_argument(
-        "--model-config", metavar="FILE", help="plan for a model that is not there, of which FILE is the config.json"
+        "--model-config", metavar="FILE", help="plan for a model that this node does not have; FILE is its config.json"
     )
     command.add_argument(
         "--json", action="store_true", help="print JSON: the plan of one NAME, or {schema, ok, plans} without a name"
@@ -106,7 +106,7 @@ def _plan(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Names, and the flags behind `--` by their names without dashes. Raises UsageError with every mistake."""
+    """The names, and the flags after `--` by their names without dashes. Raises UsageError with every mistake."""
     first = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
     flags: dict[str, Any] = {}
     name = ""
@@ -120,7 +120,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
         elif flags.get(name) is True:
             flags[name] = _value(word)
         else:
-            raise UsageError(f"{word!r} is the value of no flag: write --FLAG VALUE behind --")
+            raise UsageError(f"{word!r} is the value of no flag: write --FLAG VALUE after --")
     found = Findings()
     check("--", flags, known, (), found)
     if found.problems:
@@ -129,7 +129,7 @@ def _split(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
 
 
 def _value(text: str) -> Any:
-    """A number, a switch or an object where the text is one."""
+    """The value of a flag: a number, a boolean or an object if the text is JSON, else the text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -137,7 +137,7 @@ def _value(text: str) -> Any:
 
 
 def _with(engine: plans.Engine, more: dict[str, Any]) -> plans.Engine:
-    """An engine with other flags."""
+    """The engine with more flags, which replace its own."""
     if not more:
         return engine
     flags = {**engine.flags, **more}
@@ -145,14 +145,14 @@ def _with(engine: plans.Engine, more: dict[str, Any]) -> plans.Engine:
 
 
 def _document(made: Sequence[dict[str, Any]], ok: bool | None, *, one: bool) -> dict[str, Any]:
-    """What was asked for by one name is one plan; the form depends on the question alone, never on the answer."""
+    """The JSON document: a single plan for a single name, else a list. The form depends only on the question."""
     if one and len(made) == 1:
         return {"schema": SCHEMA, **made[0]}
     return {"schema": SCHEMA, "ok": ok, "plans": list(made)}
 
 
 def _known(names: Sequence[str], desired: Desired) -> list[str]:
-    """The names asked for, or all instances. Raises UsageError for one that this node does not have."""
+    """The requested names, or all instances. Raises UsageError for a name that this node does not have."""
     for name in names:
         if name not in desired.names:
             raise UsageError(f"no instance or model {name!r} on this node: {nearest(name, desired.names)}")
@@ -160,7 +160,7 @@ def _known(names: Sequence[str], desired: Desired) -> list[str]:
 
 
 def _named(text: str | None) -> Sequence[devices.Device] | None:
-    """The GPUs that --gpus names. Raises UsageError."""
+    """The GPUs in --gpus. Raises UsageError."""
     try:
         return None if text is None else devices.hypothetical(text)
     except ValueError as error:
@@ -168,7 +168,7 @@ def _named(text: str | None) -> Sequence[devices.Device] | None:
 
 
 def _facts(path: str | None) -> ModelFacts | None:
-    """What --model-config tells. Raises UsageError."""
+    """The facts of the file in --model-config. Raises UsageError."""
     if path is None:
         return None
     raw, problem = shards.read_json(Path(path)) if Path(path).is_file() else ({}, "is no file")
@@ -178,6 +178,6 @@ def _facts(path: str | None) -> ModelFacts | None:
 
 
 def _bare(path: str) -> plans.Engine:
-    """A model that no registry knows, without any flag."""
+    """An engine for a model that no registry has, without flags."""
     directory = str(Path(path).absolute().parent)
     return plans.Engine(model=path, argv=[*COMMAND, directory], flags={})

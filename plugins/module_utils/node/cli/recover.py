@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command `inferctl recover`: what its units call, and what people do by hand. Private to the collection."""
+"""The command `inferctl recover`, for its units and for operators. Private to the collection."""
 
 # pylint: disable=ansible-bad-function  # a command, which prints
 from __future__ import annotations
@@ -30,19 +30,19 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "recover",
-        help="bring an engine back that hangs or does not start; without NAME, how the recovery stands",
-        description="Take the next step of the recovery now: budget and back-off do not count, locks and drains of an "
-        "update do. Without NAME and options: show budgets and breakers. With --dry-run: say what the next step would "
-        "be, of all instances or some.",
-        epilog="Exit codes: 0 fine, 1 a breaker is open or a step failed, 2 wrong usage.",
+        help="recover an engine that hangs or does not start; without NAME, show the state of recovery",
+        description="Take the next step of recovery now. Budget and back-off do not count, locks and drains of an "
+        "update do. Without NAME and options: show budgets and breakers. With --dry-run: print the next step, of all "
+        "instances or some.",
+        epilog="Exit codes: 0 success, 1 a breaker is open or a step failed, 2 wrong usage.",
     )
     command.add_argument("names", nargs="*", metavar="NAME", help="instances")
     verb = command.add_mutually_exclusive_group()
-    verb.add_argument("--reset", action="store_true", help="close breakers, renew budgets, lift recovery's drains")
-    verb.add_argument("--arm", action="store_true", help="let it act by itself")
-    verb.add_argument("--disarm", action="store_true", help="let it do nothing by itself")
-    verb.add_argument("--dry-run", action="store_true", help="say what the next step would be and why, and take none")
-    # Called by the units.
+    verb.add_argument("--reset", action="store_true", help="close breakers, renew budgets, remove recovery's drains")
+    verb.add_argument("--arm", action="store_true", help="let recovery take steps without an operator")
+    verb.add_argument("--disarm", action="store_true", help="let recovery take no step without an operator")
+    verb.add_argument("--dry-run", action="store_true", help="print the next step and its reason, and take none")
+    # For the units.
     verb.add_argument("--triggered", action="store_true", help=argparse.SUPPRESS)
     verb.add_argument("--dispatch", action="store_true", help=argparse.SUPPRESS)
     command.add_argument("--json", action="store_true", help="print JSON")
@@ -59,18 +59,18 @@ def _recover(options: argparse.Namespace, paths: Paths) -> int:
     changed = False
     reports = []
     if options.reset:
-        # A list: any() over a generator would leave out those after the first that changes.
+        # A list, since any() over a generator would skip the instances after the first one that changes.
         changed = True in [ladder.reset(name) for name in names]
     elif options.arm or options.disarm:
         changed = True in [ladder.arm(name, options.arm) for name in names]
     elif options.dry_run:
         reports = [ladder.preview(name) for name in names]
     elif options.triggered and len(options.names) != 1:
-        raise UsageError("--triggered is for inference-recovery@NAME.service alone")
+        raise UsageError("--triggered is for inference-recovery@NAME.service only: inferctl recover NAME")
     elif options.names:
         reports = [ladder.recover(name, by_hand=not options.triggered) for name in names]
         changed = any(report.changed for report in reports)
-    # A dry run has failed at nothing.
+    # With --dry-run, nothing can fail.
     done = [report for report in reports if report.changed]
     failed = [report for report in done if report.act == policy.GIVE_UP or report.outcome.startswith("failed")]
     shown = summaries(paths, names, found, datetime.now(UTC))
@@ -83,7 +83,7 @@ def _recover(options: argparse.Namespace, paths: Paths) -> int:
         if not releases.names(paths):
             print("no instance on this node")
     if options.triggered:
-        # That it gave up is told by its alert; the unit has done its work.
+        # If recovery has given up, its alert reports that. The unit has succeeded.
         return OK
     return FAILED if failed or any(one["breaker"] for one in shown) else OK
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""`inferctl releases`: what instances have run, and could run again. Private to the collection."""
+"""`inferctl releases`: the releases of instances, and where a rollback may lead. Private to the collection."""
 
 # pylint: disable=ansible-bad-function  # a command, which prints
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCHEMA = 1
 
 @dataclass
 class Kept:
-    """A release on this node. `roles` are its parts now: active, current, desired, pinned."""
+    """A release on this node. `roles` are those of active, current, desired and pinned that it has."""
 
     release: int
     roles: list[str]
@@ -36,7 +36,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Instance:
-    """An instance's releases, oldest first, and a swap that is under way."""
+    """An instance's releases, oldest first, and the swap that is under way."""
 
     name: str
     releases: list[Kept] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Instance:
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    command = commands.add_parser("releases", help="what instances run, have run, and could go back to")
+    command = commands.add_parser("releases", help="list releases: those that run, and those for a rollback")
     command.add_argument("names", nargs="*", metavar="NAME", help="instances (default: all)")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_releases)
@@ -76,7 +76,7 @@ def _releases(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def collect(paths: Paths, name: str) -> Instance:
-    """The releases of an instance. Raises OSError, and ValueError where its desired state is damaged."""
+    """The releases of an instance. Raises OSError, and ValueError if its desired state is damaged."""
     desired = releases.desired_number(paths, name)
     pin = pins.in_force(paths, name, desired)
     roles = {

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The commands `inferctl swap` and `rollback`, and what their units call. Private to the collection."""
+"""The commands `inferctl swap` and `rollback`, and those of their units. Private to the collection."""
 
 # pylint: disable=ansible-bad-function  # a command, which prints
 from __future__ import annotations
@@ -35,31 +35,34 @@ SCHEMA = 1
 
 POLL_SECONDS = 0.3
 
-PERMISSIONS = {FORCE: "--force cuts requests that are still at work", ALLOW_DOWNTIME: "--allow-downtime swaps anyway"}
-"""What to say where a term was missing, in the words of this command."""
+PERMISSIONS = {
+    FORCE: "--force cuts requests that are still in flight",
+    ALLOW_DOWNTIME: "--allow-downtime swaps although clients find no engine meanwhile",
+}
+"""The options that allow what a swap refused."""
 
 LONGEST_REST = 60.0
-"""Seconds before systemd starts a swap again whose process fails each time."""
+"""Most seconds to wait before systemd starts a swap again whose process fails each time."""
 
 
 def add(commands: Commands) -> None:
     """Add the commands to the parser."""
     command = commands.add_parser(
         "swap",
-        help="have an instance serve another release; no client notices",
-        description="Swap the release of an instance in the steps of docs/updates.md, and wait until that has ended."
-        " The swap goes on by itself where this command is cut off. What turns out bad goes back by itself.",
-        epilog="Exit codes: 0 the release serves, 1 it does not, 2 wrong usage, 3 the swap goes on (--no-wait).",
+        help="swap the release of an instance without clients noticing",
+        description="Swap the release of an instance in the steps of docs/updates.md, and wait for the end."
+        " If this command is interrupted, the swap continues. If the new release fails, the release before returns.",
+        epilog="Exit codes: 0 the release serves, 1 it does not, 2 wrong usage, 3 the swap is under way (--no-wait).",
     )
     command.add_argument("name", metavar="NAME", help="instance")
-    command.add_argument("--to", type=int, required=True, metavar="RELEASE", help="see inferctl releases")
+    command.add_argument("--to", type=int, required=True, metavar="RELEASE", help="release, see inferctl releases")
     _add_options(command)
     command.set_defaults(run=_swap)
 
     command = commands.add_parser(
         "rollback",
-        help="have an instance serve the release that it served with before",
-        description="As `inferctl swap`, to the release before. The instance stays with it until the"
+        help="swap an instance to the release with which it served before",
+        description="Like `inferctl swap`, to the release before. The instance stays with this release until the"
         " inventory changes.",
     )
     command.add_argument("name", metavar="NAME", help="instance")
@@ -70,16 +73,16 @@ def add(commands: Commands) -> None:
     command = commands.add_parser("perform-swap", help="(called by the unit) take the steps of a swap")
     command.add_argument("name", metavar="NAME", help="instance")
     command.set_defaults(run=_perform)
-    command = commands.add_parser("resume-swaps", help="(called at boot) close gates, and go on with swaps")
+    command = commands.add_parser("resume-swaps", help="(called at boot) close gates, and continue swaps")
     command.set_defaults(run=_resume)
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--force", action="store_true", help="cut requests that do not end in time")
-    command.add_argument("--allow-downtime", action="store_true", help="even if clients find no other engine serving")
-    command.add_argument("--drain-seconds", type=int, metavar="S", help="how long requests at work may take to end")
+    command.add_argument("--allow-downtime", action="store_true", help="swap even if clients find no engine meanwhile")
+    command.add_argument("--drain-seconds", type=int, metavar="S", help="how long requests in flight may take to end")
     command.add_argument("--watch-seconds", type=int, metavar="S", help="how long the release is watched")
-    command.add_argument("--no-wait", action="store_true", help="only begin; inferctl status shows how it goes")
+    command.add_argument("--no-wait", action="store_true", help="only start the swap; inferctl status shows its steps")
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -94,12 +97,12 @@ def _rollback(options: argparse.Namespace, paths: Paths) -> int:
     active, desired = releases.active_number(paths, name), releases.desired_number(paths, name)
     number = options.release or history.back_target(paths, name, active, desired)
     if number is None:
-        raise UsageError(f"{name} has no earlier release to go back to: inferctl releases {name} shows those kept")
+        raise UsageError(f"{name} has no earlier release for a rollback: inferctl releases {name} lists its releases")
     return _begin(options, paths, number, back=True)
 
 
 def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool) -> int:
-    """Take the lock, begin the swap, and tell how it goes."""
+    """Take the lock, start the swap, and print its steps."""
     terms = swap_settings.read(paths).terms
     terms = replace(terms, force=options.force, allow_downtime=options.allow_downtime)
     for key in ("drain_seconds", "watch_seconds"):
@@ -111,7 +114,7 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
     until = lock.until(now, perform.LOCK_SECONDS)
     wanted = lock.Lock(run_id, user, socket.gethostname(), lock.BY_HAND, format_time(now), until)
     found = swaps.read(paths, options.name)
-    # A swap of this command that was cut off, or is stuck, has left its lock: this one goes on with it.
+    # An earlier swap of this command that was cut off or is stuck has left its lock. This one adopts the lock.
     lock.take(paths, wanted, now, found.run_id if found else "")
     reason = f"inferctl {options.command} by {user}"
     try:
@@ -128,7 +131,7 @@ def _begin(options: argparse.Namespace, paths: Paths, number: int, *, back: bool
 
 
 def _follow(options: argparse.Namespace, paths: Paths, run_id: str) -> Progress:
-    """Print each step and each word until the swap has ended. Raises SystemdError."""
+    """Print each step and each message until the swap has ended. Raises SystemdError."""
     shown: set[str] = set()
     while True:
         found = request.awaited(paths, options.name, run_id, POLL_SECONDS)
@@ -153,7 +156,7 @@ def _tell(options: argparse.Namespace, found: Progress) -> int:
         words = {
             swaps.REFUSED: "nothing was touched",
             swaps.RETURNED: "the release before serves again",
-            request.STUCK: "requests stay away: mend the cause, and swap again",
+            request.STUCK: "requests stay away: remove the cause, and swap again",
         }
         ends = [found.failure, words[found.outcome], *([PERMISSIONS[found.permission]] if found.permission else [])]
         print(f"inferctl: {options.name}: {'. '.join(ends)}", file=sys.stderr, flush=True)
@@ -171,20 +174,20 @@ def _perform(options: argparse.Namespace, paths: Paths) -> int:
     try:
         perform.perform(paths, options.name)
     except Exception:
-        # Whatever it is: the swap must end, and must not keep the node busy until it can.
+        # The swap must end some time, but its restarts must not keep the node busy until then.
         time.sleep(_rest(int(shown.get("NRestarts") or 0)))
         raise
-    # How the swap went is in its report: the unit has done its work.
+    # The report has the outcome of the swap. The unit itself has succeeded.
     return OK
 
 
 def _rest(restarts: int) -> float:
-    """Seconds to wait beside those of systemd: none at first, and twice as many each time."""
+    """Seconds to wait in addition to systemd's delay: none at first, then twice as many each time."""
     return min(LONGEST_REST, RESTART_SECONDS * (2.0 ** min(restarts, 16) - 1))
 
 
 def _resume(_options: argparse.Namespace, paths: Paths) -> int:
-    """Close what has to be closed before engines start, and go on. A gate that does not close is told."""
+    """Close gates before engines start, and continue swaps. A gate that does not close is logged."""
     code = OK
     for name in swaps.names(paths):
         found = swaps.read(paths, name)

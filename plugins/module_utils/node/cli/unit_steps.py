@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The commands of `inferctl` that the unit of an engine calls. Private to the collection.
 
-Each start and each swap of an engine waits for them, with no engine serving. So this file imports little.
+While they run, the engine does not serve. So this file imports little.
 """
 
 # pylint: disable=ansible-bad-function  # a command, which prints
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 VERBS = ("prepare", "supervise", "clear")
 
 CLEAR_TIMEOUT = 20.0
-"""Seconds for the removal of a container whose engine has ended. A Docker that hangs must not hold up the next start;
-that removes what is left."""
+"""Limit for the removal of an ended engine's container, in seconds. A Docker that hangs must not delay the next start.
+That start removes the container."""
 
 TOLD = (releases.ReleaseError, systemd.SystemdError, DockerError, DockerUnavailable, OSError, ValueError)
-"""Errors of these commands whose message says all."""
+"""Errors of these commands whose message is enough for the operator."""
 
 
 def main(arguments: Sequence[str], paths: Paths | None = None) -> int:
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str], paths: Paths | None = None) -> int:
 
 def add(commands: Commands) -> None:
     """Add the commands to the parser."""
-    steps = (("prepare", _prepare, "check and clear the way"), ("supervise", _supervise, "run the engine"))
+    steps = (("prepare", _prepare, "check the release, remove leftovers"), ("supervise", _supervise, "run the engine"))
     for verb, run, text in steps:
         command = commands.add_parser(verb, help=f"(called by the unit) {text}")
         command.add_argument("name", metavar="NAME", help="instance")
@@ -63,14 +63,14 @@ def add(commands: Commands) -> None:
 def _unit_of_caller(options: argparse.Namespace) -> dict[str, str]:
     """The properties of the unit that calls us.
 
-    Raises UsageError for any other caller: each of these commands would take the container from a serving engine.
+    Raises UsageError for any other caller, since these commands would take the container from an engine that serves.
     """
     unit = unit_name(options.name)
     properties = systemd.show([unit], ["InvocationID", "NRestarts"])[unit]
     caller = os.environ.get("INVOCATION_ID", "")
     # A unit that was never started has no id either.
     if not caller or caller != properties["InvocationID"]:
-        raise UsageError(f"{options.command} is for {unit} alone: systemctl start {unit}")
+        raise UsageError(f"{options.command} is for {unit} only: systemctl start {unit}")
     return properties
 
 
@@ -88,7 +88,7 @@ def _prepare(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def count_start(paths: Paths, name: str, restarts: int) -> None:
-    """Count a start, and the death before it where an engine that served has died: both are of one budget.
+    """Count a start. If it follows the death of an engine that served, count the death for recovery's budget.
 
     Raises OSError.
     """
@@ -112,15 +112,15 @@ def _supervise(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _clear(options: argparse.Namespace, paths: Paths) -> int:
-    """What `docker rm --force` does, without its complaint where a start failed before there was a container."""
+    """Like `docker rm --force`, but without an error if a failed start has left no container."""
     _unit_of_caller(options)
     Docker(timeout=CLEAR_TIMEOUT).remove(container_name(options.name))
     return OK
 
 
 def _keep_count(name: str, entry: Callable[[], object]) -> None:
-    """Keep count of the starts. A full or read-only disk must not keep an engine down for that: it is only told."""
+    """Record a start. If the disk is full or read-only, only print that: the engine must start all the same."""
     try:
         entry()
     except OSError as error:
-        print(f"{name}: the count of failed starts cannot be kept: {error}", file=sys.stderr, flush=True)
+        print(f"{name}: the count of failed starts cannot be recorded: {error}", file=sys.stderr, flush=True)

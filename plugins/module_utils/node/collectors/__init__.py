@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What this node tells Prometheus beside the agent: one file for each subject. Private to the collection."""
+"""Metrics of this node in addition to the agent's: one file for each subject. Private to the collection."""

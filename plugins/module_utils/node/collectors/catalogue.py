@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which metrics are gathered by which collector, and how they are published. Private to the collection.
+"""All collectors of metrics, and how they publish. Private to the collection.
 
-Each collector has its own file and its own time. One that breaks or takes too long leaves a file that says just that:
-old numbers in its place would look like a node that is well.
+Each collector has its own file and time limit. If a collector fails, its file has only the metrics of that failure: old
+numbers would hide it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from . import doctor, gpus, rdma, recovery, state
 SCHEMA = 1
 
 LIMIT = 40.0
-"""Seconds for a collector. The doctor's own limit is 30; the timer comes every 60."""
+"""Limit for a collector, in seconds. The doctor's own limit is 30; the timer starts the collectors every 60."""
 
 HELP: Help = {
     "inference_collector_success": "1 if the collector read everything, 0 if it failed.",
@@ -41,7 +41,7 @@ HELP: Help = {
 
 @dataclass(frozen=True)
 class Collector:
-    """`gather` adds samples of the metrics in `help`; whatever it raises makes it a failure."""
+    """`gather` adds samples of the metrics in `help`. Any exception counts as a failure."""
 
     name: str
     help: Help
@@ -50,7 +50,7 @@ class Collector:
 
 @dataclass(frozen=True)
 class Page:
-    """What a collector has to publish. `problem` is empty where all is well."""
+    """The text that a collector publishes. `problem` is empty if the collector succeeded."""
 
     collector: str
     text: str
@@ -72,7 +72,7 @@ def _gpus(host: Host, samples: Samples) -> None:
 
 
 def _rdma(host: Host, samples: Samples) -> None:
-    # sysfs alone: no program is needed for numbers, and asking `rdma` would load it.
+    # sysfs has all numbers. The program `rdma` would load kernel modules.
     parts = (rdma_facts.COUNTERS, rdma_facts.NICS)
     programs = rdma_facts.Programs()
     found = rdma_facts.gather(host.root, parts, programs, lambda command: host.run(command, TOOL_TIMEOUT))
@@ -97,7 +97,7 @@ COLLECTORS = {
 
 
 def names(wanted: Sequence[str]) -> list[str]:
-    """The collectors of these names or groups; all where none is named. Raises ValueError."""
+    """The collectors of these names or groups; all if there are none. Raises ValueError."""
     known = {**{name: (name,) for name in COLLECTORS}, **GROUPS}
     wrong = [f"there is no collector {name!r}: {nearest(name, known)}" for name in wanted if name not in known]
     if wrong:
@@ -106,7 +106,7 @@ def names(wanted: Sequence[str]) -> list[str]:
 
 
 def collect(one: Collector, host: Host, now: Callable[[], float] = time.time, limit: float = LIMIT) -> Page:
-    """Ask one collector, for some seconds at most. Raises nothing."""
+    """Run one collector, within the time limit. Raises nothing."""
     samples = Samples({**one.help, **HELP})
     problem = f"no answer within {limit:g} s"
 
@@ -119,13 +119,13 @@ def collect(one: Collector, host: Host, now: Callable[[], float] = time.time, li
             problem = str(error) or repr(error)
 
     began = time.monotonic()
-    # A daemon: what hangs in the kernel must not hold up the exit.
+    # A daemon thread, since a thread that hangs in the kernel must not delay the exit.
     thread = threading.Thread(target=gather, daemon=True)
     thread.start()
     thread.join(limit)
     failed = problem
     if failed:
-        # Half of the numbers would be taken for all of them; and a thread that hangs may still add some.
+        # Some of the numbers would look like all of them, and a thread that hangs may still add more.
         samples = Samples(HELP)
     samples.add("inference_collector_success", not failed, collector=one.name)
     samples.add("inference_collector_duration_seconds", time.monotonic() - began, collector=one.name)

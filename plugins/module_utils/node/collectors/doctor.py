@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the doctor says as metrics. Private to the collection; pure."""
+"""The doctor's results as metrics. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELP: Help = {
 
 
 def render(results: Sequence[Result], samples: Samples) -> None:
-    """Add what each check has found; its words stay on the node."""
+    """Add the status of each check, without its message."""
     worst = verdict(results)
     for status in STATUSES:
         samples.add("inference_doctor_verdict", status == worst, verdict=status)

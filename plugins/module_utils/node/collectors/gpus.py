@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The GPUs as metrics, so that nothing essential depends on DCGM. Private to the collection; pure."""
+"""Metrics of the GPUs, so that nothing essential needs DCGM. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB = 1 << 20
 MEGA = 1_000_000
 
 POWER_CAP = "sw_power_cap"
-"""The power limit: no fault, but the reason of what a GPU does not reach."""
+"""The power limit. It is no fault, but explains lower speed."""
 
 HELP: Help = {
     "inference_gpus_present": "GPUs on the PCI bus that the driver should list.",
@@ -53,7 +53,7 @@ HELP: Help = {
 
 
 def render(facts: Mapping[str, Any], instances: Iterable[Release], samples: Samples) -> None:
-    """Add what the facts of gpu_facts tell."""
+    """Add the facts of gpu_facts."""
     gpus = [gpu for gpu in facts["gpus"] if not gpu["excluded"]]
     samples.add("inference_gpus_present", len(gpus))
     samples.add("inference_gpus_reported", sum(gpu["reported"] for gpu in gpus))
@@ -91,7 +91,7 @@ def _gpu(gpu: Mapping[str, Any], samples: Samples) -> None:
     add("reported", gpu["reported"])
     add("lost", gpu["lost"])
     if not gpu["reported"]:
-        # What the bus says of its link is of no use: it may be down.
+        # The link's numbers mean nothing here, since the link may be down.
         return
     add("memory_total_bytes", gpu["memory_total_mib"], MIB)
     add("memory_used_bytes", gpu["memory_used_mib"], MIB)
@@ -115,7 +115,7 @@ def _gpu(gpu: Mapping[str, Any], samples: Samples) -> None:
 
 
 def _memory(gpu: Mapping[str, Any], add: Any) -> None:
-    """Errors of memory, and what was done about them; nothing of a GPU that does not tell."""
+    """Memory errors and repairs. A GPU that does not report a value gets no metric for it."""
     ecc, rows, pages = gpu["ecc"], gpu["remapped_rows"], gpu["retired_pages"]
     add("ecc_uncorrected_errors_total", ecc["aggregate_uncorrected"])
     add("ecc_corrected_errors_total", ecc["aggregate_corrected"])
@@ -127,13 +127,13 @@ def _memory(gpu: Mapping[str, Any], add: Any) -> None:
 
 
 def _any(flags: Sequence[bool | None]) -> bool | None:
-    """Whether one is set; None where all are unknown."""
+    """Whether one flag is set; None if all are unknown."""
     known = [flag for flag in flags if flag is not None]
     return any(known) if known else None
 
 
 def _gpus_of(release: Release, gpus: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The GPUs of an instance, by index, UUID, or the UUID of a slice of it."""
+    """The GPUs of an instance, found by index, UUID, or the UUID of a MIG slice."""
     if release.accelerator != "nvidia":
         return []
     wanted = set(release.gpus)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ports of RDMA as metrics. Private to the collection; pure."""
+"""Metrics of the RDMA ports. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ...core.exposition import Help, Samples
 
 BYTES = 1_000_000_000 / 8
-"""In a gigabit."""
+"""Bytes in a gigabit."""
 
 COUNTERS = (
     "duplicate_request",
@@ -37,9 +37,9 @@ COUNTERS = (
     "rcvd_seq_err",
     "retry_exceeded_err",
 )
-"""What tells of bad links and congestion; the last three are of software RoCE. All that the kernel has would be some
-hundred series for a node. Sources: Documentation/ABI/stable/sysfs-class-infiniband, mlx5/counters.c, rxe_hw_counters.c
-of Linux."""
+"""Counters that show bad links and congestion; the last three belong to software RoCE. All counters of the kernel would
+be some hundred series for a node. Sources: Documentation/ABI/stable/sysfs-class-infiniband, mlx5/counters.c and
+rxe_hw_counters.c of Linux."""
 
 HELP: Help = {
     "inference_rdma_ports": "Ports of RDMA devices.",
@@ -52,7 +52,7 @@ HELP: Help = {
 
 
 def render(facts: Mapping[str, Any], samples: Samples) -> None:
-    """Add what the facts of rdma_facts tell."""
+    """Add the facts of rdma_facts."""
     ports = [(device, port) for device in facts["rdma_devices"] for port in device["ports"]]
     samples.add("inference_rdma_ports", len(ports))
     samples.add("inference_rdma_nics_without_driver", len(facts["rdma_nics_without_driver"]))

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The recovery as metrics of Prometheus. Private to the collection.
+"""Metrics of recovery. Private to the collection.
 
-Gathered every minute rather than with every step: a budget comes back with time, an instance goes, recovery is
-disarmed, and no step tells of it.
+Gathered every minute, not with each step: budgets renew with time, instances are removed, and recovery is disarmed
+without any step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HELP: Help = {
 
 
 def render(paths: Paths, now: datetime, samples: Samples) -> None:
-    """Add what is known of each instance; nothing where the role is not installed. Raises OSError, ValueError."""
+    """Add the state of each instance; nothing if the role is not installed. Raises OSError, ValueError."""
     found = settings.read(paths)
     if found is None:
         return

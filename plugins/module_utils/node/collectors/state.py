@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the node runs, and should run, as metrics. Private to the collection."""
+"""Metrics of the releases that the node runs, and should run. Private to the collection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HELP: Help = {
 
 
 def render(paths: Paths, samples: Samples) -> None:
-    """Add what the node's files tell. An instance whose files are damaged is left out: the doctor names it."""
+    """Add the state of each instance. An instance with damaged files is left out, since the doctor reports it."""
     samples.add("inference_reboot_required", (paths.root / "run/reboot-required").exists())
     for name in releases.names(paths):
         try:
@@ -65,7 +65,7 @@ def _describe(release: Release, samples: Samples) -> None:
 
 
 def image_label(image: str) -> str:
-    """The end of an image's name, and the begin of its digest: what tells two apart."""
+    """The last part of an image's name, and the first digits of its digest, which tell images apart."""
     name, _at, digest = image.partition("@")
     last = name.rpartition("/")[2]
     return f"{last}@{digest.removeprefix('sha256:')[:12]}" if digest else last

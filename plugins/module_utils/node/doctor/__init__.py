@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Is this node fit to serve? One file for each kind of check. Private to the collection."""
+"""Checks whether this node is fit to serve. One file for each kind of check. Private to the collection."""

@@ -30,7 +30,7 @@ CHECKS: tuple[Check[Host], ...] = (
 
 @dataclass(frozen=True)
 class Settings:
-    """What the role says of the doctor: checks that are off, and where lines are drawn."""
+    """The role's settings of the doctor: checks that are off, and thresholds."""
 
     off: tuple[str, ...] = ()
     thresholds: Thresholds = field(default_factory=Thresholds)
@@ -42,13 +42,13 @@ def names() -> list[str]:
 
 
 def unknown(wanted: Sequence[str]) -> list[str]:
-    """What is wrong with names of checks, one text each, with the nearest that exists."""
+    """A message for each unknown name of a check, with the nearest known name."""
     known = names()
     return [f"there is no check {name!r}: {nearest(name, known)}" for name in wanted if name not in known]
 
 
 def chosen(wanted: Sequence[str], off: Sequence[str]) -> list[Check[Host]]:
-    """The checks of these names or kinds, all where none is named, without those that are off and not asked for."""
+    """The checks of these names or kinds, even if they are off. Without names, all checks that are on."""
     if wanted:
         return [check for check in CHECKS if {check.name, check.kind} & set(wanted)]
     return [check for check in CHECKS if not {check.name, check.kind} & set(off)]
@@ -60,14 +60,14 @@ def to_json(settings: Settings) -> dict[str, Any]:
 
 
 def read(paths: Paths) -> Settings:
-    """The settings of this node; the defaults where there is no file. Raises OSError, and ValueError for a damaged
-    one."""
+    """The settings of this node, or the defaults if there is no file.
+    Raises OSError, and ValueError if the file is damaged."""
     value = files.read_json(paths.doctor_settings)
     if value is None:
         return Settings()
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
         raise ValueError(
-            f"{paths.doctor_settings} is not of schema {SCHEMA}: baremetal.inference.recovery writes it anew"
+            f"{paths.doctor_settings} is not of schema {SCHEMA}: run baremetal.inference.recovery, which writes it anew"
         )
     known = {field.name: value[field.name] for field in fields(Thresholds) if field.name in value}
     return Settings(tuple(value.get("off", ())), Thresholds(**known))

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a check is, and how all of them are run. Private to the collection.
+"""Defines checks, and runs them. Private to the collection.
 
-A check that breaks or takes too long says `unknown`: it condemns no node.
+A check that breaks or takes too long gets the status `unknown`, which does not make the node unfit.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ OK, UNKNOWN, WARN, FAIL = "ok", "unknown", "warn", "fail"
 STATUSES = (OK, UNKNOWN, WARN, FAIL)
 
 LIMIT = 30.0
-"""Seconds for a check. All of them run at once, and so does the doctor: nvidia-smi of 8 GPUs takes 3 s without
-persistence mode, and up to this where one of them is ill."""
+"""Limit for a check, in seconds. All checks run at once. nvidia-smi with 8 GPUs takes 3 s without persistence mode, and
+up
+to this limit if a GPU is faulty."""
 
 T = TypeVar("T")
 
 
 class CannotTell(Exception):
-    """A check has no answer; the message says why."""
+    """A check has no result; the message says why."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found. `action` says what to do, empty where nothing is to be done."""
+    """The result of a check. `action` says what to do; empty if there is nothing to do."""
 
     status: str
     message: str
@@ -44,7 +45,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Result:
-    """A finding under its check's name, as `inferctl doctor --json` shows it."""
+    """A finding with the name of its check, as `inferctl doctor --json` shows it."""
 
     name: str
     status: str
@@ -54,7 +55,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Check(Generic[T]):
-    """A question about a host. `find` may raise CannotTell, or anything else: then the answer is unknown."""
+    """A check of a host. If `find` raises CannotTell or any other exception, the status is unknown."""
 
     name: str
     find: Callable[[T], Finding]
@@ -62,12 +63,12 @@ class Check(Generic[T]):
 
     @property
     def kind(self) -> str:
-        """The first word of its name: driver, gpu, rdma, system, docker, engine."""
+        """The first word of the name: driver, gpu, rdma, system, docker, engine."""
         return self.name.partition("-")[0]
 
 
 class Once(Generic[T]):
-    """A value that several checks need, and that the first of them looks up for all."""
+    """A value that several checks need. The first of them reads it for all."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -90,7 +91,7 @@ class Once(Generic[T]):
 
 
 def run(checks: Sequence[Check[T]], host: T) -> list[Result]:
-    """Run the checks at once, each for its own time at most. Raises nothing."""
+    """Run all checks at once, each within its limit. Raises nothing."""
     answers: list[Finding | None] = [None] * len(checks)
 
     def ask(index: int) -> None:
@@ -99,9 +100,9 @@ def run(checks: Sequence[Check[T]], host: T) -> list[Result]:
         except CannotTell as reason:
             answers[index] = Finding(UNKNOWN, str(reason))
         except Exception as error:
-            answers[index] = Finding(UNKNOWN, f"the check itself is broken: {error!r}", "report it with this line")
+            answers[index] = Finding(UNKNOWN, f"the check itself is broken: {error!r}", "report this line as a bug")
 
-    # Daemons: what hangs in the kernel must not hold up the exit.
+    # Daemon threads, since a thread that hangs in the kernel must not delay the exit.
     threads = [threading.Thread(target=ask, args=(index,), daemon=True) for index in range(len(checks))]
     began = time.monotonic()
     for thread in threads:
@@ -109,14 +110,14 @@ def run(checks: Sequence[Check[T]], host: T) -> list[Result]:
     results = []
     for index, check in enumerate(checks):
         threads[index].join(max(0.0, began + check.limit - time.monotonic()))
-        late = Finding(UNKNOWN, f"no answer within {check.limit:g} s", "something hangs: see dmesg")
+        late = Finding(UNKNOWN, f"no result within {check.limit:g} s", "a program or device hangs: see dmesg")
         found = answers[index] or late
         results.append(Result(check.name, found.status, found.message, found.action))
     return results
 
 
 def verdict(results: Iterable[Result]) -> str:
-    """The worst status of all, `ok` of none."""
+    """The worst status; `ok` if there are no results."""
     return max((result.status for result in results), key=STATUSES.index, default=OK)
 
 
@@ -126,7 +127,7 @@ def as_json(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def problems(results: Iterable[Result], *, actions: bool) -> list[str]:
-    """A line for each check that is not ok, the worst first; with `actions`, each says what to do."""
+    """A line for each check that is not ok, worst first. With `actions`, each line has what to do."""
     wrong = [result for result in results if result.status != OK]
     wrong.sort(key=lambda result: -STATUSES.index(result.status))
     return [
@@ -137,7 +138,7 @@ def problems(results: Iterable[Result], *, actions: bool) -> list[str]:
 
 
 def as_text(results: Sequence[Result]) -> str:
-    """A table for people, the worst first, and what to do about each."""
+    """A table for operators, worst first, with what to do."""
     count = Counter(result.status for result in results)
     summary = ", ".join(f"{count[status]} {status}" for status in reversed(STATUSES) if count[status])
     width = max((len(result.name) for result in results), default=0)

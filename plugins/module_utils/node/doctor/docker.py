@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Docker: it answers, gives out GPUs that exist, and has not lost those it gave out. Private to the collection."""
+"""Checks that Docker answers, and that containers have their GPUs. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .host import TOOL_TIMEOUT, Host
 
 
 def answers(host: Host) -> Finding:
-    """dockerd answers. With live-restore engines go on without it, but none can be started."""
+    """dockerd answers. With live-restore, engines run without it, but none can start."""
     try:
         host.docker.ping()
     except (DockerUnavailable, DockerError) as error:
         if not host.releases() and not host.docker.path.exists():
             return Finding(OK, "does not apply: there is no Docker, and no instance")
         ends = (
-            "engines go on (live-restore)" if inspect.live_restore(host.paths) else "it ends engines (no live-restore)"
+            "engines continue (live-restore)" if inspect.live_restore(host.paths) else "engines end (no live-restore)"
         )
         return Finding(FAIL, str(error), f"systemctl restart docker: {ends}")
     return Finding(OK, "answers")
 
 
 def specification(host: Host) -> Finding:
-    """The CDI specifications are those of this driver and these GPUs."""
+    """The CDI specifications fit this driver and these GPUs."""
     if not applies(host):
         return NO_GPU
     specs = cdi.read(host.root)
@@ -42,12 +42,12 @@ def specification(host: Host) -> Finding:
     if why:
         return Finding(FAIL if host.wants_gpus() else WARN, why, "systemctl restart nvidia-cdi-refresh")
     if stale:
-        return Finding(WARN, "; ".join(stale), "remove it: baremetal.inference.site does")
-    return Finding(OK, f"{cdi.OWN} is of this driver")
+        return Finding(WARN, "; ".join(stale), "remove these files: run baremetal.inference.site")
+    return Finding(OK, f"{cdi.OWN} fits this driver")
 
 
 def gpus(host: Host) -> Finding:
-    """Containers can still open the GPUs that they were given: a daemon-reload may have cut them off."""
+    """Containers can still open their GPUs. A daemon-reload may have cut them off."""
     if not applies(host):
         return NO_GPU
     found = container_gpus.find(lambda command: host.run(command, TOOL_TIMEOUT), host.root)
@@ -57,11 +57,11 @@ def gpus(host: Host) -> Finding:
         f"{container.name} cannot open {', '.join(container.lost)}" for container in found.containers if container.lost
     ]
     if lost:
-        return Finding(FAIL, "; ".join(lost), "restart these containers; ask for GPUs by CDI, not by --gpus")
+        return Finding(FAIL, "; ".join(lost), "restart these containers; request GPUs by CDI instead of --gpus")
     untried = [f"{container.name}: {container.error}" for container in found.containers if container.error]
     if untried:
         raise CannotTell("; ".join(untried))
-    return Finding(OK, f"{len(found.containers)} containers have theirs")
+    return Finding(OK, f"{len(found.containers)} containers can open their GPUs")
 
 
 CHECKS = (

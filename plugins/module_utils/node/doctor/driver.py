@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The NVIDIA driver: loaded, the installed one, with its device nodes, and there after the next boot too. Private to
-the collection."""
+"""Checks that the NVIDIA driver is loaded, is the installed one, has its device nodes, and will load after the next
+boot. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .host import TOOL_TIMEOUT, Host
 NO_GPU = Finding(OK, "does not apply: there is no NVIDIA GPU, and no instance wants one")
 
 UVM_NODES = ("dev/nvidiactl", "dev/nvidia-uvm")
-"""Without the second, nvidia-smi works and CUDA does not."""
+"""Without the second node, nvidia-smi works, but CUDA does not."""
 
 
 def applies(host: Host) -> bool:
-    """Whether this node has, or should have, a driver."""
+    """Whether this node has a driver, or should have one."""
     return host.has_gpus() or host.wants_gpus()
 
 
 def loaded(host: Host) -> Finding:
-    """The kernel module is loaded, and the tool reaches it."""
+    """The kernel module is loaded, and nvidia-smi reaches it."""
     if not applies(host):
         return NO_GPU
     failure = host.gpus()["gpu_driver"]["error"]
@@ -35,12 +35,12 @@ def loaded(host: Host) -> Finding:
     if failure and failure["kind"] in ("driver_not_loaded", "driver_library_mismatch", "library_not_found"):
         return Finding(FAIL, failure["message"], "reboot, or unload and load the driver's modules")
     if failure and failure["kind"] == NOT_INSTALLED:
-        return Finding(WARN, failure["message"], "install nvidia-smi: without it nothing is known of the GPUs' health")
+        return Finding(WARN, failure["message"], "install nvidia-smi: without it, the GPUs' health is unknown")
     return Finding(OK, f"driver {version} is loaded")
 
 
 def package(host: Host) -> Finding:
-    """What is loaded is what is installed: an upgrade behind an engine's back breaks its next start."""
+    """The loaded driver is the installed one. After an upgrade without a reload, the next start of an engine fails."""
     if not applies(host):
         return NO_GPU
     driver = host.driver()
@@ -49,7 +49,7 @@ def package(host: Host) -> Finding:
         message = f"the loaded module is {driver.module_version}, the libraries are {driver.library_version}"
         return Finding(FAIL, message, advice)
     if driver.matches_package is None:
-        raise CannotTell("no one package of the kernel module is installed, or no module is loaded")
+        raise CannotTell("not exactly one package of the kernel module is installed, or no module is loaded")
     if driver.matches_package:
         return Finding(OK, f"module and package are {driver.module_version}")
     installed = driver.package.version if driver.package else "unknown"
@@ -57,17 +57,17 @@ def package(host: Host) -> Finding:
 
 
 def nodes(host: Host) -> Finding:
-    """The device nodes that CUDA opens."""
+    """The device nodes that CUDA opens exist."""
     if not applies(host):
         return NO_GPU
     missing = [f"/{node}" for node in UVM_NODES if not (host.root / node).exists()]
     if missing:
         return Finding(FAIL, f"{' and '.join(missing)} missing: CUDA fails", "nvidia-modprobe -c 0 -u")
-    return Finding(OK, "nvidiactl and nvidia-uvm are there")
+    return Finding(OK, "nvidiactl and nvidia-uvm exist")
 
 
 def cuda_works(host: Host) -> Finding:
-    """cuInit, as an engine calls it: nvidia-smi works on nodes where this does not."""
+    """cuInit succeeds, as an engine calls it. On some nodes nvidia-smi works, but cuInit fails."""
     if not applies(host):
         return NO_GPU
     found = cuda.check(cuda.LIBRARY, TOOL_TIMEOUT, host.run)
@@ -79,7 +79,7 @@ def cuda_works(host: Host) -> Finding:
 
 
 def next_kernel(host: Host) -> Finding:
-    """Every kernel that may be booted has the driver's module."""
+    """Every kernel that may boot has the driver's module."""
     if not applies(host):
         return NO_GPU
     installed = kernels.installed(host.root)
@@ -88,7 +88,7 @@ def next_kernel(host: Host) -> Finding:
     modules = dkms.parse(host.ask("dkms", "status"))
     problems = gate.problems(installed, modules, gate.Wanted())
     if problems:
-        return Finding(WARN, "; ".join(map(str, problems)), "before the next reboot, or the GPUs are gone after it")
+        return Finding(WARN, "; ".join(map(str, problems)), "correct this before the next reboot, or the GPUs are gone")
     return Finding(OK, f"built for {', '.join(kernel.release for kernel in installed)}")
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The engines and who watches them. Private to the collection."""
+"""Checks the engines, the agent and recovery. Private to the collection."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .host import Host
 
 
 def verdicts(host: Host) -> Finding:
-    """What the agent says of each instance."""
+    """The agent's verdict of each instance allows it to serve."""
     names, now = releases.names(host.paths), datetime.now(UTC)
     fails, warns = [], []
     for name in names:
         known = probe_state.read(host.paths, name)
         if known is None or probe_state.stale(known, now):
-            warns.append(f"{name}: state unknown, the agent is silent")
+            warns.append(f"{name}: state unknown, the agent has no recent verdict")
         elif known.verdict in health.CONDEMNED:
             fails.append(f"{name}: {known.verdict} since {known.since}: {known.detail}")
         elif known.verdict not in health.SERVING:
@@ -37,7 +37,7 @@ def verdicts(host: Host) -> Finding:
 
 
 def agent(host: Host) -> Finding:
-    """The prober itself runs: a silent one is worse than a noisy one."""
+    """The agent runs: without it, no verdict can be trusted."""
     if not releases.names(host.paths):
         return Finding(OK, "does not apply: no instance on this node")
     try:
@@ -52,8 +52,8 @@ def agent(host: Host) -> Finding:
 
 
 def recovery(host: Host) -> Finding:
-    """Who waits for the agent to ask for a recovery runs, and knows what it may do."""
-    anew = "baremetal.inference.recovery installs it"
+    """The path unit that waits for the agent's requests is active, and recovery has its settings."""
+    anew = "run baremetal.inference.recovery, which installs it"
     try:
         found = settings.read(host.paths)
         if found is None:
@@ -69,14 +69,14 @@ def recovery(host: Host) -> Finding:
 
 
 def files(host: Host) -> Finding:
-    """Units and environments are those that the instances proved themselves with."""
+    """Units and environments are those with which the releases proved themselves."""
     wrong = []
     for name in releases.names(host.paths):
         try:
             wrong += [str(one) for one in managed.verify(host.paths, name)]
         except releases.ReleaseError as error:
             wrong.append(str(error))
-    # What site.yml declares beside the releases. An engine that stands in during an update is declared nowhere.
+    # Files of baremetal.inference.site in addition to the releases. A bridge has no such file.
     declared = [host.paths.instance(name) for name in bridges.instances(host.paths)]
     for path in (host.paths.registry, *declared) if declared else ():
         try:
@@ -86,23 +86,23 @@ def files(host: Host) -> Finding:
             wrong.append(str(error))
     if wrong:
         return Finding(
-            FAIL, "; ".join(wrong), "baremetal.inference.site writes them anew; a restart by recovery repairs units"
+            FAIL, "; ".join(wrong), "run baremetal.inference.site, which writes these files; recovery repairs units"
         )
-    return Finding(OK, "as they were proven")
+    return Finding(OK, "unchanged since the releases proved themselves")
 
 
 def weights(host: Host) -> Finding:
-    """Every file of every model has its size; contents are compared by site.yml."""
+    """Every file of every model has its size. baremetal.inference.site compares the contents."""
     wrong = [str(one) for release in host.releases().values() for one in models.find_damage(release)]
     if wrong:
         return Finding(
-            FAIL, "; ".join(dict.fromkeys(wrong)), "baremetal.inference.site copies the model anew; then restart"
+            FAIL, "; ".join(dict.fromkeys(wrong)), "run baremetal.inference.site, which copies the model; then restart"
         )
     return Finding(OK, "all files have their sizes")
 
 
 def drained(host: Host) -> Finding:
-    """Drains and open breakers, which an operator must end."""
+    """No instance is drained, and no breaker is open. An operator must end these."""
     now = datetime.now(UTC)
     warns = []
     for name in releases.names(host.paths):
@@ -116,7 +116,7 @@ def drained(host: Host) -> Finding:
 
 
 def units(host: Host) -> Finding:
-    """The unit that systemd has in memory is the one on disk."""
+    """systemd has read the current units from disk."""
     names = releases.names(host.paths)
     try:
         shown = systemd.show(map(unit_name, names), ["NeedDaemonReload", "LoadState"])
@@ -125,17 +125,17 @@ def units(host: Host) -> Finding:
     stale = [unit for unit, found in shown.items() if found.get("NeedDaemonReload") == "yes"]
     if stale:
         return Finding(WARN, f"changed on disk since systemd read them: {', '.join(stale)}", "systemctl daemon-reload")
-    return Finding(OK, "as systemd knows them")
+    return Finding(OK, "systemd has read all units")
 
 
 def leftover_bridges(host: Host) -> Finding:
-    """No engine of an update that was cut off stands in for an instance."""
+    """No update that was cut off has left a bridge."""
     found = bridges.unattended(host.paths, datetime.now(UTC))
     if found:
-        # What the inventory declares is not known here for certain, and update_model.yml goes by that.
+        # The check does not know what the inventory declares, and baremetal.inference.update_model acts on that.
         action = (
-            "baremetal.inference.update_model removes those of instances that the inventory declares;"
-            " others: declare them again, or"
+            "baremetal.inference.update_model removes bridges of instances that the inventory declares."
+            " For other bridges, declare the instance again, or run"
             " ansible NODE -b -m baremetal.inference.engine_service -a 'names=INSTANCE_bridge state=absent'"
         )
         return Finding(WARN, f"left by an update that was cut off: {', '.join(found)}", action)
@@ -143,7 +143,7 @@ def leftover_bridges(host: Host) -> Finding:
 
 
 def swapping(host: Host) -> Finding:
-    """No swap is stuck or was cut off or has left anything to do, and no gate is closed without one."""
+    """No swap is stuck, cut off or unfinished, and no gate is closed without a swap."""
     fails, left, closed = [], list[str](), set[int]()
     for name in releases.names(host.paths):
         found = swaps.read(host.paths, name)
@@ -156,19 +156,19 @@ def swapping(host: Host) -> Finding:
         elif found.step == swaps.LED:
             fails.append(f"{name}: the swap to release {found.target} was cut off")
         elif systemd.active_state(swap_unit(name)) not in (*systemd.RUNNING, "deactivating"):
-            fails.append(f"{name}: {swap_unit(name)} does not run, and the swap is at {found.step}")
+            fails.append(f"{name}: {swap_unit(name)} does not run, although the swap is at step {found.step}")
         else:
             closed |= _bridge_port(host, name)
     try:
         open_ = gate.closed() - closed
     except gate.GateError:
-        # A node without nftables has no gate. A swap there says so before the swap begins.
+        # A node without nftables has no gate. A swap there reports that before it begins.
         open_ = set()
     if fails:
         return Finding(FAIL, "; ".join(fails), "inferctl status; then inferctl swap NAME --to RELEASE")
     if open_:
         ports = ", ".join(map(str, sorted(open_)))
-        return Finding(FAIL, f"the gate of port {ports} is closed, and no swap is under way", f"nft flush set {GATES}")
+        return Finding(FAIL, f"the gate of port {ports} is closed, but no swap is under way", f"nft flush set {GATES}")
     if releases.names(host.paths):
         try:
             swap_settings.read(host.paths)
@@ -180,7 +180,7 @@ def swapping(host: Host) -> Finding:
 
 
 def _bridge_port(host: Host, name: str) -> set[int]:
-    """The port of the bridge of an instance, whose gate a swap closes before the bridge goes."""
+    """The bridge's port of an instance. A swap closes its gate before it removes the bridge."""
     try:
         port = bridges.declared_port(host.paths, name)
     except (OSError, ValueError):

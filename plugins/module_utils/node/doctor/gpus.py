@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The GPUs: all there, none lost, worn, throttled or cut off. Private to the collection."""
+"""Checks that no GPU is missing, worn, throttled or cut off. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from .host import Host
 BAD_THROTTLES = {
     "hw_slowdown": "slowed down by the hardware: power or heat",
     "hw_thermal_slowdown": "too hot",
-    "hw_power_brake_slowdown": "the power supply asks for less",
+    "hw_power_brake_slowdown": "slowed down by the power supply",
     "sw_thermal_slowdown": "too warm",
 }
-"""Reasons that are a fault of the machine; others are a power limit, or idleness. Source: nvml.h,
-ClocksEventReasons."""
+"""Reasons that are a fault of the machine. Other reasons are a power limit or an idle GPU. Source:
+nvml.h, ClocksEventReasons."""
 
 REMAPPED_LIMIT = 512
-"""Uncorrectable rows remapped in one GPU, after which clouds send it back. Source: Azure's and OCI's health checks."""
+"""Most uncorrectable rows remapped in a GPU. Clouds replace a GPU with more. Source:
+Azure's and OCI's health checks."""
 
 
 def _gpus(host: Host) -> list[Mapping[str, Any]]:
-    """The GPUs that the tool reports. Raises CannotTell where it reports none of those that are there."""
+    """The GPUs that nvidia-smi lists. Raises CannotTell if there are GPUs, and it lists none."""
     found = [gpu for gpu in host.gpus()["gpus"] if gpu["reported"]]
     if host.has_gpus() and not found:
         error = host.gpus()["gpu_driver"]["error"]
@@ -49,14 +50,14 @@ def _verdict(fails: list[str], warns: list[str], fine: str, action: str) -> Find
 
 
 def count(host: Host) -> Finding:
-    """As many as are on the bus are in use, and as many as the instances want."""
-    # GPUs that are left to virtual machines, or unused, are not the driver's.
+    """nvidia-smi lists all GPUs on the bus, and there are GPUs if instances need them."""
+    # GPUs for virtual machines, or switched off, do not belong to the driver.
     gpus = [gpu for gpu in host.gpus()["gpus"] if not gpu["excluded"]]
     if not gpus and host.wants_gpus():
-        return Finding(FAIL, "no NVIDIA GPU is on the PCI bus, and instances want some", "reseat, or look at the BMC")
+        return Finding(FAIL, "no NVIDIA GPU is on the PCI bus, but instances need one", "reseat it; check the BMC")
     failure = host.gpus()["gpu_driver"]["error"]
     if failure and failure["kind"] in ("gpu_lost", "gpu_missing", "no_devices", "gpu_handle_error"):
-        return Finding(FAIL, failure["message"], "drain and reboot; the second time, have it replaced")
+        return Finding(FAIL, failure["message"], "drain the node and reboot it; the second time, replace the GPU")
     reported = len(_gpus(host))
     if reported < len(gpus):
         return Finding(FAIL, f"{len(gpus)} GPUs are on the bus, nvidia-smi lists {reported}", "see dmesg; reboot")
@@ -64,7 +65,7 @@ def count(host: Host) -> Finding:
 
 
 def state(host: Host) -> Finding:
-    """No GPU asks for a reset, or cannot be read."""
+    """No GPU needs a reset, and all of nvidia-smi's values can be read."""
     fails, warns = [], []
     for gpu in _gpus(host):
         action = gpu["recovery_action"]
@@ -75,11 +76,11 @@ def state(host: Host) -> Finding:
             warns.append(f"{_name(gpu)}: {first['element']} reads {first['text']!r}")
         if gpu["mig_mode_pending"] and gpu["mig_mode_pending"] != gpu["mig_mode"]:
             warns.append(f"{_name(gpu)}: MIG becomes {gpu['mig_mode_pending']} at the next reset")
-    return _verdict(fails, warns, "no GPU asks for anything", "drain, then nvidia-smi --gpu-reset, or reboot")
+    return _verdict(fails, warns, "no GPU needs an action", "drain, then nvidia-smi --gpu-reset, or reboot")
 
 
 def memory(host: Host) -> Finding:
-    """Rows remapped, pages retired, errors that were not corrected."""
+    """The GPUs' memory has few remapped rows and retired pages, and no uncorrected errors."""
     fails, warns = [], []
     for gpu in _gpus(host):
         rows, ecc, pages, name = gpu["remapped_rows"], gpu["ecc"], gpu["retired_pages"], _name(gpu)
@@ -88,20 +89,20 @@ def memory(host: Host) -> Finding:
         if (rows["uncorrectable"] or 0) > REMAPPED_LIMIT:
             fails.append(f"{name}: {rows['uncorrectable']} rows of memory were remapped")
         if ecc["unrepairable_memory"] or ecc["sram_threshold_exceeded"]:
-            fails.append(f"{name}: memory that cannot be repaired")
+            fails.append(f"{name}: its memory cannot be repaired")
         if rows["pending"] or pages["pending"]:
             warns.append(f"{name}: a row of memory waits to be remapped")
         if ecc["channel_repair_pending"] or ecc["tpc_repair_pending"]:
             warns.append(f"{name}: a repair waits for a reset")
         if ecc["volatile_uncorrected"]:
             warns.append(f"{name}: {ecc['volatile_uncorrected']} uncorrected errors since the driver was loaded")
-    action = "have the GPU replaced" if fails else "reset the GPU, or reboot, when the node is drained"
-    return _verdict(fails, warns, "no errors wait for anything", action)
+    action = "replace the GPU" if fails else "drain the node, then reset the GPU or reboot"
+    return _verdict(fails, warns, "no repair is pending, and no error is uncorrected", action)
 
 
 def xids(host: Host) -> Finding:
-    """What the driver wrote to the kernel's log since it was loaded and the recovery last reset the GPU, judged by a
-    table."""
+    """The kernel's log has no serious XID since the driver was loaded, or recovery reset the GPU.
+    A table judges each XID."""
     if not host.has_gpus():
         return Finding(OK, "does not apply: there is no NVIDIA GPU")
     found, errors = xid.recent(host.kernel_log())
@@ -120,11 +121,11 @@ def xids(host: Host) -> Finding:
     fails += [f"GPU {one.pci_bus_id or 'unknown'}: {one.kind}" for one in errors]
     unique_fails, unique_warns = list(dict.fromkeys(fails)), list(dict.fromkeys(warns))
     fine = f"none that matters ({harmless} of applications)" if harmless else "none"
-    return _verdict(unique_fails, unique_warns, fine, "drain; reset the GPU or reboot; twice the same: replace it")
+    return _verdict(unique_fails, unique_warns, fine, "drain; reset the GPU or reboot; the second time, replace it")
 
 
 def _resets(host: Host) -> dict[str, float]:
-    """When the recovery last reset a GPU, by its address, in seconds since boot."""
+    """When recovery last reset each GPU, in seconds since boot, by the GPU's address."""
     now = datetime.now(UTC)
     found: dict[str, float] = {}
     for name, release in host.releases().items():
@@ -136,18 +137,18 @@ def _resets(host: Host) -> dict[str, float]:
 
 
 def throttle(host: Host) -> Finding:
-    """No GPU is slowed down by heat or power supply."""
+    """Neither heat nor the power supply slows a GPU down."""
     warns = [
         f"{_name(gpu)}: {words}"
         for gpu in _gpus(host)
         for reason, words in BAD_THROTTLES.items()
         if reason in (gpu["throttle_reasons"] or [])
     ]
-    return _verdict([], warns, "no GPU is slowed down", "look at fans, inlet temperature and power supplies (BMC)")
+    return _verdict([], warns, "no GPU is slowed down", "check fans, inlet temperature and power supplies (BMC)")
 
 
 def pcie(host: Host) -> Finding:
-    """No link has fewer lanes than it could. The generation falls when a GPU idles, and says nothing."""
+    """No link has fewer lanes than it could have. The generation does not count: it is lower while a GPU idles."""
     warns = [
         f"{_name(gpu)}: {gpu['pcie']['width']} of {gpu['pcie']['width_max']} PCIe lanes"
         for gpu in _gpus(host)
@@ -159,10 +160,10 @@ def pcie(host: Host) -> Finding:
 
 
 def fabric(host: Host) -> Finding:
-    """GPUs behind NVSwitches are registered with the fabric: without that, CUDA fails with error 802."""
+    """GPUs behind NVSwitches are registered with the fabric. Otherwise, CUDA fails with error 802."""
     gpus = [gpu for gpu in _gpus(host) if (gpu["fabric"]["state"] or "N/A") != "N/A"]
     if not gpus and host.gpus()["nvswitches"]:
-        raise CannotTell("there are NVSwitches, and the GPUs do not tell about their fabric (older driver)")
+        raise CannotTell("there are NVSwitches, but this older driver does not report the GPUs' fabric")
     fails = [
         f"{_name(gpu)}: fabric {gpu['fabric']['state']}, {gpu['fabric']['status']}"
         for gpu in gpus
@@ -173,7 +174,7 @@ def fabric(host: Host) -> Finding:
 
 
 def nvlink(host: Host) -> Finding:
-    """No link is down on one GPU that is up on the others."""
+    """All GPUs have as many NVLinks up as the one with most."""
     # A GPU that is divided (MIG) has a message instead of links.
     links = {_name(gpu): gpu["nvlink"] for gpu in _gpus(host) if gpu["nvlink"] and not gpu["nvlink"]["message"]}
     most = max((len(link["active"]) for link in links.values()), default=0)

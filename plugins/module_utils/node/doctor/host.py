@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the checks look at: a node's files and tools, each asked once. Private to the collection."""
+"""The node that the checks examine. Each value is read once. Private to the collection."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from ...hardware.rdma import facts as rdma_facts
 from .check import CannotTell, Once
 
 TOOL_TIMEOUT = 15.0
-"""Seconds for one call of a tool; half of a check's time, which may have to ask two."""
+"""Limit for one call of a program, in seconds: half of a check's limit, since a check may call two."""
 
 KERNEL_LOG_TIMEOUT = 5.0
-"""Seconds for reading the kernel's log."""
+"""Limit for reading the kernel's log, in seconds."""
 
 Run = Callable[[Sequence[str], float], Outcome]
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Where the checks draw the line."""
+    """The limits beyond which a check is not ok."""
 
     free_percent: int = 5
-    """Of a file system; below that it is as good as full."""
+    """Least free share of a file system, in percent."""
     clock_seconds: float = 1.0
-    """By how much the clock may be off."""
+    """Most seconds by which the clock may be off."""
 
 
 class Host:
-    """A node. `run` runs a program for some seconds at most."""
+    """A node. `run` runs a program within a number of seconds."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Host:
         self.releases = Once(self._releases)
 
     def ask(self, *command: str, timeout: float = TOOL_TIMEOUT) -> str:
-        """What a program prints. Raises CannotTell where it does not end, is not there, or fails."""
+        """The output of a program. Raises CannotTell if it is missing, fails or does not end in time."""
         outcome = self.run(command, timeout)
         if outcome.failure:
             raise CannotTell(outcome.message)
@@ -74,11 +74,11 @@ class Host:
         return outcome.stdout
 
     def wants_gpus(self) -> bool:
-        """Whether an instance of this node computes on NVIDIA's GPUs."""
+        """Whether an instance of this node computes on NVIDIA GPUs."""
         return any(release.accelerator == "nvidia" for release in self.releases().values())
 
     def has_gpus(self) -> bool:
-        """Whether there is one, wanted or not."""
+        """Whether the node has a GPU."""
         return bool(self.gpus()["gpus"])
 
     def _gpus(self) -> Mapping[str, Any]:
@@ -91,7 +91,7 @@ class Host:
         )
 
     def _rdma(self) -> Mapping[str, Any]:
-        # Merely asking `rdma` would load the modules of RDMA on a node that has none.
+        # The program `rdma` would load kernel modules on a node without RDMA.
         there = rdma_facts.has_rdma(self.root)
         names = {name: shutil.which(name) if there else None for name in ("rdma", "ip")}
         programs = rdma_facts.Programs(rdma=names["rdma"], ip=names["ip"])
@@ -105,8 +105,8 @@ class Host:
         return log
 
     def _releases(self) -> dict[str, Release]:
-        """The release of each instance: the active one, or the desired one before the first start. Damaged releases are
-        left out: another check names them."""
+        """The release of each instance: the active one, or the desired one before the first start. Leaves out damaged
+        releases, since another check reports them."""
         found = {}
         for name in releases.names(self.paths):
             number = releases.active_number(self.paths, name)

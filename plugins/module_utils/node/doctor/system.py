@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machine below the engines: disks, memory limits, shared memory, clock, and whether a reboot is due. Private to
+"""Checks the machine below the engines: disks, memory limits, shared memory, clock, and whether a reboot is due.
+Private to
 the collection."""
 
 from __future__ import annotations
@@ -15,19 +16,20 @@ from .check import FAIL, OK, WARN, CannotTell, Check, Finding
 from .host import TOOL_TIMEOUT, Host
 
 MEMLOCK_LIMIT = 1 << 30
-"""Bytes that a container may lock at least where RDMA is in use: NCCL registers its buffers. 64 KiB is the old default
-that breaks it, and what a service gets where limits.d alone was set."""
+"""Least bytes that a container must be able to lock if it uses RDMA, since NCCL registers its buffers. The old default
+of
+64 KiB is too little. limits.d alone does not change the limit of a service."""
 
 SHM = "dev/shm"
 
 SHM_MINIMUM = 64 << 20
-"""Bytes free below which a process of the node itself can share nothing any more."""
+"""Least free bytes, which processes of the node itself need to share memory."""
 
 SYSTEM_FILES = ("", "var/lib/docker", "var/log", "mnt/models", "mnt/nvme/workspace")
 
 
 def _places(host: Host) -> list[Path]:
-    """The file systems that an engine's life depends on, each once."""
+    """The file systems that engines need, each once."""
     wanted = [host.root / place for place in SYSTEM_FILES]
     wanted += [host.paths.state, *(Path(release.model_path) for release in host.releases().values())]
     found: dict[int, Path] = {}
@@ -35,13 +37,13 @@ def _places(host: Host) -> list[Path]:
         try:
             found.setdefault(path.stat().st_dev, path)
         except OSError:
-            # Not there on this node, and no matter for the disk.
+            # This node does not have the path.
             continue
     return list(found.values())
 
 
 def disk(host: Host) -> Finding:
-    """Space and inodes. A full disk keeps state from being written, and a fast one from caching."""
+    """Space and inodes are free. A full disk prevents writing state, and a full fast disk prevents caching."""
     fails, least = [], 100.0
     for path in _places(host):
         stat = os.statvfs(path)
@@ -57,30 +59,30 @@ def disk(host: Host) -> Finding:
 
 
 def shm(host: Host) -> Finding:
-    """/dev/shm of the node: containers have one of their own, whose size is theirs."""
+    """/dev/shm of the node has space. Containers have their own, with their own size."""
     path = host.root / SHM
     if not path.is_dir():
         raise CannotTell(f"there is no {path}")
     stat = os.statvfs(path)
     free = stat.f_bavail * stat.f_frsize
     if free < SHM_MINIMUM:
-        return Finding(WARN, f"{free >> 20} MiB free in {path}", f"see who fills it: ls -l {path}")
+        return Finding(WARN, f"{free >> 20} MiB free in {path}", f"remove what fills it: ls -l {path}")
     return Finding(OK, f"{free >> 20} MiB free")
 
 
 def memlock(host: Host) -> Finding:
-    """What Docker's containers may lock, which limits.d says nothing about. It matters where there is RDMA."""
+    """Docker's containers may lock enough memory for RDMA. limits.d does not apply to services."""
     text = host.ask("systemctl", "show", "--property=LimitMEMLOCK", "--value", "docker.service").strip()
     if text == "infinity" or (text.isdigit() and int(text) >= MEMLOCK_LIMIT):
         return Finding(OK, f"docker.service: {text}")
     if not host.rdma()["rdma_devices"]:
-        return Finding(OK, f"docker.service: {text or 'not known'}, and there is no RDMA")
+        return Finding(OK, f"docker.service: {text or 'unknown'}, and there is no RDMA")
     action = "set LimitMEMLOCK=infinity for docker.service, or run baremetal.inference.site"
     return Finding(WARN, f"docker.service may lock {text or 'an unknown number of'} bytes: RDMA fails", action)
 
 
 def clock(host: Host) -> Finding:
-    """The clock is disciplined, and right as far as its sources tell."""
+    """The clock is synchronised, and right by its sources."""
     outcome = host.run(["chronyc", "-c", "-N", "sources"], TOOL_TIMEOUT)
     if outcome.failure == NOT_INSTALLED:
         return _timedated(host)
@@ -101,20 +103,20 @@ def _timedated(host: Host) -> Finding:
     if text == "yes":
         return Finding(OK, "synchronised")
     return Finding(
-        WARN, "the clock is not synchronised", "install chrony: common_clock of baremetal.inference.site does"
+        WARN, "the clock is not synchronised", "install chrony, or set common_clock and run baremetal.inference.site"
     )
 
 
 def reboot(host: Host) -> Finding:
-    """A package or a role wants a reboot."""
+    """No package and no role needs a reboot."""
     if not (host.root / "run/reboot-required").exists():
-        return Finding(OK, "nothing wants one")
+        return Finding(OK, "no reboot is due")
     try:
         text = (host.root / "run/reboot-required.pkgs").read_text(encoding="utf-8", errors="replace")
     except OSError:
         text = ""
     packages = ", ".join(dict.fromkeys(text.split())) or "no reason is recorded"
-    return Finding(WARN, f"a reboot is due: {packages}", "drain the node and reboot when it suits")
+    return Finding(WARN, f"a reboot is due: {packages}", "drain the node and reboot it at a convenient time")
 
 
 CHECKS = (

@@ -20,18 +20,18 @@ from ...hardware.gpu_settings.apply import NoAnswer
 DOCKER_UNITS = ("docker.socket", "docker.service")
 
 DOCKER_SECONDS = 120.0
-"""For a restarted dockerd to answer; with hundreds of containers it takes half a minute."""
+"""Limit for a restarted dockerd to answer, in seconds. With hundreds of containers, it takes half a minute."""
 
 DOCKER_KILL_AFTER = 45.0
-"""Seconds after which a dockerd that does not end is killed: containers go on under live-restore."""
+"""Seconds after which a dockerd that does not end is killed. With live-restore, containers continue."""
 
 STOP_SECONDS = 60.0
-"""For a unit to end whose container is gone."""
+"""Limit for a unit to end after its container is gone, in seconds."""
 
 RESET_SECONDS = 60.0
 
 PING_TRIES, PING_PAUSE = 3, 3.0
-"""How often Docker is asked before it counts as silent, and seconds between."""
+"""How often Docker is called before it counts as silent, and seconds between the calls."""
 
 GPU_CLIENTS = (
     "nvidia-cdi-refresh.path",
@@ -41,18 +41,18 @@ GPU_CLIENTS = (
     "prometheus-dcgm-exporter.service",
     "nvidia-persistenced.service",
 )
-"""Units that hold a GPU and refuse a reset by that, in the order in which they are stopped. Source: OCI's gpu_reset.sh,
-NVSentinel's reset job. The fabric manager stays: GPUs of Hopper and later are reset beside it."""
+"""Units that use a GPU and so prevent a reset, in the order in which they are stopped. Source: OCI's gpu_reset.sh,
+NVSentinel's reset job. The fabric manager keeps running: GPUs of Hopper and later can be reset with it."""
 
 Run = Callable[[Sequence[str], float], Outcome]
 
 
 class ActionError(Exception):
-    """An action has failed; the message says where."""
+    """An action has failed; the message says which."""
 
 
 def docker_answers(docker: Docker, pause: Callable[[float], None] = time.sleep) -> bool:
-    """Whether dockerd answers one of a few questions."""
+    """Whether dockerd answers one of several calls."""
     for attempt in range(PING_TRIES):
         if attempt:
             pause(PING_PAUSE)
@@ -63,7 +63,7 @@ def docker_answers(docker: Docker, pause: Callable[[float], None] = time.sleep) 
 
 
 def restart_docker(docker: Docker) -> str:
-    """Restart dockerd with its socket; kill it where it does not end. Raises ActionError, SystemdError."""
+    """Restart dockerd with its socket, and kill it if it does not end. Raises ActionError, SystemdError."""
     began = time.monotonic()
     _forget_failures(*DOCKER_UNITS)
     systemd.systemctl("restart", "--no-block", *DOCKER_UNITS)
@@ -81,15 +81,15 @@ def restart_docker(docker: Docker) -> str:
 
 
 def stop(name: str, docker: Docker) -> None:
-    """End an engine that does no good, with its container, without waiting for requests that it will not answer.
+    """End an engine and its container, without waiting for requests that the engine will not answer.
 
     Raises ActionError, SystemdError.
     """
     unit = unit_name(name)
-    # systemd calls it an error to stop one whose file was deleted and that has ended.
+    # systemd reports an error for a stopped unit whose file was deleted.
     if systemd.active_state(unit) != "inactive":
         systemd.systemctl("stop", "--no-block", unit)
-    # The supervisor sees the death and ends; one that is paused is thawed by this and dies.
+    # The supervisor sees the death of the container and ends. The removal also ends a paused container.
     _remove(name, docker)
     deadline = time.monotonic() + STOP_SECONDS
     while systemd.active_state(unit) not in ("inactive", "failed"):
@@ -108,7 +108,7 @@ def _remove(name: str, docker: Docker) -> None:
 
 
 def start(name: str) -> None:
-    """Start an engine; how it gets on is for its agent to say. Raises SystemdError."""
+    """Start an engine, and do not wait for it: the agent judges the result. Raises SystemdError."""
     unit = unit_name(name)
     systemd.systemctl("daemon-reload")
     _forget_failures(unit)
@@ -116,14 +116,14 @@ def start(name: str) -> None:
 
 
 def _forget_failures(*units: str) -> None:
-    """Let earlier failures hold back no start. A unit that systemd has not loaded has none, which it calls an error."""
+    """Reset systemd's count of failures, which could prevent a start. A unit that is not loaded has none: no error."""
     for unit in units:
         with contextlib.suppress(systemd.SystemdError):
             systemd.systemctl("reset-failed", unit)
 
 
 def reset_gpus(gpus: Sequence[dict[str, Any]], run: Run) -> str:
-    """Reset GPUs that no engine uses any more. Raises ActionError, SystemdError."""
+    """Reset GPUs that no engine uses. Raises ActionError, SystemdError."""
     addresses = [str(gpu["pci_bus_id"]) for gpu in gpus]
     running = [unit for unit in GPU_CLIENTS if systemd.active_state(unit) in systemd.RUNNING]
     try:
@@ -132,7 +132,7 @@ def reset_gpus(gpus: Sequence[dict[str, Any]], run: Run) -> str:
         outcome = run(["nvidia-smi", "--gpu-reset", f"--id={','.join(addresses)}"], RESET_SECONDS)
     finally:
         for unit in reversed(running):
-            # One that does not come back must not keep the others down.
+            # If one unit does not start, the others must start all the same.
             with contextlib.suppress(systemd.SystemdError):
                 systemd.systemctl("start", "--no-block", unit)
     if outcome.failure or outcome.code:
@@ -142,7 +142,7 @@ def reset_gpus(gpus: Sequence[dict[str, Any]], run: Run) -> str:
 
 
 def apply_gpu_settings(paths: Paths) -> list[str]:
-    """Set the GPUs as the role wants them. Returns what failed: an engine at other clocks is better than none."""
+    """Apply the role's GPU settings. Returns failures: an engine with other clocks is better than none."""
     try:
         failures = boot.apply(paths).failures
     except (NoAnswer, OSError, ValueError) as error:

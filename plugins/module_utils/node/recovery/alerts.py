@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tells people that recovery has given up: webhook, mail, Alertmanager. Private to the collection."""
+"""Alerts people when recovery has given up, by webhook, mail and Alertmanager. Private to the collection."""
 
 from __future__ import annotations
 
@@ -26,24 +26,26 @@ SCHEMA = 1
 SENT = "sent"
 
 TIMEOUT = 10.0
-"""Seconds for each channel."""
+"""Limit for each channel, in seconds."""
 
 LARGEST_MAIL = 3500
-"""Bytes: sendmail takes it on its standard input, which holds PIPE_BUF."""
+"""Most bytes of a mail: sendmail reads it from a pipe, which holds PIPE_BUF."""
 
 ALERT_LIFETIME = timedelta(days=30)
-"""For which an alert stands in Alertmanager, unless the breaker is closed before. Without an end it would resolve
-itself after resolve_timeout (5 minutes), as recovery sends it only once. Source: postAlertsHandler in api/v2/api.go of
-prometheus/alertmanager."""
+"""How long an alert stays in Alertmanager, unless the breaker is closed before. Without an end, Alertmanager would
+resolve the alert after resolve_timeout (5 minutes), since recovery sends it only once. Source: postAlertsHandler in
+api/v2/api.go of prometheus/alertmanager."""
 
-NO_ADDRESS = "only http:// and https:// with a host are known, without user, password or blanks"
+NO_ADDRESS = "it must be an http:// or https:// address with a host, without user, password or blanks"
 
 SENDMAIL = (
     *("systemd-run", "--quiet", "--collect", "--pipe", "--wait", "--property=KillMode=process"),
     *("sendmail", "-t", "-i"),
 )
-"""The machine's own, which every mail server of Debian brings; in a unit of its own. Exim delivers in a child that goes
-on when sendmail has ended: the end of the recovery's unit would kill it, and its limits would keep mail from a home."""
+"""The machine's own sendmail, which every mail server in Debian provides, in its own unit. Exim delivers in a child
+that
+outlives sendmail: the end of recovery's unit would kill the child, and that unit's limits would block local
+delivery."""
 
 Run = Callable[..., Outcome]
 
@@ -69,7 +71,8 @@ class Alert:
 
 
 def unsent_channels(settings: Settings, done: Mapping[str, str]) -> list[str]:
-    """The channels that are set and have not got an alert yet: it failed or was cut off, or one was set later."""
+    """The channels that are set but have not got the alert:
+    sending failed, was cut off, or the channel was set later."""
     set_now = {"webhook": settings.webhook, "mail": settings.mail_to, "alertmanager": settings.alertmanager}
     return [name for name, address in set_now.items() if address and done.get(name) != SENT]
 
@@ -77,7 +80,7 @@ def unsent_channels(settings: Settings, done: Mapping[str, str]) -> list[str]:
 def send(
     settings: Settings, alert: Alert, done: Mapping[str, str], now: datetime, run: Run = commands.run
 ) -> dict[str, str]:
-    """Send an alert by every channel that has not got it yet. Returns what came of each; raises nothing."""
+    """Send an alert by every channel that has not got it. Returns the outcome of each channel; raises nothing."""
     channels: dict[str, Callable[[], None]] = {
         "webhook": lambda: _post(settings.webhook, alert.to_json()),
         "mail": lambda: _mail(settings, alert, run),
@@ -90,7 +93,7 @@ def send(
 
 
 def resolve(settings: Settings, host: str, instance: str, since: str, now: datetime) -> str:
-    """Take an alert back from Alertmanager, the only one that keeps it. Returns what came of it; raises nothing."""
+    """Resolve an alert in Alertmanager. Other channels keep no alerts. Returns the outcome; raises nothing."""
     words = f"the breaker of {instance} on {host} was closed"
     alert = for_alertmanager(Alert(host, instance, "", "", since, (), ""), now)
     alert["annotations"] = {"summary": words, "description": words}
@@ -98,7 +101,7 @@ def resolve(settings: Settings, host: str, instance: str, since: str, now: datet
 
 
 def _outcome(send: Callable[[], None]) -> str:
-    """The outcome of an alert, in words: no page of HTML."""
+    """The outcome of sending, as a short text."""
     try:
         send()
     except (OSError, ValueError, http.client.HTTPException) as error:
@@ -107,13 +110,15 @@ def _outcome(send: Callable[[], None]) -> str:
 
 
 def for_alertmanager(alert: Alert, until: datetime) -> dict[str, Any]:
-    """An alert as Alertmanager's API v2 takes it; one whose end is past is resolved. Source: api/v2/openapi.yaml of
+    """An alert in the form of Alertmanager's API v2. An alert whose end is past is resolved. Source:
+    api/v2/openapi.yaml of
     prometheus/alertmanager."""
     return {
         "labels": {
             "alertname": "InferenceRecoveryGaveUp",
             "severity": "critical",
-            # About the fleet: the drain that comes with it must not silence it. Labels as those of Prometheus' alerts.
+            # The scope is fleet, so that the instance's drain does not silence the alert.
+            # Other labels are as in Prometheus.
             "scope": "fleet",
             "node": alert.host,
             "instance_name": alert.instance,
@@ -131,10 +136,10 @@ def _alerts_url(settings: Settings) -> str:
 
 
 def usable(url: str) -> bool:
-    """Whether an alert could be sent to an address."""
+    """Whether an address can get alerts."""
     try:
         parts = urlsplit(url)
-        # Asking for a port that is no number raises.
+        # Reading a port that is no number raises ValueError.
         plain = parts.port is None or parts.port > 0
     except ValueError:
         return False
@@ -145,23 +150,23 @@ def usable(url: str) -> bool:
 
 
 def _post(url: str, body: Any) -> None:
-    """Raises OSError, of which urllib's errors are, and HTTPException."""
+    """Send JSON. Raises OSError, which includes urllib's errors, and HTTPException."""
     if not usable(url):
         raise OSError(NO_ADDRESS)
     try:
         request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        # On a node there is nothing of Ansible's, its way to open an address neither.
+        # Uses urllib, since a node does not have Ansible's open_url.
         with urllib.request.build_opener().open(request, timeout=TIMEOUT):
             return
     except urllib.error.HTTPError as error:
         raise OSError(f"HTTP {error.code}") from error
     except (http.client.InvalidURL, ValueError) as error:
-        # Their words repeat the address, which may hold a secret.
+        # The error's message repeats the address, which may be a secret.
         raise OSError(NO_ADDRESS) from error
 
 
 def _mail(settings: Settings, alert: Alert, run: Run) -> None:
-    """Raises OSError."""
+    """Send a mail. Raises OSError."""
     message = EmailMessage()
     message["To"] = settings.mail_to
     message["From"] = settings.mail_from or "root"

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps what can be seen of an engine before it is restarted. Private to the collection.
+"""Keeps evidence of an engine before recovery restarts it. Private to the collection.
 
-Secrets are masked and prompts left out; the last few are kept.
+Masks secrets and leaves prompts out. Keeps the evidence of the last few steps.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from .. import redaction
 Run = Callable[[Sequence[str], float], Outcome]
 
 TOOL_TIMEOUT = 15.0
-"""Seconds for a tool: an engine that is down waits for it."""
+"""Limit for a program, in seconds. The restart of the engine waits for it."""
 
 LOG_LINES = 500
 KERNEL_LINES = 400
 
 LARGEST = 1 << 20
-"""Characters of a file, the last ones."""
+"""How many of the last characters of a file to keep."""
 
 
 def capture(paths: Paths, name: str, now: datetime, pid: int | None, kept: int, run: Run, root: Path) -> Path:
-    """Write the evidence of an instance into a directory of its own, and remove the oldest. `pid` is the first
-    process of its container. Raises OSError where nothing can be written."""
+    """Write the evidence of an instance into a new directory, and remove the oldest evidence. `pid` is the first
+    process of
+    the container. Raises OSError if nothing can be written."""
     directory = paths.evidence(name) / format_time(now).replace(":", "")
     secrets = environment.secrets(environment.read(paths, name))
     sources: dict[str, Callable[[], str]] = {
@@ -61,7 +62,7 @@ def capture(paths: Paths, name: str, now: datetime, pid: int | None, kept: int, 
 
 
 def processes(pid: int | None, proc: Path = PROC) -> str:
-    """State and kernel function of every process of a container: T is stopped, D waits in the kernel for a device."""
+    """State and kernel function of every process of a container. T: stopped; D: waits in the kernel for a device."""
     namespace = pid_namespace(pid, proc) if pid else None
     if namespace is None:
         return ""

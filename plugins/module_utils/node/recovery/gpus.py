@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the kernel's log and the driver say of the GPUs of an instance. Private to the collection."""
+"""What the GPUs of an instance need, by the kernel's log and the driver. Private to the collection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Gpus = Sequence[Mapping[str, Any]]
 
 
 def used_by(release: Release, gpus: Gpus) -> list[Mapping[str, Any]]:
-    """The GPUs that a release names, by index, UUID, or the UUID of a slice."""
+    """The GPUs that a release names, by index, UUID, or the UUID of a MIG slice."""
     wanted = {name.partition(":")[0] if name[:1].isdigit() else name for name in release.gpus}
     numbered = _numbered(gpus)
     return [
@@ -31,8 +31,8 @@ def used_by(release: Release, gpus: Gpus) -> list[Mapping[str, Any]]:
 
 
 def _numbered(gpus: Gpus) -> dict[str, str]:
-    """The index of each GPU, by its address. One that is lost has none, and those after it would move up: then they are
-    counted as they were when all was well, in the order of their addresses."""
+    """The index of each GPU, by its address. If a GPU is lost, the driver gives its index to the next one. Then this
+    function numbers all GPUs in the order of their addresses, as the driver does without a fault."""
     own = [gpu for gpu in gpus if gpu["pci_bus_id"] and (gpu["reported"] or gpu["driver"] == "nvidia")]
     if all(gpu["reported"] for gpu in own):
         return {gpu["pci_bus_id"]: str(gpu["index"]) for gpu in own}
@@ -41,19 +41,22 @@ def _numbered(gpus: Gpus) -> dict[str, str]:
 
 
 def last_reset(known: State, now: datetime) -> float:
-    """When the GPUs of an instance were last reset, in seconds since boot, as the kernel counts; 0 where they were not,
-    or before this boot."""
+    """When the GPUs of an instance were last reset, in seconds since boot, like the kernel's times. 0 if they were not
+    reset
+    since boot."""
     try:
         ago = (now - parse_time(known.gpus_reset)).total_seconds()
     except ValueError:
         return 0.0
-    # Of the future: the clock was set back, and the time of the reset is unknown.
+    # A reset in the future means that the clock was set back: its time is unknown.
     return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - ago) if ago >= 0 else 0.0
 
 
 def needed_by_log(log: str, addresses: Collection[str], since: float, missing: Collection[str] = ()) -> tuple[str, str]:
-    """The worst that the log asks for, and its words, of GPUs, since the driver was loaded and a time since boot (s).
-    `missing` are those that the driver does not list now: what it said of their start counts."""
+    """The strongest action that the kernel's log asks for, for these GPUs, and why. Counts lines since the driver was
+    loaded
+    and after `since`, in seconds since boot. For `missing` GPUs, which the driver does not list, failed starts
+    count."""
     found, errors = xid.recent(log)
     actions, words = [], []
     for one in found:
@@ -74,8 +77,9 @@ def needed_by_log(log: str, addresses: Collection[str], since: float, missing: C
 
 
 def needed_by_driver(own: Gpus, found: Gpus) -> tuple[str, str]:
-    """The worst that the driver says these GPUs need, and its words; `found` are all. A kernel's log forgets, and some
-    faults have no XID. Where the tool lists no GPU at all, it may be the tool: then nothing is said."""
+    """The strongest action that the driver asks for, for these GPUs, and why. `found` has all GPUs. Needed because the
+    kernel's log loses old lines, and some faults have no XID. If nvidia-smi lists no GPU, nvidia-smi may be at fault,
+    and unlisted GPUs count as sound."""
     listed = any(gpu["reported"] for gpu in found)
     actions, words = [], []
     for gpu in own:

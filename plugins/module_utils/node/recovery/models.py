@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether the files of a model are as long as they were published; from a damaged fast copy, the way back to the store.
-Private to the collection.
+"""Checks the sizes of a model's files, and leads the engine from a damaged fast copy back to the store. Private to the
+collection.
 
-Contents are not read: 140 GB take minutes that an engine which is down does not have.
+Does not read the contents: 140 GB take minutes, and meanwhile the engine is down.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ...store.fast_copy import copy_target
 
 @dataclass(frozen=True)
 class Fallback:
-    """A link of the fast path that leads to a damaged copy, and the same revision in the store, which is whole."""
+    """A link of the fast path that leads to a damaged copy, and the intact revision in the store."""
 
     link: Path
     store: Path
@@ -30,7 +30,7 @@ class Fallback:
 
 @dataclass(frozen=True)
 class Damage:
-    """A file of a model that an engine would stumble over; `fallback` where it need not."""
+    """A damaged file of a model. `fallback` is the way to an intact one; None if there is none."""
 
     path: Path
     why: str
@@ -41,8 +41,9 @@ class Damage:
 
 
 def find_damage(release: Release) -> list[Damage]:
-    """What is wrong with the files of a release's model. A model that the store did not publish has no manifest:
-    then only its directory is looked for."""
+    """The damage to the files of a release's model. A model without a manifest, which the store did not publish, must
+    only
+    have its directory."""
     root = Path(release.model_path)
     found = _compare(root)
     fallbacks = list(_fallbacks(release, root)) if found else []
@@ -50,8 +51,9 @@ def find_damage(release: Release) -> list[Damage]:
 
 
 def link_to_store(damaged: Sequence[Damage]) -> list[str]:
-    """Turn the links that lead to damaged copies. The copies stay for site.yml, which makes them whole. Returns what
-    was done. Raises OSError."""
+    """Lead the links of damaged copies to the store. The copies stay: baremetal.inference.site repairs them. Returns
+    what was
+    done. Raises OSError."""
     done = []
     for fallback in dict.fromkeys(one.fallback for one in damaged if one.fallback):
         what = "; ".join(str(one) for one in damaged if one.fallback == fallback)
@@ -64,9 +66,9 @@ def link_to_store(damaged: Sequence[Damage]) -> list[str]:
 
 
 def _compare(root: Path) -> list[Damage]:
-    """What is wrong with a revision."""
+    """The damage to a revision."""
     if not root.is_dir():
-        return [Damage(root, "is not there: is its disk mounted?")]
+        return [Damage(root, "is missing: is its disk mounted?")]
     record = root / MANIFEST
     if not record.exists():
         return []
@@ -87,7 +89,7 @@ def _compare(root: Path) -> list[Damage]:
 
 
 def _fallbacks(release: Release, root: Path) -> Iterator[Fallback]:
-    """The originals in the store of the fast copies of a model: its own, and its base's where it is a variant."""
+    """The intact originals in the store of a model's fast copies: its own, and that of its base if it is a variant."""
     roots = [Path(root) for root in (release.settings.store_path, release.settings.fast_path) if root]
     for link in (root, base_of(root)):
         if link is None or not link.is_symlink():
@@ -100,6 +102,6 @@ def _fallbacks(release: Release, root: Path) -> Iterator[Fallback]:
 
 
 def _fallback_for(one: Damage, fallbacks: Iterable[Fallback]) -> Fallback | None:
-    """The fallback for a damaged file: that of the link through which the file is found."""
+    """The fallback for a damaged file: that of the link through which the engine reads the file."""
     real = Path(os.path.realpath(one.path))
     return next((fallback for fallback in fallbacks if real.is_relative_to(os.path.realpath(fallback.link))), None)

@@ -30,7 +30,7 @@ FAILED_STARTS = 1
 
 @dataclass(frozen=True)
 class Situation:
-    """The facts of an instance by which the next step is chosen. None if unknown."""
+    """The facts of an instance by which the policy chooses the next step. None if unknown."""
 
     name: str
     verdict: str

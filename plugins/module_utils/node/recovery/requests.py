@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the agent asks for a recovery. Private to the collection.
+"""The agent's requests for recovery. Private to the collection.
 
-The agent may start no unit: its sandbox has no right to. It leaves a file, for which a path unit of systemd waits.
+The agent's sandbox does not allow it to start a unit. Instead, it writes a file, and a path unit of systemd waits for
+the file.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from ...core.paths import Paths, recovery_unit
 from ...engine.state import releases
 
 INTERVAL = 30.0
-"""Seconds between two requests for the same instance; what was decided before may have been to wait."""
+"""Seconds between two requests for the same instance. Each request may lead to the next step."""
 
 
 class Requests:
-    """Asks, not too often. Raises nothing: an agent that cannot ask goes on probing."""
+    """Requests recovery at intervals. Raises nothing: an agent that cannot write requests still probes."""
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._asked: dict[str, float] = {}
 
     def ask(self, name: str) -> None:
-        """Ask for an instance, unless it was asked for a moment ago or this node has no recovery."""
+        """Request recovery of an instance, unless the last request is recent or this node has no recovery."""
         now = time.monotonic()
         if now - self._asked.get(name, -INTERVAL) < INTERVAL or not self._paths.recovery_settings.exists():
             return
@@ -36,16 +37,16 @@ class Requests:
             files.write(self._paths.recovery_requests / name, "")
 
     def forget(self, name: str) -> None:
-        """The instance is well: the next request goes out at once."""
+        """Reset the interval, since the instance serves: the next request is sent at once."""
         self._asked.pop(name, None)
 
 
 def dispatch(paths: Paths) -> list[str]:
-    """Start the recovery of every instance that was asked for; returns them. Raises OSError, SystemdError."""
+    """Start the recovery of every requested instance, and return their names. Raises OSError, SystemdError."""
     known = set(releases.names(paths))
     wanted = sorted(path.name for path in paths.recovery_requests.iterdir() if not path.name.startswith("."))
     for name in wanted:
-        # First: what is asked for from now on is asked for again.
+        # The file goes first, so that a request from now on is not lost.
         (paths.recovery_requests / name).unlink(missing_ok=True)
         if name in known:
             systemd.systemctl("start", "--no-block", recovery_unit(name))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role says of the recovery. Private to the collection."""
+"""The role's settings of recovery on this node. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Settings:
-    """Times in seconds. Empty addresses of alerts mean none."""
+    """Times are in seconds. An empty address of an alert means none."""
 
     armed: bool = True
-    """Whether anything is done by itself."""
+    """Whether recovery takes steps without an operator."""
     budget: int = 3
-    """Faults of an instance within an hour that are answered; the next one opens the breaker."""
+    """How many faults of an instance recovery answers within an hour. The next fault opens the breaker."""
     backoff: float = 30.0
-    """From the second step within an hour to the third; twice as long before each further one."""
+    """Wait between the second and the third step within an hour. Each further wait is twice as long."""
     restart_docker: bool = True
     reset_gpus: bool = True
     evidence_kept: int = 5
@@ -37,8 +37,8 @@ class Settings:
 
 
 def read(paths: Paths) -> Settings | None:
-    """The settings of this node; None where the role is not installed. Raises OSError, and ValueError for a damaged
-    file."""
+    """The settings of this node; None if the role is not installed.
+    Raises OSError, and ValueError if the file is damaged."""
     value = files.read_json(paths.recovery_settings)
     if value is None:
         return None

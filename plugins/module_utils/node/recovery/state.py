@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What was done to an instance, and whether its breaker is open. Private to the collection."""
+"""The recorded steps of an instance's recovery, and its breaker. Private to the collection."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ...engine.state.drains import parse_time
 SCHEMA = 1
 
 WINDOW = timedelta(hours=1)
-"""What the budget counts."""
+"""The time over which the budget counts faults."""
 
 KEPT = 50
-"""Steps that are remembered, the last ones."""
+"""How many of the last steps to record."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of the ladder. `time` is ISO 8601 in UTC; `verdict` what it answered to; `outcome` how it went."""
+    """A step of the ladder. `time` is ISO 8601 in UTC. `verdict` is the one that caused the step."""
 
     time: str
     act: str
@@ -36,7 +36,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Breaker:
-    """An open breaker: nothing more is done by itself. `alerts` is what came of each alert: `sent`, or why not."""
+    """An open breaker: recovery takes no step. `alerts` has the outcome of each channel: `sent`, or why not."""
 
     since: str
     reason: str
@@ -45,16 +45,16 @@ class Breaker:
 
 @dataclass(frozen=True)
 class State:
-    """What the recovery remembers of an instance."""
+    """The state of an instance's recovery."""
 
     instance: str
     armed: bool = True
     breaker: Breaker | None = None
     steps: tuple[Step, ...] = ()
     total: int = 0
-    """Steps ever taken, for the metrics."""
+    """All steps ever taken, for the metrics."""
     gpus_reset: str = ""
-    """When its GPUs were last reset with success, ISO 8601 in UTC; outlives the steps, as what it has cured does."""
+    """When the GPUs were last reset with success, ISO 8601 in UTC. Stays when the steps are removed."""
 
     def with_step(self, step: Step) -> State:
         """The state after one more step."""
@@ -69,7 +69,8 @@ class State:
 
 
 def in_window(time: str, now: datetime) -> bool:
-    """Whether a time is of the last hour. One of the next hour is, too: the clock may have been set back."""
+    """Whether a time is less than an hour ago.
+    A time in the next hour counts, too, since the clock may have been set back."""
     try:
         return abs(now - parse_time(time)) < WINDOW
     except ValueError:
@@ -77,8 +78,8 @@ def in_window(time: str, now: datetime) -> bool:
 
 
 def read(paths: Paths, name: str) -> State:
-    """What is known of an instance. A file that cannot be understood is none: it must not keep a node from healing."""
-    # In memory lies something only while the disk has taken nothing since.
+    """The state of an instance. A damaged file counts as an empty state: it must not prevent recovery."""
+    # The copy in memory exists only while the disk could not be written.
     return _read(paths.recovered_meanwhile(name), name) or _read(paths.recovered(name), name) or State(name)
 
 
@@ -101,8 +102,9 @@ def _read(path: Path, name: str) -> State | None:
 
 
 def write(paths: Paths, state: State) -> bool:
-    """Remember a state, in memory where the disk does not take it. Returns whether it changed. Raises OSError where
-    neither does."""
+    """Record a state: on disk, or in memory if the disk cannot be written. Returns whether it changed. Raises OSError
+    if
+    neither works."""
     meanwhile = paths.recovered_meanwhile(state.instance)
     try:
         changed = files.write_json(paths.recovered(state.instance), state.to_json())
@@ -113,19 +115,20 @@ def write(paths: Paths, state: State) -> bool:
 
 
 def record_death(paths: Paths, name: str, now: str) -> None:
-    """Count the death of an engine that served: systemd restarts it, and the budget is one. Raises OSError."""
+    """Record the death of an engine that served. systemd restarts the engine, and the budget counts it.
+    Raises OSError."""
     files.write_json(paths.deaths(name), {"schema": SCHEMA, "times": [*_times(paths, name), now][-KEPT:]})
 
 
 def deaths(paths: Paths, name: str, now: datetime) -> int:
-    """Deaths within the window."""
+    """Number of deaths within the window."""
     return sum(in_window(time, now) for time in _times(paths, name))
 
 
 def died_last(paths: Paths, known: State) -> bool:
-    """Whether the last fault was a death, rather than what a step has answered."""
+    """Whether the last fault was a death that came after the last step."""
     times = _times(paths, known.instance)
-    # ISO 8601 in UTC sorts as it is.
+    # ISO 8601 in UTC sorts by time.
     return bool(times) and (not known.steps or times[-1] >= known.steps[-1].time)
 
 

@@ -202,7 +202,7 @@ def test_a_damaged_release_is_unknown(one: Prober, paths: Paths) -> None:
     finding = asyncio.run(one.round())
     assert finding.verdict == "unknown" and "release.json cannot be used" in finding.detail
     paths.active("main").unlink()
-    assert "does not tell which release runs" in asyncio.run(one.round()).detail
+    assert "does not name the active release" in asyncio.run(one.round()).detail
 
 
 def test_the_key_is_sent_and_never_told(one: Prober, engine: Engine, paths: Paths) -> None:

@@ -97,7 +97,7 @@ def test_a_gateway_that_asks_no_more_is_named(paths: Paths, units: Units, output
     files.write_json(paths.gateway_answers("main"), answers.to_json())
     inferctl.main(["status", "main"], paths)
     notes = [line for line in output()[0].splitlines() if "gateway" in line]
-    assert len(notes) == 1 and re.match(r"main: gateway gw1 has not asked the agent for 6\d s", notes[0])
+    assert len(notes) == 1 and re.match(r"main: gateway gw1 has not checked this instance for 6\d s", notes[0])
     inferctl.main(["status", "main", "--json"], paths)
     found = json.loads(output()[0])["instances"][0]["gateways"]
     assert [(each["name"], each["answer"]) for each in found] == [("gw1", "up"), ("gw2", "drain")]
@@ -114,7 +114,9 @@ def test_a_pending_release_is_named_and_is_no_failure(paths: Paths, units: Units
 def test_a_unit_that_systemd_gave_up(paths: Paths, units: Units, output: Output) -> None:
     units["vllm@main.service"].update(ActiveState="failed", SubState="failed", Result="start-limit-hit")
     assert inferctl.main(["status", "main"], paths) == 1
-    assert "main: systemd gave up (start-limit-hit): systemctl reset-failed vllm@main.service" in output()[0]
+    assert (
+        "main: systemd no longer restarts it (start-limit-hit): systemctl reset-failed vllm@main.service" in output()[0]
+    )
 
 
 def test_an_orphan_is_named_and_is_no_failure(paths: Paths, units: Units, output: Output) -> None:
@@ -134,7 +136,10 @@ def test_a_bridge_is_told_from_an_instance(paths: Paths, units: Units, output: O
     units["vllm@main_bridge.service"] = dict(ABSENT)
     inferctl.main(["status", "main_bridge"], paths)
     said = output()[0]
-    assert "main_bridge: stands in for main during an update: baremetal.inference.update_model removes it" in said
+    assert (
+        "main_bridge: is the bridge of main for an update: this or the next baremetal.inference.update_model removes it"
+        in said
+    )
     assert "is not in the inventory" not in said
 
 
@@ -158,12 +163,12 @@ SINCE = "2026-11-25T12:00:00Z"
         ),
         (
             swaps.Swap(1, 2, "run", SINCE, step=swaps.STUCK, failure="neither starts"),
-            "main: the swap to release 2 is stuck, requests stay away: neither starts. Mend that, then: inferctl swap"
-            " main --to 1",
+            "main: the swap to release 2 is stuck, requests stay away: neither starts. Correct that, then run inferctl"
+            " swap main --to 1",
         ),
         (
             swaps.Swap(None, 2, "run", SINCE, step=swaps.STUCK, failure="it does not start"),
-            "it does not start. Mend that, then: inferctl swap main --to 2",
+            "it does not start. Correct that, then run inferctl swap main --to 2",
         ),
         (
             swaps.Swap(1, 2, "run", SINCE),

@@ -238,7 +238,7 @@ def test_an_idle_engine_need_not_take_itself_down(supervise: Supervise, docker: 
     assert status == 0
     # What the engine says of itself is acted upon at once.
     assert time.monotonic() - began < 5
-    assert run.told("STATUS=draining: it is drained and has nothing at work")
+    assert run.told("STATUS=draining: it is drained and has no requests")
     assert "killed" not in said and said.rstrip().endswith("stopped")
     assert docker.processes["vllm-main"].wait(1) == -signal.SIGKILL
 
@@ -250,7 +250,7 @@ def test_what_an_idle_engine_has_not_yet_counted_may_finish(
     run.until(lambda: run.ready)
     with socket.create_connection(("127.0.0.1", port)):
         run.process.terminate()
-        run.until(lambda: run.told("STATUS=draining: it is drained and has nothing at work"))
+        run.until(lambda: run.told("STATUS=draining: it is drained and has no requests"))
         time.sleep(1.2)
         assert docker.processes["vllm-main"].poll() is None
     assert run.ended()[0] == 0
@@ -262,7 +262,7 @@ def test_an_engine_that_does_not_tell_whether_it_is_idle_may_finish(supervise: S
     run.until(lambda: run.ready)
     run.process.terminate()
     assert run.ended()[0] == 0
-    assert run.told("STATUS=draining: running requests may take up to 5 s")
+    assert run.told("STATUS=draining: requests in flight may take up to 5 s")
     assert docker.processes["vllm-main"].wait(1) == 0
 
 

@@ -44,7 +44,7 @@ def test_a_directory_gets_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(archive, "DIRECTORY", tmp_path)
     assert archive.destination(None, NOW) == tmp_path / name
     (tmp_path / name).write_text("of somebody else")
-    with pytest.raises(FileExistsError, match="is there already: --output names another"):
+    with pytest.raises(FileExistsError, match="exists already: give another file with --output"):
         archive.destination(tmp_path, NOW)
 
 

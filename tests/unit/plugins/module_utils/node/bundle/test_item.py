@@ -13,7 +13,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.node.bundle im
 
 def test_an_empty_journal_is_none() -> None:
     part, _text = item.collect(item.Item("x", "y", lambda: "", 1))
-    assert (part.status, part.reason) == (item.ABSENT, "there is nothing in it")
+    assert (part.status, part.reason) == (item.ABSENT, "it is empty")
 
 
 def test_what_hangs_is_left_behind() -> None:
@@ -22,7 +22,7 @@ def test_what_hangs_is_left_behind() -> None:
         return ""
 
     part, text = item.collect(item.Item("x", "y", hang, 0.05))
-    assert (part.status, text) == (item.FAILED, "") and "no end within" in part.reason
+    assert (part.status, text) == (item.FAILED, "") and "did not end within" in part.reason
 
 
 @pytest.mark.parametrize(

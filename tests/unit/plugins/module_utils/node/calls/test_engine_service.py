@@ -88,11 +88,11 @@ def test_an_active_release_that_lost_everything(serving_node: EngineNode) -> Non
     serving_node.paths.unit("main").unlink()
     changed, warnings = serving_node.site()
     assert changed == []
-    assert [warning for warning in warnings if "main runs, but may not come back after its end" in warning]
+    assert [warning for warning in warnings if "main runs, but may not start again after its end" in warning]
     assert not serving_node.paths.unit("main").exists()
     serving_node.paths.active("main").unlink()
     _changed, warnings = serving_node.site()
-    assert [warning for warning in warnings if "does not tell which release" in warning]
+    assert [warning for warning in warnings if "does not name its release" in warning]
     assert serving_node.systemd.active == {MAIN}
 
 
@@ -104,7 +104,7 @@ def test_what_an_update_is_at_is_neither_started_nor_proven(serving_node: Engine
     releases.activate(serving_node.paths, "main", 2)
     changed, warnings = serving_node.site()
     assert changed == []
-    assert "see inferctl status" in warnings[0]
+    assert "See inferctl status" in warnings[0]
     assert releases.current_number(serving_node.paths, "main") == 1
     serving_node.systemd.active.clear()
     assert serving_node.site()[0] == []

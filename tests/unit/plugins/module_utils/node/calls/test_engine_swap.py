@@ -52,7 +52,7 @@ def test_a_swap_is_noted_with_the_run_s_terms_and_the_node_s(swap: Swap, two_ins
 
 def test_a_release_that_is_not_there_is_refused(swap: Swap) -> None:
     said = swap(release=9)
-    assert said["failed"] and "main has no release 9; kept are 1, 2" in said["msg"]
+    assert said["failed"] and "main has no release 9; it has 1, 2" in said["msg"]
 
 
 def test_a_node_that_knows_nothing_of_its_gateways_is_sent_to_site(swap: Swap, two_instances: Paths) -> None:
@@ -112,7 +112,10 @@ def test_a_swap_that_is_done_is_told_in_a_line(swap: Swap, two_instances: Paths)
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"unheard": ("gw2",)}, "gw2 cannot be reached, or its HAProxy does not answer: whether it sends requests"),
+        (
+            {"unheard": ("gw2",)},
+            "gw2 cannot be reached, or its HAProxy does not answer: cannot tell whether it sends requests",
+        ),
         (
             {"kept_bridge": "it is busy"},
             "main_bridge could not be removed, which the next swap does: it",
@@ -143,7 +146,7 @@ def test_a_refusal_tells_which_term_would_have_allowed_the_swap(swap: Swap, two_
 def test_a_swap_that_went_back_says_what_is_left_to_do(swap: Swap, two_instances: Paths) -> None:
     ended(two_instances, outcome=swaps.RETURNED, failure="the probe failed", unproven="disk full")
     assert swap(state="awaited")["failure"] == (
-        "the probe failed. release 1 serves, and is not marked as proven (disk full): inferctl swap main --to 1"
+        "the probe failed. release 1 serves, but is not marked as proven (disk full): inferctl swap main --to 1"
     )
 
 

@@ -112,7 +112,7 @@ def test_what_maintenance_has_to_do(gather: Call, root: Path, write_model: Calla
     assert result["reboot_reasons"] != [] and result["driver"] is False and result["models"] == 0
     assert len(result["disks"]) == 1 and str(root) in result["disks"][0]
     (certificate,) = result["certificates"]
-    assert certificate["status"] == "fail" and certificate["words"].startswith("is not there")
+    assert certificate["status"] == "fail" and certificate["words"].startswith("does not exist: ")
 
     source = write_model(root / "source")
     manifest, _problems = build(source, "m", HashCache())

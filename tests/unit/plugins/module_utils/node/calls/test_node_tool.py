@@ -201,7 +201,7 @@ def test_what_fails_half_way_says_that_it_can_be_repeated(
         raise systemd.SystemdError(f"systemctl {' '.join(words)}: no")
 
     monkeypatch.setattr(systemd, "systemctl", fails)
-    assert "no. Run it again: it continues where it stopped" in run(state="absent")["msg"]
+    assert "no. Correct this and run again: the removal continues" in run(state="absent")["msg"]
 
 
 def test_parts_import_relatively() -> None:

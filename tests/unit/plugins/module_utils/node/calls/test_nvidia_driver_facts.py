@@ -140,7 +140,9 @@ def test_the_gate_takes_what_was_asked_for(
 def test_the_gate_refuses_what_it_cannot_know(driver: Driver, run_module: RunModule) -> None:
     driver.warnings = ["dkms did not end within 60 s"]
     found = run_module(nvidia_driver_facts, gather_subset=["gate"], kernels=[RUNNING])
-    assert found["msg"] == "Nothing is known of the kernels: dkms did not end within 60 s"
+    assert found["msg"] == (
+        "The kernels could not be read: dkms did not end within 60 s. Correct this before you reboot the node."
+    )
     found = run_module(nvidia_driver_facts)
     assert ("failed" in found, driver.warnings[0] in str(found["warnings"])) == (False, True)
 

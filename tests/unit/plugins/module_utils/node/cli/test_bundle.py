@@ -161,7 +161,7 @@ def test_wrong_usage_writes_nothing(run: Run, tmp_path: Path) -> None:
     assert not path.exists()
     path.write_text("of somebody else")
     code, _path, _out, err = run()
-    assert code == 2 and "is there already" in err
+    assert code == 2 and "exists already" in err
     assert path.read_text() == "of somebody else"
 
 

@@ -72,7 +72,7 @@ def test_somebody_elses_intent(run: Run) -> None:
         (["main", "--reason", "x", "--for", "30"], "--for: '30' is no duration"),
         (["main", "--reason", "x", "--for", "9999999d"], "--for: "),
         (["main", "--reason", "x", "--until", "2027-01-01T00:00:00"], "has no time zone"),
-        (["main", "--reason", "x", "--until", "2020-01-01T00:00:00Z"], "is past: it is "),
+        (["main", "--reason", "x", "--until", "2020-01-01T00:00:00Z"], "is past: give a time after "),
     ],
 )
 def test_wrong_usage(run: Run, paths: Paths, arguments: list[str], words: str) -> None:

@@ -250,7 +250,7 @@ def test_what_cannot_be_told_is_no_success(node: Node, call: Call, tmp_path: Pat
     [
         (["--", "--max-modl-len", "5"], "did you mean 'max-model-len'?"),
         (["--", "--port", "5"], "port: is set by the role: use the instance's port instead"),
-        (["--", "--dtype", "half", "auto"], "'auto' is the value of no flag: write --FLAG VALUE behind --"),
+        (["--", "--dtype", "half", "auto"], "'auto' is the value of no flag: write --FLAG VALUE after --"),
         (["--gpus", "8xH100"], "--gpus: 'H100' is the name of several GPUs: H100-80GB, H100-PCIe-80GB or H100-NVL?"),
         (["--gpus", "8xH100-80G"], "--gpus: 'H100-80G' is no GPU of the hardware table: did you mean 'H100-80GB'"),
         (["--model-config", "/nowhere/config.json"], "--model-config: /nowhere/config.json is no file"),
@@ -282,4 +282,7 @@ def test_a_damaged_release_is_a_problem_of_its_instance_alone(node: Node, call: 
 def test_a_damaged_registry_is_named(node: Node, call: Call) -> None:
     node.paths.registry.write_text("[]")
     code, text = call("plan")
-    assert (code, f"{node.paths.registry} is damaged: baremetal.inference.site writes it anew" in text) == (1, True)
+    assert (code, f"{node.paths.registry} is damaged: run baremetal.inference.site, which writes it anew" in text) == (
+        1,
+        True,
+    )

@@ -121,7 +121,10 @@ def test_a_swap_that_is_not_done(node: Node, run: Run, outcome: str, words: str)
 
 @pytest.mark.parametrize(
     ("permission", "words"),
-    [("force", "--force cuts requests that are still at work"), ("allow_downtime", "--allow-downtime swaps anyway")],
+    [
+        ("force", "--force cuts requests that are still in flight"),
+        ("allow_downtime", "--allow-downtime swaps although clients find no engine meanwhile"),
+    ],
 )
 def test_a_refusal_names_the_option_of_this_command(node: Node, run: Run, permission: str, words: str) -> None:
     node.perform = lambda _swap: node.end(swaps.REFUSED, "why", permission=permission)
@@ -135,7 +138,7 @@ def test_what_a_swap_has_left_to_do_is_told(node: Node, run: Run) -> None:
     assert code == 1 and errors.splitlines() == [
         "inferctl: main: why. the release before serves again",
         "inferctl: main: main_bridge could not be removed, which the next swap does: busy",
-        "inferctl: main: release 1 serves, and is not marked as proven (disk full): inferctl swap main --to 1",
+        "inferctl: main: release 1 serves, but is not marked as proven (disk full): inferctl swap main --to 1",
     ]
 
 
@@ -167,7 +170,7 @@ def test_nothing_to_do(node: Node, run: Run, paths: Paths) -> None:
 
 def test_what_is_refused_leaves_no_lock(node: Node, run: Run, paths: Paths) -> None:
     code, _output, errors = run("swap", "main", "--to", "7")
-    assert code == 1 and "main has no release 7; kept are 1, 2" in errors
+    assert code == 1 and "main has no release 7; it has 1, 2" in errors
     assert lock.read(paths) is None
     code, _output, errors = run("swap", "mian", "--to", "2")
     assert code == 2 and "did you mean 'main'" in errors
@@ -196,7 +199,7 @@ def test_a_rollback_goes_to_the_release_before(node: Node, run: Run, paths: Path
 
     node.perform = performed
     code, _output, errors = run("rollback", "main")
-    assert code == 2 and "main has no earlier release to go back to" in errors
+    assert code == 2 and "main has no earlier release for a rollback" in errors
     for number in (1, 2):
         history.add(paths, "main", history.Served(number, SINCE, None, None))
     files.write_json(paths.instance("main"), {"schema": 1, "release": 2})

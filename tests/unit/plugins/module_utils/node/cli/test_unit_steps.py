@@ -81,10 +81,10 @@ def test_a_count_that_cannot_be_kept_keeps_no_engine_down(
     code, _out, errors = run("prepare", "main", "--release", "1")
     assert code == 0
     assert reached == [1]
-    assert "main: the count of failed starts cannot be kept: " in errors
+    assert "main: the count of failed starts cannot be recorded: " in errors
     code, _out, errors = run("supervise", "main", "--release", "1")
     assert code == 0
-    assert "main: the count of failed starts cannot be kept: " in errors
+    assert "main: the count of failed starts cannot be recorded: " in errors
 
 
 def test_each_problem_of_a_start_is_named_and_the_start_is_counted(

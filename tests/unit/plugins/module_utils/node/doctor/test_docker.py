@@ -33,7 +33,7 @@ def test_docker_is_missed_where_there_are_instances(tmp_path: Path) -> None:
     assert docker.answers(host(tmp_path)).status == FAIL
 
 
-@pytest.mark.parametrize(("text", "words"), [('{"live-restore": true}', "engines go on"), ("{}", "it ends engines")])
+@pytest.mark.parametrize(("text", "words"), [('{"live-restore": true}', "engines continue"), ("{}", "engines end")])
 def test_what_a_restart_of_docker_costs_is_told(tmp_path: Path, text: str, words: str) -> None:
     serve(tmp_path)
     files.write(tmp_path / "etc/docker/daemon.json", text)

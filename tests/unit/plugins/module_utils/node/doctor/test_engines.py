@@ -46,7 +46,7 @@ def test_the_agents_verdict_counts_while_it_is_fresh(tmp_path: Path) -> None:
     assert say(health.HEALTHY, now).status == OK
     assert say(health.HUNG, now).status == FAIL
     assert say(health.STARTING, now).status == WARN
-    assert "silent" in say(health.HUNG, datetime(2026, 1, 1, tzinfo=UTC)).message
+    assert "the agent has no recent verdict" in say(health.HUNG, datetime(2026, 1, 1, tzinfo=UTC)).message
 
 
 def corrupt_unit(paths: Paths) -> None:
@@ -125,7 +125,7 @@ def test_what_an_update_has_left_in_place_of_an_instance(tmp_path: Path) -> None
     found = engines.leftover_bridges(host(tmp_path))
     assert found.status == WARN and "main_bridge" in found.message
     # An update walks only what the inventory declares.
-    assert "baremetal.inference.update_model removes those" in found.action
+    assert "baremetal.inference.update_model removes bridges of instances that the inventory declares" in found.action
     assert "engine_service -a 'names=INSTANCE_bridge state=absent'" in found.action
 
 
@@ -177,7 +177,7 @@ def at(paths: Paths, step: str) -> None:
         (swaps.START, "active", OK, "none is stuck"),
         # systemd starts it again after 2 s.
         (swaps.START, "activating", OK, "none is stuck"),
-        (swaps.START, "failed", FAIL, "inference-swap@main.service does not run, and the swap is at start"),
+        (swaps.START, "failed", FAIL, "inference-swap@main.service does not run, although the swap is at step start"),
         (swaps.STUCK, "inactive", FAIL, "main: the swap to release 2 is stuck: "),
         (swaps.LED, "inactive", FAIL, "main: the swap to release 2 was cut off"),
     ],
@@ -212,7 +212,7 @@ def test_a_gate_that_is_closed_without_a_swap_fails(
     assert engines.swapping(host(tmp_path)).status == OK
     closed.update({5006, 5105})
     found = engines.swapping(host(tmp_path))
-    assert found.status == FAIL and "the gate of port 5006, 5105 is closed, and no swap is under way" in found.message
+    assert found.status == FAIL and "the gate of port 5006, 5105 is closed, but no swap is under way" in found.message
     assert found.action == "nft flush set inet inference_gate closed"
     # A swap closes the gate of its bridge, too.
     at(paths, swaps.UNBRIDGE)

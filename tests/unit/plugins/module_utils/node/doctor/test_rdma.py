@@ -43,7 +43,7 @@ def test_a_slow_link_of_infiniband_is_seen(tmp_path: Path) -> None:
     for number, rate in enumerate(("400 Gb/sec (4X NDR)", "400 Gb/sec (4X NDR)", "200 Gb/sec (2X NDR)")):
         plug_port(tmp_path, f"mlx5_{number}", link_layer="InfiniBand", rate=rate)
     found = rdma.speed(host(tmp_path))
-    assert found.status == WARN and found.message == "mlx5_2/1 runs at 200 Gb/s, others at 400"
+    assert found.status == WARN and found.message == "mlx5_2/1 runs at 200 Gb/s, the fastest at 400"
 
 
 def test_a_card_without_its_driver_is_named_where_others_do_rdma(tmp_path: Path) -> None:

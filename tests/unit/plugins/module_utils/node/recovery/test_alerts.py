@@ -88,7 +88,7 @@ def test_a_channel_that_fails_is_tried_again_and_tells_no_secret(receiver: Any) 
     receiver.status = 200
     assert alerts.send(given, ALERT, sent, NOW, run)["webhook"] == "sent"
     wrong = alerts.send(Settings(webhook="file:///etc/passwd"), ALERT, {}, NOW, run)
-    assert wrong["webhook"].startswith("failed: only http")
+    assert wrong["webhook"].startswith("failed: it must be an http")
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_a_model_that_the_store_did_not_publish_is_only_looked_for(paths: Paths)
     release = releases.load(paths, "main", 1)
     assert models.find_damage(release) == []
     Path(release.model_path).rmdir()
-    assert str(models.find_damage(release)[0]) == f"{release.model_path} is not there: is its disk mounted?"
+    assert str(models.find_damage(release)[0]) == f"{release.model_path} is missing: is its disk mounted?"
 
 
 def test_a_manifest_that_is_damaged_is_named(paths: Paths) -> None:
