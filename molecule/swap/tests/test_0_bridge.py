@@ -95,7 +95,7 @@ def test_what_a_killed_update_leaves_serves_until_the_next_one(lone: Fleet) -> N
         assert bridge_state(lone).startswith("UP"), started.said()[-3000:]
         assert node.name not in lone.up(), "the instance gets requests while it is swapped"
         assert lone.asked("main") == "I am tiny-a."
-        assert "main_bridge: stands in for main during an update" in node.run("inferctl status", check=False)
+        assert "main_bridge: is the bridge of main for an update" in node.run("inferctl status", check=False)
         lock = lone.releases()[node.name]["lock"]
         # The node may have ended its swap before this run reads it.
         said = lone.update(instances=instances("tiny-a"))

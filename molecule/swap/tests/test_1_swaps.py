@@ -215,7 +215,7 @@ def test_an_engine_that_is_slow_under_load_goes_back(fleet: Fleet) -> None:
     fleet.wait_up()
     report, said = disturbed(fleet, lambda canary: slowed(canary, 0.1), 16, update_watch_speed_bound=0.5)
     unharmed(report)
-    assert "main got too slow: under its clients' load, a request gets" in said, said[-3000:]
+    assert "main is too slow: under its clients' load, a request gets" in said, said[-3000:]
     assert "went back to the release that served before" in said
     assert fleet.answers() == ["I am tiny-a."] * 2
 
@@ -228,7 +228,7 @@ def test_an_engine_whose_requests_fail_goes_back(fleet: Fleet) -> None:
     report, said = disturbed(fleet.only(other), broken_off, 8)
     print(report)
     found = re.search(
-        rf"(\d+) of (\d+) requests that {gateway.name} has sent to {other.name} while it was watched have failed",
+        rf"(\d+) of (\d+) requests from {gateway.name} to {other.name} failed while it was watched",
         said,
     )
     assert found, said[-3000:]

@@ -1,4 +1,5 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A swap of releases that the node leads itself: docs/updates.md tells its steps. Private to the collection."""
+"""A swap of releases, which the node performs itself. docs/updates.md describes the steps.
+Private to the collection."""

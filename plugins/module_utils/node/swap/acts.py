@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is done in each step of a swap. Private to the collection.
+"""The function of each step of a swap. Private to the collection.
 
-Every step may be taken twice: a swap that was cut off takes the step again that stands on disk. A step returns what
-changes in the swap. A step that fails raises StepFailed, or what its parts raise; machine.py tells what follows.
+Every step may run twice: a swap that was cut off runs the recorded step again. A function returns the values of the
+swap that change. A step that fails raises StepFailed, or an exception of its parts; machine.py decides what follows.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The first step of a swap: refuse what cannot be done, and choose what clients have meanwhile. Private to the
-collection.
-"""
+"""The first step of a swap: refuse what cannot work, and choose who serves meanwhile. Private to the collection."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ from .node import POLL_SECONDS, Node, StepFailed
 
 
 def begun(node: Node, swap: Swap) -> dict[str, Any]:
-    """Refuse what cannot be done, and choose what clients have meanwhile."""
-    # Without nftables there is no gate: said before anything is touched.
+    """Refuse what cannot work, and choose who serves clients meanwhile."""
+    # Raises GateError without nftables, before anything changes.
     gate.closed()
     serves = install_state.serving(node.paths, node.name, node.now())
     _refuse_unfit(node, swap.target)
     drain = drains.read(node.paths, node.name, node.now())
     if drain and drain.owner != drains.UPDATE and drain.until:
-        raise StepFailed(f"{node.name} is {drain}: that could end in the middle. Wait, or undrain {node.name} first")
+        raise StepFailed(f"{node.name} is {drain}: that could end during the swap. Wait, or undrain {node.name} first")
     views = node.ask_settled()
     runs, comes = (next(iter(node.endpoints(number)), None) for number in (swap.origin, swap.target))
     if unreached := reach.problems(runs, comes, views.told, node.own[0]):
@@ -36,7 +34,7 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
     question = way.Question(
         name=node.name,
         own=node.own,
-        # Another owner's drain keeps requests away already: no client loses by the swap.
+        # If another owner has drained the instance, it has no requests, and clients lose nothing by the swap.
         serves=serves and (drain is None or drain.owner == drains.UPDATE),
         allow_downtime=swap.terms.allow_downtime,
         vouched=swap.terms.vouched,
@@ -47,19 +45,19 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
     chosen = way.choose(question, views)
     if chosen.kind == way.HELD and (others := way.drained(views, node.own)):
         node.say(f"{', '.join(others)} is drained: this swap waits until that node serves again")
-        # The other node may have begun a moment ago, and take longer.
+        # The other node may have begun just before, and may take longer.
         views = _await_server(node, 2 * (question.needed or way.TURN_SECONDS))
         chosen = way.choose(question, views)
         swapped = sorted(set(others) - set(way.drained(views, node.own)))
         if chosen.kind == way.HELD and swapped:
-            # With both away, requests would be held for two swaps.
+            # With both nodes away, gateways would hold requests for two swaps.
             raise StepFailed(f"{', '.join(swapped)} is away for its own swap: swap here when that node serves")
     if chosen.problem:
         raise StepFailed(chosen.problem, chosen.permission)
     words = {
         way.BRIDGE: "side by side: a second engine serves meanwhile",
-        way.HELD: f"the only server of its set: gateways hold requests, and those at work get {chosen.patience} s",
-        way.DOWNTIME: "clients may find no engine serving meanwhile",
+        way.HELD: f"the only server of its set: gateways hold requests; requests in flight get {chosen.patience} s",
+        way.DOWNTIME: "clients may find no engine meanwhile",
     }.get(chosen.kind, "")
     if words:
         node.say(words)
@@ -76,9 +74,9 @@ def begun(node: Node, swap: Swap) -> dict[str, Any]:
 
 
 def _await_server(node: Node, seconds: float) -> Views:
-    """Wait until every gateway that sends requests here has another server, at most so long.
+    """Wait up to `seconds` until every gateway that sends requests here has another server.
 
-    Returns what gateways tell by then.
+    Returns the last views of the gateways.
     """
     deadline = node.traffic.clock() + seconds
     while (views := node.ask_settled()).alone_at(node.own) and node.traffic.clock() < deadline:
@@ -87,7 +85,7 @@ def _await_server(node: Node, seconds: float) -> Views:
 
 
 def _refuse_unfit(node: Node, number: int) -> None:
-    """Raises StepFailed where a release cannot start here."""
+    """Raises StepFailed if a release cannot start here."""
     try:
         release = releases.load(node.paths, node.name, number)
         releases.verify(node.paths, node.name, number)

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A second engine that serves while the only one of its set is swapped. Private to the collection."""
+"""The steps for a bridge: a second engine that serves while the only one of its set is swapped.
+Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from .serving import accept, await_ready, await_share, judge_errors
 from .traffic import DEAF_SECONDS
 
 UNUSED_SECONDS = 5.0
-"""How long the connections of a bridge are waited for that no gateway sends requests to: the bridge may hang."""
+"""How long to wait for the connections of a bridge that gets no requests from gateways. The bridge may hang."""
 
 
 def place(node: Node, swap: Swap) -> bridge_place.Place:
-    """Where the bridge would run, or why it would not."""
+    """Where the bridge would run, or why it cannot."""
     port = bridges.declared_port(node.paths, node.name)
     if port is None:
         return bridge_place.Place(problem="it has no bridge_port")
@@ -35,18 +36,18 @@ def place(node: Node, swap: Swap) -> bridge_place.Place:
 
 
 def bridge(node: Node, swap: Swap) -> dict[str, Any]:
-    """Have a second engine serve, with the release that comes: it proves itself while nothing is touched."""
+    """Start the bridge with the next release. So the release proves itself before anything is touched."""
     if not swap.notes.get("bridge"):
         return {}
     port, found = bridges.declared_port(node.paths, node.name), place(node, swap)
     if port is None or found.problem:
-        raise StepFailed(f"the bridge has no place any more: {found.problem or 'it has no bridge_port'}")
+        raise StepFailed(f"the bridge can no longer run: {found.problem or 'the instance has no bridge_port'}")
     bridge = bridge_name(node.name)
     node.say(f"{bridge} starts on port {port}")
     _changed, number = bridges.start(
         node.paths, bridges.Wish(node.name, swap.target, port, found.gpus), node.now(), check=False
     )
-    # A swap that could not open the gate of its bridge has left it closed.
+    # An earlier swap may have left the gate of its bridge closed.
     node.traffic.open(port)
     await_ready(node, bridge, number)
     fit = accept(node, bridge, number, swap)
@@ -62,7 +63,7 @@ def bridge(node: Node, swap: Swap) -> dict[str, Any]:
 
 
 def unbridge(node: Node, swap: Swap) -> dict[str, Any]:
-    """Remove the bridge when its instance serves again. Until then the bridge is all that clients have."""
+    """Remove the bridge after its instance serves again. Until then, only the bridge serves clients."""
     if not swap.bridged:
         return {}
     port = bridges.declared_port(node.paths, node.name)
@@ -71,16 +72,18 @@ def unbridge(node: Node, swap: Swap) -> dict[str, Any]:
             _remove(node, swap, port)
     finally:
         if port is not None:
-            # Also behind a bridge that stays: the gate would refuse the requests of the next one.
+            # Even if the bridge stays: a closed gate would refuse the requests of the next bridge.
             node.traffic.open(port)
     return {}
 
 
 def _remove(node: Node, swap: Swap, port: int | None) -> None:
-    """Keep requests away from the bridge, and remove it. Raises StepFailed where the bridge has to stay."""
+    """Drain the bridge and remove it. Raises StepFailed if the bridge must stay."""
     bridge = bridge_name(node.name)
     if node.settings == swap_settings.UNKNOWN:
-        raise StepFailed(f"whether gateways have another server than {bridge} is unknown: run baremetal.inference.site")
+        raise StepFailed(
+            f"cannot tell whether gateways have another server than {bridge}: run baremetal.inference.site"
+        )
     views = node.ask_settled()
     if last := views.alone_at([node.own[1]]):
         raise StepFailed(f"{bridge} is the last server of {node.name} at {', '.join(last)}: it stays")
@@ -92,5 +95,5 @@ def _remove(node: Node, swap: Swap, port: int | None) -> None:
         asked = any(node.own[1] in view.up() for view in views.told)
         left = node.traffic.wait_unused(port, float(swap.terms.drain_seconds) if asked else UNUSED_SECONDS)
         if left and asked and not swap.terms.force:
-            raise StepFailed(f"{len(left)} requests are still at work at {bridge}, of {leave.addresses(left)}")
+            raise StepFailed(f"{len(left)} requests are still in flight at {bridge}, of {leave.addresses(left)}")
     bridges.remove(node.paths, node.name, check=False)

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who serves a replica set, by the word of the gateways. Private to the collection.
+"""Reads from gateways who serves a replica set. Private to the collection.
 
-A gateway answers GET /sets/NAME on its port for metrics (gateway/gateway.lua).
+A gateway answers GET /sets/NAME on its metrics port (gateway/gateway.lua).
 """
 
 from __future__ import annotations
@@ -21,57 +21,57 @@ from ...engine.swap_settings import Gateway
 ANSWER_SECONDS = 2.0
 
 YOUNG_SECONDS = 4
-"""A process that is younger has asked no agent yet: it tells what a file remembers, or that all are up."""
+"""A younger process of HAProxy has not checked agents: it shows the states of a file, or all servers as up."""
 
 LONGEST_ANSWER = 1 << 20
-"""Bytes. An answer has some 150 for each server."""
+"""Most bytes of an answer. Each server takes about 150."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """An engine, as a gateway has it."""
+    """An engine, as a gateway shows it."""
 
     up: bool
     status: str
     weight: int
-    """Percent of the full share: less while a slow start lasts."""
+    """Percent of the full share. It is lower during a slow start."""
     requests: int
     failures: int
-    """Requests that failed at the engine, since the gateway's process began."""
+    """Requests that failed at the engine since the gateway's process began."""
     addresses: tuple[str, ...] = ()
-    """Where the gateway reaches the engine, as ADDRESS:PORT: from its next release on, that may be elsewhere."""
+    """Where the gateway reaches the engine, as ADDRESS:PORT. The next release may have another place."""
 
 
 @dataclass(frozen=True)
 class SetView:
-    """What a gateway tells of a replica set."""
+    """What a gateway shows of a replica set."""
 
     gateway: str
     known: bool
-    """Whether the gateway has the set at all."""
+    """Whether the gateway has the set."""
     hold_seconds: int = 0
-    """How long the gateway holds requests while no engine of the set serves."""
+    """How long the gateway holds requests while no engine of the set serves, in seconds."""
     started: float = 0.0
-    """When its process began: counters of two processes do not compare."""
+    """When the gateway's process began. Counters of two processes cannot be compared."""
     age: int = YOUNG_SECONDS
     """Seconds since the process began."""
     requests: int = 0
-    """Of the whole set, since the process began."""
+    """Requests of the whole set since the process began."""
     servers: Mapping[str, Server] = field(default_factory=dict)
-    """By name: a node's, or INSTANCE_bridge.NODE. The two servers of an engine that moves are one here."""
+    """By name: a node's name, or INSTANCE_bridge.NODE. The two servers of an engine that moves count as one."""
     key_mark: str | None = None
-    """Of the key that engines are sent, empty for none; None where the gateway does not tell."""
+    """Mark of the key that the gateway sends to the engines, empty for none; None if the gateway does not show it."""
 
     def up(self) -> set[str]:
         return {name for name, server in self.servers.items() if server.up}
 
 
 class Silent(Exception):
-    """A gateway does not tell; the message says why."""
+    """A gateway gives no valid answer; the message says why."""
 
 
 def ask(gateway: Gateway, name: str, seconds: float = ANSWER_SECONDS) -> SetView:
-    """What a gateway tells of a set. Raises Silent."""
+    """What a gateway shows of a set. Raises Silent."""
     connection = http.client.HTTPConnection(gateway.address, gateway.port, timeout=seconds)
     try:
         connection.request("GET", f"/sets/{name}", headers={"Connection": "close"})
@@ -86,16 +86,16 @@ def ask(gateway: Gateway, name: str, seconds: float = ANSWER_SECONDS) -> SetView
         return parse(gateway.name, json.loads(body))
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
         where = f"{gateway.address} port {gateway.port}"
-        raise Silent(f"{gateway.name} does not tell at {where} who serves {name}: {error or repr(error)}") from error
+        raise Silent(f"{gateway.name} does not show at {where} who serves {name}: {error or repr(error)}") from error
     finally:
         connection.close()
 
 
 def parse(gateway: str, value: Mapping[str, Any]) -> SetView:
-    """An answer. Raises KeyError, TypeError, ValueError."""
+    """The view in an answer. Raises KeyError, TypeError, ValueError."""
     servers: dict[str, Server] = {}
     coming = f"{next_name(str(value['set']))}."
-    # HAProxy promises no order: a node's own server goes first.
+    # HAProxy's order is not fixed. Here, the server of the running release comes first.
     for name, each in sorted(dict(value["servers"]).items(), key=lambda item: item[0].startswith(coming)):
         node = str(name).removeprefix(coming)
         servers[node] = _joined(servers.get(node), _server(each))
@@ -112,7 +112,7 @@ def parse(gateway: str, value: Mapping[str, Any]) -> SetView:
 
 
 def _server(value: Mapping[str, Any]) -> Server:
-    """Raises KeyError, TypeError, ValueError."""
+    """A server of an answer. Raises KeyError, TypeError, ValueError."""
     return Server(
         up=bool(value["up"]),
         status=str(value["status"]),
@@ -124,10 +124,10 @@ def _server(value: Mapping[str, Any]) -> Server:
 
 
 def _joined(first: Server | None, second: Server) -> Server:
-    """Both servers of an engine as one: what the one says that serves, or else the first."""
+    """Both servers of an engine as one, with the state of the server that serves, or else of the first."""
     if first is None:
         return second
-    # The one that does not run is down. A drained one tells more than that.
+    # A server without a running release is down. If neither is up, a drained state says more than a down one.
     tells = second if second.up or (not first.up and second.status.startswith("DRAIN")) else first
     return replace(
         tells,
@@ -138,7 +138,7 @@ def _joined(first: Server | None, second: Server) -> Server:
 
 
 def from_note(value: Mapping[str, Any]) -> SetView:
-    """A view as a swap has kept it. Raises KeyError, TypeError."""
+    """A view that a swap has recorded. Raises KeyError, TypeError."""
     servers = {
         name: Server(**{**each, "addresses": tuple(each.get("addresses", ()))})
         for name, each in value["servers"].items()
@@ -148,24 +148,24 @@ def from_note(value: Mapping[str, Any]) -> SetView:
 
 @dataclass(frozen=True)
 class Views:
-    """What all gateways tell at once; `silent` has those that do not tell, with the reason."""
+    """What all gateways show at one time. `silent` has the gateways without an answer, with the reason."""
 
     told: tuple[SetView, ...]
     silent: Mapping[str, str]
 
     def alone_at(self, own: Iterable[str]) -> list[str]:
-        """The gateways that would have no server left without the servers `own`."""
+        """The gateways that send requests now, but would have no server without the servers `own`."""
         going = set(own)
         return [view.gateway for view in self.told if view.up() and not view.up() - going]
 
     def nobody_at(self, own: Iterable[str]) -> list[str]:
-        """The gateways that have no server up beside the servers `own`, whether those are up or not."""
+        """The gateways that have no server up except the servers `own`, whether those are up or not."""
         going = set(own)
         return [view.gateway for view in self.told if view.known and not view.up() - going]
 
 
 def ask_all(gateways: Sequence[Gateway], name: str) -> Views:
-    """What all gateways tell of a set."""
+    """What all gateways show of a set."""
     if not gateways:
         return Views((), {})
     told: list[SetView] = []
@@ -180,12 +180,12 @@ def ask_all(gateways: Sequence[Gateway], name: str) -> Views:
 
 
 def own_servers(node: str, name: str) -> tuple[str, str]:
-    """The names of an instance of this node, and of the instance's bridge, at the gateways."""
+    """The names of the servers of an instance on this node, and of its bridge, at the gateways."""
     return node, f"{bridge_name(name)}.{node}"
 
 
 def requests_between(before: Iterable[SetView], after: Iterable[SetView]) -> int | None:
-    """Requests that a set got between two looks; None where no gateway can tell."""
+    """Requests of a set between two views; None if no gateway can tell."""
     first = {view.gateway: view for view in before}
     counted = [
         view.requests - first[view.gateway].requests
@@ -196,7 +196,7 @@ def requests_between(before: Iterable[SetView], after: Iterable[SetView]) -> int
 
 
 def failed_share(before: SetView, after: SetView, server: str) -> tuple[int, int] | None:
-    """Failed and all requests of a server between two looks; None where the gateway has begun to count anew."""
+    """Failed and all requests of a server between two views; None if the gateway has restarted its counters."""
     first, last = before.servers.get(server), after.servers.get(server)
     if before.started != after.started or first is None or last is None:
         return None

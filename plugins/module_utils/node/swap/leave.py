@@ -21,20 +21,20 @@ from .node import POLL_SECONDS, Node, StepFailed
 from .traffic import DEAF_SECONDS
 
 REASON = "a swap of releases"
-"""Of the intent, where the swap was given no other."""
+"""Reason of the drain if the swap has none."""
 
 GATED_SECONDS = 60.0
-"""The least that requests at work get to end behind the closed gate."""
+"""Least seconds for requests in flight to end after the gate is closed."""
 
 QUIET_SECONDS = 15.0
-"""After so long, the swap reports which clients it waits for."""
+"""Seconds after which the swap reports the clients for which it waits."""
 
 ILL_SECONDS = 5.0
-"""The same on the way back from a release that does not serve: what hangs never has done with its requests."""
+"""Seconds for requests in flight if the release does not serve, on the way back. A hanging engine ends no request."""
 
 
 def drain(node: Node, swap: Swap) -> dict[str, Any]:
-    """Keep requests away, and wait until gateways know."""
+    """Drain the instance, and wait until gateways know."""
     limit = drain_limit(swap)
     serves = install_state.serving(node.paths, node.name, node.now())
     notes = {"drained": time.time(), **swap.notes, "served": serves}
@@ -42,7 +42,7 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
         notes["counted"] = [*swap.notes.get("counted", []), proof.counted(node.paths, node.name)]
     keep_away(node, drains.UPDATE, swap.reason or REASON)
     untold = node.traffic.wait_told(node.name, "drain", DEAF_SECONDS)
-    # On the way back, nothing is better served by waiting: with the gate, no request is lost.
+    # On the way back, waiting helps nobody: the gate keeps requests at the gateways.
     if not swap.returning:
         _refuse_untold(node, swap, untold)
         _refuse_last(node, swap)
@@ -50,14 +50,14 @@ def drain(node: Node, swap: Swap) -> dict[str, Any]:
     if port is not None and node.settings.gateways and serves:
         _await_clients(node, port, max(0.0, limit - GATED_SECONDS))
     if port is None:
-        # What runs is damaged. The gate that is closed already has to be opened in the end.
+        # The active release is damaged. A gate that an earlier step has closed must be opened in the end.
         return {"notes": notes}
     other = node.other_port(port, swap.origin, swap.target)
     return {"notes": notes, "closed_port": port, "other_port": other}
 
 
 def _await_clients(node: Node, port: int, seconds: float) -> None:
-    """Wait until no client is connected, and report clients that stay."""
+    """Wait until no client is connected, and report clients that stay connected."""
     quiet = min(seconds, QUIET_SECONDS)
     if left := node.traffic.wait_unused(port, quiet, looks=1, gated=False):
         node.say(f"waits up to {seconds:.0f} s for {len(left)} connections of {addresses(left)}")
@@ -65,28 +65,28 @@ def _await_clients(node: Node, port: int, seconds: float) -> None:
 
 
 def keep_away(node: Node, owner: str, reason: str) -> None:
-    """Record the intent to keep requests away; another owner's stays. Raises OSError."""
+    """Drain the instance, unless another owner has drained it. Raises OSError."""
     present = drains.read(node.paths, node.name, node.now())
     if present is None or present.owner == owner:
         drains.drain(node.paths, [node.name], drains.Drain(owner, reason, format_time(node.now())))
 
 
 def _refuse_untold(node: Node, swap: Swap, untold: Sequence[str]) -> None:
-    """Raises StepFailed where an only server has a gateway that was not told."""
+    """Raises StepFailed if this is the only server of its set, and a gateway does not know of the drain."""
     if untold and swap.notes.get("way") == way.HELD:
-        told = f"{', '.join(untold)} was not told to send nothing"
+        told = f"{', '.join(untold)} does not know of the drain"
         raise StepFailed(f"{told}, and {node.name} is the only server of its set")
     if untold:
-        node.say(f"{', '.join(untold)} was not told to send nothing: the gate refuses its requests")
+        node.say(f"{', '.join(untold)} does not know of the drain: the gate refuses its requests")
 
 
 def _refuse_last(node: Node, swap: Swap) -> None:
-    """Raises StepFailed where no other server is left: of nodes that begin at once, all but one yield."""
+    """Raises StepFailed if no other server is left. Of several nodes that begin at once, all but one give way."""
     if swap.notes.get("way") not in (way.OTHERS, way.BRIDGE):
         return
-    # A bridge stands in: the instance alone goes.
+    # A bridge serves meanwhile, so only the instance's own server goes.
     own = node.own[:1] if swap.notes.get("bridge") else node.own
-    # A gateway that did not send requests here when the swap began loses no server by it.
+    # A gateway that sent no requests here when the swap began loses no server.
     spared = {
         view.gateway
         for view in map(gateways.from_note, swap.notes.get("requests", []))
@@ -122,28 +122,28 @@ def gate(node: Node, swap: Swap) -> dict[str, Any]:
     busy = node.in_flight() if not left and not node.settings.gateways else 0
     deadline = node.traffic.clock() + GATED_SECONDS
     while busy and node.traffic.clock() < deadline:
-        # Without gateways, clients of the node itself are seen by the engine's own count alone.
+        # Without gateways, clients on the node itself show only in the engine's own count.
         node.traffic.sleep(POLL_SECONDS)
         busy = node.in_flight()
     if (left or busy) and not (swap.terms.force or swap.returning):
         of = f", of {addresses(left)}" if left else ""
-        raise StepFailed(f"{len(left) or busy} requests are still at work after {drain_limit(swap):.0f} s{of}", FORCE)
+        raise StepFailed(f"{len(left) or busy} requests are still in flight after {drain_limit(swap):.0f} s{of}", FORCE)
     return {}
 
 
 def addresses(clients: Sequence[str]) -> str:
-    """Where clients are, in words: each address once."""
+    """The clients' addresses as text, each once."""
     return ", ".join(dict.fromkeys(clients))
 
 
 def stop(node: Node, swap: Swap) -> dict[str, Any]:
-    """Stop the engine, which has no client any more."""
+    """Stop the engine, which has no clients left."""
     if not all(node.traffic.still_closed(port) for port in swap.closed_ports):
-        # A gate was opened meanwhile: wait for the connections that came through.
+        # Another program has opened a gate: wait for the connections that came through.
         gate(node, swap)
     number = swap.release
     if number is not None:
-        # Read before anything ends: a damaged release must not cost the one that serves.
+        # Read before the engine ends: if the next release is damaged, the engine must keep serving.
         _verify(node, number)
     unit = unit_name(node.name)
     if number is not None and activation.runs(node.paths, node.name, number) and not swap.returning:
@@ -161,7 +161,7 @@ def _verify(node: Node, number: int) -> None:
 
 
 def release(node: Node, swap: Swap) -> dict[str, Any]:
-    """Let requests back to what was not touched."""
+    """Open the gates and undrain the instance, of which nothing was touched."""
     for port in swap.closed_ports:
         node.traffic.open(port)
     drains.undrain(node.paths, node.name, drains.UPDATE, node.now())
@@ -169,6 +169,7 @@ def release(node: Node, swap: Swap) -> dict[str, Any]:
 
 
 def drain_limit(swap: Swap) -> float:
-    """Seconds that requests at work may take: those of an only server hold up all others."""
+    """Seconds that requests in flight may take.
+    For an only server the limit is lower, since gateways hold all others."""
     patience = swap.notes.get("patience")
     return float(swap.terms.drain_seconds if patience is None else min(patience, swap.terms.drain_seconds))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a swap could not do although its release serves. Private to the collection."""
+"""What a swap left undone, although its release serves. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ...engine.state.swaps import Report
 
 
 def words(report: Report, name: str) -> list[str]:
-    """What a swap has left to do by its report, a sentence each; empty where nothing."""
+    """What a swap left undone by its report, one sentence each; empty if nothing."""
     found = []
     if report.kept_bridge:
         found.append(f"{bridge_name(name)} could not be removed, which the next swap does: {report.kept_bridge}")
     if report.unproven:
         again = f"inferctl swap {name} --to {report.origin}"
-        found.append(f"release {report.origin} serves, and is not marked as proven ({report.unproven}): {again}")
+        found.append(f"release {report.origin} serves, but is not marked as proven ({report.unproven}): {again}")
     return found
 
 
 def still(paths: Paths, name: str) -> list[str]:
-    """The same of the last swap of an instance, as far as it is left now. Raises nothing."""
+    """What the last swap of an instance left undone, and is still undone. Raises nothing."""
     report = swaps.last(paths, name)
     if report is None or swaps.read(paths, name):
         return []

@@ -1,12 +1,15 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The order of a swap's steps, and what follows when a step fails. Private to the collection; pure.
+"""The order of a swap's steps, and what follows a failed step. Private to the collection; pure.
 
-begun - bridge - drain - gate - stop - start - probe - admit - watch - prove - unbridge: done. Until `stop`, a failure
-lets requests back, and nothing was touched: refused. From `stop` on, a failure takes the release before the same way:
-returned. A step of either way back that fails is tried again. Where all tries fail, or there is no release before,
-requests stay away: stuck. What serves again is never stuck: what is left to do is reported.
+begun - bridge - drain - gate - stop - start - probe - admit - watch - prove - unbridge: done.
+
+- Before `stop`, a failure undrains the instance, and nothing was touched: refused.
+- From `stop` on, a failure starts the release before by the same steps: returned.
+- On both ways back, a failed step is tried again. If all tries fail, or there is no release before, requests stay away:
+  stuck.
+- A swap whose release serves is never stuck. The report names what is undone.
 """
 
 from __future__ import annotations
@@ -29,25 +32,25 @@ _FORWARD = (
     swaps.PROVE,
     swaps.UNBRIDGE,
 )
-"""The steps of a swap that goes well."""
+"""The steps of a swap that succeeds."""
 
 _NOT_RETURNING = frozenset({swaps.BEGUN, swaps.BRIDGE, swaps.WATCH})
-"""Steps that the way back leaves out: what served before is known to work."""
+"""Steps that the way back leaves out, since the release before is known to work."""
 
 _BLIND = frozenset({swaps.ADMIT, swaps.WATCH, swaps.PROVE, swaps.RELEASE, swaps.UNBRIDGE})
-"""Steps that go on where the node does not know its gateways: the engine that runs is the one that is to serve."""
+"""Steps that need no gateways: the engine that runs is already the right one. They continue without the settings."""
 
 WAITS = (2.0, 4.0, 8.0, 16.0, 30.0)
-"""Seconds before each further try of a step on the way back. What nft, systemd or Docker refuse now, they may do in a
-minute. An engine that does not start is started anew by systemd meanwhile; a further try looks at it again."""
+"""Seconds before each further try of a step on the way back. nft, systemd or Docker may work again after a minute.
+Meanwhile, systemd restarts an engine that does not start, and the next try finds it."""
 
 SLOW_SECONDS = 60.0
-"""A step that fails after that has waited for an engine long enough, and is not tried again."""
+"""A failed step that took longer has waited for the engine long enough, and is not tried again."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """The swap is over."""
+    """A swap that has ended."""
 
     swap: Swap
     outcome: str
@@ -55,14 +58,14 @@ class Ended:
 
 
 def passed(swap: Swap) -> Swap | Ended:
-    """What follows a step that went well."""
+    """What follows a step that succeeded."""
     if swap.step == swaps.UNBRIDGE:
         return _ended(swap)
     if swap.step == swaps.RELEASE:
         return replace(swap, step=swaps.UNBRIDGE, tries=0)
     steps = [step for step in _FORWARD if not (swap.returning and step in _NOT_RETURNING)]
     following = steps[steps.index(swap.step) + 1]
-    # From here on, the engine that served is not there any more.
+    # At `stop`, the engine that served ends.
     return replace(swap, step=following, touched=swap.touched or following == swaps.STOP, tries=0)
 
 
@@ -71,15 +74,15 @@ def _ended(swap: Swap) -> Ended:
 
 
 def failed(swap: Swap, reason: str, seconds: float = 0.0, permission: str = "") -> Swap | Ended:
-    """What follows a step that failed after so many seconds. `permission`: the term that would have allowed it."""
+    """What follows a step that failed after `seconds`. `permission`: the term that would have allowed the step."""
     if swap.step == swaps.UNBRIDGE:
-        # What the swap was for is done: the bridge stays, serves, and is removed by the next swap.
+        # The release serves. The bridge stays and serves, too, and the next swap removes it.
         return _ended(replace(swap, notes={**swap.notes, "kept_bridge": reason}))
     backward = swap.returning or swap.step == swaps.RELEASE
     if backward and swap.tries < len(WAITS) and seconds < SLOW_SECONDS:
         return replace(swap, tries=swap.tries + 1)
     if swap.returning and swap.step == swaps.PROVE:
-        # The release before serves. To keep requests away from it now would help nobody.
+        # The release before serves. Draining it now would help nobody.
         return passed(replace(swap, notes={**swap.notes, "unproven": reason}))
     if backward:
         why = f"{swap.failure}; and then: {reason}" if swap.failure else reason
@@ -87,13 +90,13 @@ def failed(swap: Swap, reason: str, seconds: float = 0.0, permission: str = "") 
     if not swap.touched:
         return replace(swap, step=swaps.RELEASE, failure=reason, permission=permission)
     if swap.origin is None:
-        nothing = "Nothing has served before: there is nothing to go back to"
+        nothing = "No release served before, so the swap cannot return"
         return replace(swap, step=swaps.STUCK, failure=f"{reason}. {nothing}")
     return replace(swap, step=swaps.DRAIN, returning=True, failure=reason)
 
 
 def blind(swap: Swap, reason: str) -> Swap:
-    """What becomes of a swap whose node does not know its gateways any more. The way back does without them."""
+    """What follows if the node no longer knows its gateways. The way back works without them."""
     if swap.returning or swap.step in _BLIND:
         return swap
     following = failed(swap, reason)
@@ -101,5 +104,5 @@ def blind(swap: Swap, reason: str) -> Swap:
 
 
 def restarted(swap: Swap) -> Swap:
-    """What a restart of the node makes of a swap: the engine has started anew, and has to pass the probe again."""
+    """The swap after a restart of the node: the engine has restarted, and must pass the probe again."""
     return replace(swap, step=swaps.START, tries=0) if swap.step in (swaps.ADMIT, swaps.WATCH) else swap

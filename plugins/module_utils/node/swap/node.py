@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the steps of a swap know of their node. Private to the collection."""
+"""An instance and its node, as the steps of a swap use them. Private to the collection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .traffic import Traffic
 POLL_SECONDS = 0.3
 
 SETTLED_SECONDS = 10.0
-"""How long the decision who else serves waits for a gateway that was reloaded a moment ago."""
+"""How long to wait for a gateway that was just reloaded, before a decision about who else serves."""
 
 
 class StepFailed(Exception):
@@ -41,24 +41,25 @@ def _now() -> datetime:
 
 @dataclass
 class Node:
-    """One instance of a node, and what the steps of its swap need."""
+    """One instance of a node, and everything that the steps of its swap need."""
 
     paths: Paths
     name: str
-    """The instance's."""
+    """The name of the instance."""
     settings: SwapSettings
     traffic: Traffic
     say: Callable[[str], None]
-    """Tell the operator."""
+    """Reports a message to the operator."""
     docker: Docker = field(default_factory=Docker)
     now: Callable[[], datetime] = _now
 
     def ask(self) -> Views:
-        """What all gateways tell of the instance's replica set."""
+        """What all gateways show of the instance's replica set."""
         return gateways.ask_all(self.settings.gateways, self.name)
 
     def ask_settled(self) -> Views:
-        """The same, of processes that have asked the nodes' agents themselves: a reload needs a moment."""
+        """Like ask(), but waits until all gateways have checked the agents themselves, which takes a moment after a
+        reload."""
         deadline = self.traffic.clock() + SETTLED_SECONDS
         while True:
             views = self.ask()
@@ -68,11 +69,11 @@ class Node:
 
     @property
     def own(self) -> tuple[str, str]:
-        """The names of the instance, and of its bridge, at the gateways."""
+        """The names of the servers of the instance, and of its bridge, at the gateways."""
         return gateways.own_servers(self.settings.node, self.name)
 
     def port(self, target: int) -> int | None:
-        """The port of what runs now, or else of the release that will; None where the release is damaged."""
+        """The port of the active release, or else of the target; None if that release is damaged."""
         number = releases.active_number(self.paths, self.name) or target
         try:
             return releases.load(self.paths, self.name, number).port
@@ -80,16 +81,16 @@ class Node:
             return None
 
     def endpoints(self, *numbers: int | None) -> tuple[Endpoint, ...]:
-        """What releases are reached by, each once, without those that cannot be read. Raises OSError."""
+        """The endpoints of releases, each once. Leaves out releases that cannot be read. Raises OSError."""
         return endpoints.of(self.paths, self.name, numbers)
 
     def other_port(self, port: int | None, *numbers: int | None) -> int | None:
-        """The port of releases that is not this one; None where there is no other. Raises OSError."""
+        """The port of these releases that differs from `port`; None if there is none. Raises OSError."""
         found = {endpoint.port for endpoint in self.endpoints(*numbers)} - {port}
         return min(found) if port is not None and found else None
 
     def in_flight(self) -> int:
-        """Requests at the engine, by its own count; 0 where the engine does not tell."""
+        """Requests at the engine, by its own count; 0 if the engine does not answer."""
         number = releases.active_number(self.paths, self.name)
         if number is None or systemd.active_state(unit_name(self.name)) not in systemd.RUNNING:
             return 0

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Engines without requests for a while, for work on their node, or before they are removed. Private to the collection.
+"""An outage: the engines of a node get no requests, for work on the node or before a removal. Private to the
+collection.
 
-The releases stay, so that no gate is needed: the drain alone keeps requests away, and every gateway has to know.
+The releases stay, so no gate is needed. The drain alone keeps requests away, so every gateway must know of it.
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from .node import Node
 from .serving import share_of
 
 LOOKS = 2
-"""In a row without a connection of a client."""
+"""How many looks in a row must find no connection of a client."""
 
 LOOK_SECONDS = 0.3
 
 
 class Refused(Exception):
-    """Requests cannot be kept away; the message says why."""
+    """The outage cannot begin; the message says why."""
 
 
 @dataclass
 class Outage:
-    """The engines of one node that are to have no requests, or to have them again."""
+    """The outage of the engines of one node."""
 
     nodes: Sequence[Node]
-    """The node, once for each instance."""
+    """One Node for each instance."""
     owner: str
 
     def begin(self, reason: str, last: Collection[str], *, check: bool = False) -> bool:
-        """Keep requests away. Returns whether anything changed.
+        """Drain the instances. Returns whether anything changed.
 
-        Raises Refused before anything changes where some gateway would have no server; SystemdError, OSError.
+        Raises SystemdError, OSError, and Refused before any change if a gateway would have no server left.
         """
         waiting = [node for node in self.nodes if self._drain(node) is None]
         found = [words for node in waiting if node.name not in last and (words := _last(node))]
@@ -52,30 +53,30 @@ class Outage:
         return bool(waiting)
 
     def requests(self, seconds: float, last: Collection[str]) -> list[str]:
-        """Wait until there are no requests any more, at most so long. Returns what is left, a line each.
+        """Wait up to `seconds` until the instances have no requests. Returns what is left, one line each.
 
-        Raises Refused where another node drains the same set at once, and goes first; SystemdError.
+        Raises SystemdError, and Refused if another node drains the same set at the same time and goes first.
         """
         return self._wait(seconds, lambda node: _requests(node, contested=node.name not in last), LOOKS)
 
     def end(self, *, check: bool = False) -> bool:
-        """Try the engines that run, and let requests back. Returns whether anything changed.
+        """Probe the engines that run, and undrain the instances. Returns whether anything changed.
 
-        Raises Unfit where an engine must have none: its drain stays; ReleaseError, SystemdError, OSError.
+        Raises ReleaseError, SystemdError, OSError, and Unfit if an engine is not fit: its drain stays.
         """
         own = [node for node in self.nodes if (drain := self._drain(node)) and drain.owner == self.owner]
         for node in own if not check else ():
             number = releases.active_number(node.paths, node.name)
             if number is not None and _runs(node):
-                # What served before is not judged by what is asked of the next.
+                # No golden prompts: the registry's prompts are for the next release, not for one that served before.
                 proof.accept(node.paths, node.name, number, [])
             drains.undrain(node.paths, node.name, self.owner, node.now())
         return bool(own)
 
     def share(self, seconds: float) -> list[str]:
-        """Wait until every gateway gives the engines their full share, at most so long. Returns what is missing.
+        """Wait up to `seconds` until every gateway gives the engines their full share. Returns what is missing.
 
-        An engine that does not run, or that another owner has drained, is not waited for. Raises SystemdError.
+        Does not wait for engines that do not run, or that another owner has drained. Raises SystemdError.
         """
         return self._wait(seconds, lambda node: [] if self._drain(node) or not _runs(node) else _share(node), looks=1)
 
@@ -99,11 +100,11 @@ def _runs(node: Node) -> bool:
 
 
 def _last(node: Node) -> str:
-    """Why an instance must not be drained; empty where it may. Raises SystemdError."""
+    """Why an instance must not be drained; empty if it may. Raises SystemdError."""
     if not node.settings.gateways or not install_state.serving(node.paths, node.name, node.now()):
         return ""
     views, deaf = node.ask_settled(), node.traffic.deaf(node.name)
-    # A gateway that asks the agent routes here. Without its word, this node may be its only server.
+    # A gateway that checks the agent sends requests here. If it shows no view, this node may be its only server.
     blind = [words for gateway, words in views.silent.items() if gateway not in deaf]
     if blind:
         return "; ".join(blind)
@@ -112,7 +113,7 @@ def _last(node: Node) -> str:
 
 
 def _requests(node: Node, *, contested: bool) -> list[str]:
-    """What still sends an instance requests, in words. Raises Refused, SystemdError."""
+    """Which gateways and clients may still send an instance requests, as text. Raises Refused, SystemdError."""
     views = node.ask_settled()
     if contested and (rivals := _contested(node, views)):
         return rivals
@@ -121,17 +122,17 @@ def _requests(node: Node, *, contested: bool) -> list[str]:
     number = releases.active_number(node.paths, node.name)
     port = None if number is None else node.port(number)
     connected = node.traffic.clients(port) if port is not None else []
-    found = [f"{name} was not told to send {node.name} nothing" for name in untold]
+    found = [f"{name} does not know of the drain of {node.name}" for name in untold]
     found += [f"{node.name} has {len(connected)} connections of {addresses(connected)}"] if connected else []
-    # Without gateways, clients of the node itself are seen by the engine's own count alone.
+    # Without gateways, clients on the node itself show only in the engine's own count.
     busy = node.in_flight() if not node.settings.gateways else 0
-    return found + ([f"{node.name} has {busy} requests at work"] if busy else [])
+    return found + ([f"{node.name} has {busy} requests in flight"] if busy else [])
 
 
 def _contested(node: Node, views: Views) -> list[str]:
-    """The gateways that have no server left because another node drains the set at the same time.
+    """A message with the gateways that have no server left because another node drains the set at the same time.
 
-    Raises Refused where the other node goes first.
+    Raises Refused if the other node goes first.
     """
     nobody = [
         view.gateway
@@ -148,24 +149,25 @@ def _contested(node: Node, views: Views) -> list[str]:
 
 
 def _knowing(node: Node, views: Views) -> set[str]:
-    """The gateways that may send an instance requests. One that neither tells nor asks the agent is away."""
+    """The gateways that may send an instance requests. Leaves out gateways that neither answer nor check the agent."""
     deaf = node.traffic.deaf(node.name)
     told = {view.gateway for view in views.told if node.own[0] in view.servers}
     return told | {name for name in views.silent if name not in deaf}
 
 
 def _cut_off(node: Node, views: Views) -> set[str]:
-    """The gateways that have an instance as down and do not ask the agent. When they reach it again, they hear of the
+    """The gateways that show an instance as down and do not check the agent. When they check it again, they learn of
+    the
     drain first."""
     down = {view.gateway for view in views.told if node.own[0] not in view.up()}
     return down & set(node.traffic.deaf(node.name))
 
 
 def _share(node: Node) -> list[str]:
-    """The gateways that do not give an instance its full share, in words."""
+    """A message for each gateway that does not give an instance its full share."""
     views = node.ask()
     knowing, telling = _knowing(node, views), {view.gateway for view in views.told}
     share = share_of(node, node.name, node.own[0])
-    # A gateway that shows the engine up, and does not reach the agent, goes by its health checks.
+    # A gateway that shows the engine up, but does not reach the agent, relies on its health checks.
     missing = dict(share.short) | {gateway: words for gateway, words in share.unheard.items() if gateway not in telling}
     return [words for gateway, words in missing.items() if gateway in knowing]

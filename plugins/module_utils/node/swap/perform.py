@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Takes the steps of a swap until the swap has ended, or is stuck. Private to the collection.
+"""Takes the steps of a swap until the swap has ended or is stuck. Private to the collection.
 
-Whatever dies: systemd starts this again, and the swap goes on with the step on disk.
+If this process dies, systemd starts it again, and the swap continues with the recorded step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .node import Node, StepFailed
 from .traffic import GATE_INTERVAL, Traffic
 
 LOCK_SECONDS = 7200
-"""Longer than a step takes. The lock is renewed before each."""
+"""Seconds of a lock: longer than a step takes. The lock is renewed before each step."""
 
 
 class Performance:
@@ -48,10 +48,10 @@ class Performance:
         self._node = make_node(self._say)
 
     def run(self, unknown: str = "") -> Report | None:
-        """Take all steps that are left. Returns how the swap ended; None where it is stuck, or there is none.
+        """Take all remaining steps. Returns the report; None if the swap is stuck, or there is no swap.
 
-        `unknown`: why the node does not know its gateways; empty where it does.
-        Raises OSError where neither disk nor memory takes a step.
+        `unknown`: why the node does not know its gateways; empty if it knows them.
+        Raises OSError if a step can be recorded neither on disk nor in memory.
         """
         self._swap = swaps.read(self._paths, self._name)
         if unknown and self._swap and self._swap.step in self._steps:
@@ -72,7 +72,7 @@ class Performance:
         return None
 
     def _rest(self, swap: Swap) -> None:
-        """Wait before a step is tried again. A closed gate stays closed meanwhile, as far as that can be done."""
+        """Wait before the next try of a step. Keep closed gates closed meanwhile, if possible."""
         traffic = self._node.traffic
         deadline = traffic.clock() + machine.WAITS[min(swap.tries, len(machine.WAITS)) - 1]
         while (left := deadline - traffic.clock()) > 0:
@@ -86,16 +86,16 @@ class Performance:
         try:
             changes = self._steps[swap.step](self._node, swap)
         except Exception as error:
-            # Also a mistake of ours: an engine that is away must come back.
+            # Also for a mistake in our code: a drained engine must serve again.
             reason = str(error) or repr(error)
             self._log(f"swap: {swap.step} failed: {reason}", journal.WARNING)
             permission = error.permission if isinstance(error, StepFailed) else ""
             return machine.failed(self._swap or swap, reason, self._node.traffic.clock() - began, permission)
-        # With the words that the step has kept.
+        # self._swap has the messages that the step has recorded.
         return machine.passed(replace(self._swap or swap, **changes))
 
     def _say(self, words: str) -> None:
-        """What the operator should read: kept with the swap, and logged."""
+        """Log a message for the operator, and record it with the swap."""
         self._log(words, journal.NOTICE)
         if self._swap and words not in self._swap.words:
             self._write(replace(self._swap, words=(*self._swap.words, words)))
@@ -106,14 +106,14 @@ class Performance:
 
     def _end(self, ended: machine.Ended) -> Report:
         report = _report(ended, format_time(datetime.now(UTC)))
-        # First the lock: once the swap's record is gone, nothing gives the lock back.
+        # Release the lock first: without the record of the swap, nothing would release it.
         self._with_lock(release_lock)
         swaps.end(self._paths, self._name, report)
         self._log(f"swap ended, {report.outcome}{': ' if report.failure else ''}{report.failure}", journal.NOTICE)
         return report
 
     def _with_lock(self, act: Callable[[Paths, Swap], None]) -> None:
-        """A lock that is damaged, or on a full disk, must not keep a drained engine from serving again."""
+        """Renew or release the lock. A failure is logged only: it must not keep a drained engine from serving again."""
         try:
             if self._swap:
                 act(self._paths, self._swap)
@@ -126,7 +126,7 @@ class Performance:
 
 
 def tries(swap: Swap) -> str:
-    """Which try of its step a swap is at, in words; empty for the first."""
+    """The number of the present try of a step, as text; empty for the first."""
     return f", try {swap.tries + 1} of {len(machine.WAITS) + 1}" if swap.tries else ""
 
 
@@ -155,7 +155,7 @@ def _report(ended: machine.Ended, now: str) -> Report:
 
 
 def keep_lock(paths: Paths, swap: Swap) -> None:
-    """Renew the node's lock for the run that asked for the swap. Another run's lock stays.
+    """Renew the node's lock for the run that started the swap. Another run's lock stays.
 
     Raises ValueError, OSError.
     """
@@ -167,14 +167,14 @@ def keep_lock(paths: Paths, swap: Swap) -> None:
 
 
 def release_lock(paths: Paths, swap: Swap) -> None:
-    """Give the lock back that the command has taken; a playbook gives its own back. Raises ValueError, OSError."""
+    """Release the lock of the command `inferctl`. A playbook releases its own. Raises ValueError, OSError."""
     found = lock.read(paths)
     if found and found.run_id == swap.run_id and found.playbook == lock.BY_HAND:
         lock.release(paths, swap.run_id)
 
 
 def perform(paths: Paths, name: str) -> Report | None:
-    """Lead the swap of an instance to its end. Raises OSError."""
+    """Perform the swap of an instance to its end. Raises OSError."""
     try:
         settings, unknown = swap_settings.read(paths), ""
     except swap_settings.NoSettings as error:

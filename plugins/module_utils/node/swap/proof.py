@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a release is fit to serve: the acceptance probe, and the watch. Private to the collection."""
+"""Judges whether a release is fit to serve, by the acceptance probe and the watch. Private to the collection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...engine.state import history, probe_state, releases
 from ...engine.state.drains import parse_time
 
 ANSWER_SECONDS = 300.0
-"""For each answer of the probe. The first request may compile kernels."""
+"""Limit for each answer in the probe, in seconds. The first request may compile kernels."""
 
 POLL_SECONDS = 1.0
 
@@ -33,13 +33,13 @@ class Unfit(Exception):
 
 
 def identity(release: Release, target: probe.Target, docker: Docker) -> str:
-    """What is wrong with the process that answers; empty where it is the release's. Raises DockerError and the like."""
+    """Why the process that answers is not the release's; empty if it is. Raises DockerError, DockerUnavailable."""
     container = docker.inspect(release.container)
     if container is None or not container["State"]["Running"]:
         return f"the container {release.container} does not run"
     label = container["Config"]["Labels"].get(LABEL)
     if label != str(release.number):
-        return f"the container {release.container} runs release {label}, and not {release.number}"
+        return f"the container {release.container} runs release {label} instead of {release.number}"
     verdict = probe.check(target, container["State"]["Pid"])
     return "" if verdict.ready else verdict.message
 
@@ -53,7 +53,7 @@ def accept(
     origin: int | None = None,
     speed_bound: float = 0.0,
 ) -> acceptance.Result:
-    """Try a release that has started. `origin` is the release whose speed is the measure. Raises Unfit."""
+    """Probe a release that has started. `origin` is the release for the comparison of speed. Raises Unfit."""
     key = ""
 
     def unfit(message: str, *, words: bool = True) -> Unfit:
@@ -82,7 +82,7 @@ def accept(
 
 
 def _speed_before(paths: Paths, name: str, release: Release, number: int | None) -> float | None:
-    """Tokens per second of the release before, where it served the same model."""
+    """Tokens per second of the release before, if it served the same model; else None."""
     known = history.last(paths, name, number) if number is not None else None
     if known is None or number is None:
         return None
@@ -102,9 +102,9 @@ def watch(
     speed_bound: float = 0.0,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str:
-    """Watch an engine that serves. `before`: what the engine had counted at two times before the swap.
+    """Watch an engine that serves. `before` has the engine's counters at two times before the swap.
 
-    Returns what is known of its speed, in words. Raises Unfit, SystemdError.
+    Returns its speed as text; empty without a limit. Raises Unfit, SystemdError.
     """
     unit = unit_name(name)
     began, deadline = datetime.now(UTC), time.monotonic() + seconds
@@ -129,13 +129,14 @@ def watch(
     slow, speed = throughput.judge(pace, throughput.between(looked, throughput.read(paths, name)), speed_bound)
     if slow:
         raise Unfit(
-            f"{name} got too slow: {speed}; update_watch_speed_bound allows no less than {speed_bound} of before"
+            f"{name} is too slow: {speed};"
+            f" update_watch_speed_bound allows no less than {speed_bound} times the speed before"
         )
     return speed
 
 
 def _verdict_since(paths: Paths, name: str, began: datetime) -> tuple[str, str]:
-    """The agent's verdict and its detail; `unknown` where it is from before the watch, or is not known."""
+    """The agent's verdict and its detail. `unknown` if there is none, or none since the watch began."""
     state = probe_state.read(paths, name)
     if state is None or parse_time(state.checked) < began.replace(microsecond=0):
         return health.UNKNOWN, ""
@@ -143,6 +144,6 @@ def _verdict_since(paths: Paths, name: str, began: datetime) -> tuple[str, str]:
 
 
 def counted(paths: Paths, name: str) -> dict[str, Any]:
-    """What an engine has counted until now, for `before`; empty where the engine does not tell."""
+    """The engine's counters now, for `before`; empty if the engine does not answer."""
     found = throughput.read(paths, name)
     return asdict(found) if found else {}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether gateways reach the release to come, where that has another port, address or key. Private to the collection;
+"""Checks that gateways reach the next release, if it has another port, address or key. Private to the collection;
 pure."""
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from collections.abc import Iterable
 from ...engine.instance_facts import Endpoint
 from .gateways import SetView
 
-REMEDY = "baremetal.inference.update_model and rollback_model tell gateways before they swap"
+REMEDY = "run baremetal.inference.update_model or rollback_model, which configure gateways before they swap"
 
 
 def problems(runs: Endpoint | None, comes: Endpoint | None, views: Iterable[SetView], server: str) -> list[str]:
-    """Why gateways would not reach the release to come at a node's server; none where what they use stays."""
+    """Why gateways would not reach the next release at a node's server; empty if nothing changes for gateways."""
     if comes is None or runs is None or runs == comes:
         return []
     found = []
     for view in views:
         own = view.servers.get(server)
         if own is None:
-            # It sends nothing to this engine.
+            # This gateway sends no requests to the engine.
             continue
         if (runs.address, runs.port) != (comes.address, comes.port) and not _reached(own.addresses, comes):
             found.append(f"{view.gateway} has no server for {comes.address} port {comes.port}: {REMEDY}")
         if comes.marks and set(runs.marks) != set(comes.marks) and view.key_mark not in comes.marks:
-            found.append(f"{view.gateway} sends a key that the release to come does not accept: {REMEDY}")
+            found.append(f"{view.gateway} sends a key that the next release does not accept: {REMEDY}")
     return found
 
 
 def _reached(addresses: Iterable[str], comes: Endpoint) -> bool:
-    """Whether one of the places where a gateway has an engine is an endpoint."""
+    """Whether one of a gateway's addresses of the engine is this endpoint."""
     return any(_is(address, comes) for address in addresses)
 
 
@@ -46,5 +46,5 @@ def _is(place: str, comes: Endpoint) -> bool:
         reached = ipaddress.ip_address(address.strip("[]"))
     except ValueError:
         return False
-    # On the gateway's own machine, an engine that listens everywhere is reached by loopback.
+    # On the gateway's own host, the gateway reaches an engine that listens on all addresses by loopback.
     return listens.is_unspecified or reached == listens

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Begins a swap, and tells how it goes. Private to the collection."""
+"""Starts a swap, and reads its progress. Private to the collection."""
 
 from __future__ import annotations
 
@@ -24,42 +24,42 @@ POLL_SECONDS = 0.5
 STUCK = "stuck"
 
 IDLE_LOOKS = 12
-"""In a row without the unit: systemd starts it again after 2 s."""
+"""How many looks in a row must find the unit inactive. systemd restarts the unit after 2 s."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for."""
+    """A request for a swap."""
 
     name: str
     release: int
     run_id: str
     reason: str
     back: bool = False
-    """Whether the release has served before: then no golden prompt and no bound of speed judges it."""
+    """Whether the release has served before. Then neither golden prompts nor limits of speed judge it."""
     pin: bool = True
-    """Whether the release stays where the inventory asks for another one."""
+    """Whether the release gets a pin, so that it stays although the inventory asks for another one."""
     terms: Terms | None = None
-    """None for those that the node keeps."""
+    """None for the terms that the node has recorded."""
     counted: Mapping[str, Any] = field(default_factory=dict)
-    """What the engine had counted some time ago (proof.counted): the measure of its speed under clients' load."""
+    """The engine's counters some time ago (proof.counted), for its speed under clients' load."""
 
 
 class Refused(Exception):
-    """The swap does not begin; the message says why, and that nothing was changed."""
+    """The swap does not begin; the message says why. Nothing was changed."""
 
 
 def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
-    """Note a swap and start it. Returns whether there is anything to do.
+    """Record a swap and start it. Returns whether there is anything to do.
 
-    Raises Refused, NoSettings, ReleaseError, SystemdError, OSError, and ValueError where a state is damaged.
+    Raises Refused, NoSettings, ReleaseError, SystemdError, OSError, and ValueError if a recorded state is damaged.
     """
     name = request.name
     settings = swap_settings.read(paths)
     kept = releases.numbers(paths, name)
     if request.release not in kept:
         shown = ", ".join(map(str, kept)) or "none"
-        raise Refused(f"{name} has no release {request.release}; kept are {shown} (inferctl releases {name})")
+        raise Refused(f"{name} has no release {request.release}; it has {shown} (inferctl releases {name})")
     found = swaps.read(paths, name)
     if found and found.step not in (swaps.LED, swaps.STUCK):
         if (found.target, found.run_id) == (request.release, request.run_id):
@@ -74,18 +74,18 @@ def begin(paths: Paths, request: Request, *, check: bool = False) -> bool:
     if not check:
         swaps.begin(paths, name, wanted)
         try:
-            # Not `start`: the process of a swap that has ended a moment ago may still be there, and knows of no other.
+            # Not `start`: the process of an earlier swap may still be ending, and does not know of this swap.
             systemd.systemctl("restart", "--no-block", swap_unit(name))
         except systemd.SystemdError:
             if found is None:
-                # Nothing was done, so nothing has to be cleared up.
+                # Nothing has changed, so only the record must go.
                 swaps.end(paths, name)
             raise
     return True
 
 
 def _swap(paths: Paths, request: Request, found: Swap | None, terms: Terms) -> Swap | None:
-    """The swap that would begin; None where nothing is to do. Raises ReleaseError, SystemdError."""
+    """The swap that would begin; None if there is nothing to do. Raises ReleaseError, SystemdError."""
     name, now = request.name, format_time(datetime.now(UTC))
     wanted = Swap(
         origin=found.origin if found else releases.active_number(paths, name),
@@ -97,7 +97,7 @@ def _swap(paths: Paths, request: Request, found: Swap | None, terms: Terms) -> S
         reason=request.reason,
         terms=terms,
         step=swaps.BEGUN,
-        # What a swap that was cut off has done: a run of before has noted its swap when it stopped the engine.
+        # Continue the state of a swap that was cut off. A run of an older version recorded its swap only at the stop.
         touched=found is not None and (found.touched or found.step == swaps.LED),
         bridged=found is not None and found.bridged,
         closed_port=found.closed_port if found else None,
@@ -112,20 +112,20 @@ def _swap(paths: Paths, request: Request, found: Swap | None, terms: Terms) -> S
 
 
 def _serves(paths: Paths, name: str, number: int) -> bool:
-    """Whether a release runs and has proved itself, as a swap would leave it. Raises ReleaseError, SystemdError."""
+    """Whether a release runs and has proved itself, as after a swap. Raises ReleaseError, SystemdError."""
     pin = pins.read(paths, name)
     settled = releases.desired_number(paths, name) in (None, number) or (pin is not None and pin.release == number)
     return settled and releases.proven(paths, name, number) and activation.runs(paths, name, number)
 
 
 def runs(name: str) -> bool:
-    """Whether the unit that leads a swap is active. Raises SystemdError."""
+    """Whether the unit that performs a swap is active. Raises SystemdError."""
     return systemd.active_state(swap_unit(name)) in (*systemd.RUNNING, "deactivating")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How a swap goes. `outcome` is empty while the swap is under way."""
+    """The progress of a swap. `outcome` is empty while the swap is under way."""
 
     outcome: str
     step: str
@@ -133,21 +133,21 @@ class Progress:
     failure: str
     report: Report | None = None
     permission: str = ""
-    """The term that would have let the swap go on."""
+    """The term that would have allowed the swap."""
 
 
 def progress(paths: Paths, name: str, run_id: str) -> Progress:
-    """How the swap of a run goes, or went. Raises SystemdError."""
+    """The progress or outcome of a run's swap. Raises SystemdError."""
     report = swaps.last(paths, name)
     if report and report.run_id == run_id:
         return Progress(report.outcome, "", report.words, report.failure, report, report.permission)
-    # In this order: a swap that ends between two looks has left its report by then.
+    # Read the unit before the record: a swap that ends in between has left its report.
     leads, found = runs(name), swaps.read(paths, name)
     if found is None or found.run_id != run_id:
         report = swaps.last(paths, name)
         if report and report.run_id == run_id:
             return Progress(report.outcome, "", report.words, report.failure, report, report.permission)
-        return Progress(STUCK, "", (), f"how the swap went is unknown: journalctl -u {swap_unit(name)}")
+        return Progress(STUCK, "", (), f"the outcome of the swap is unknown: journalctl -u {swap_unit(name)}")
     if found.step == swaps.STUCK:
         return Progress(STUCK, found.step, found.words, found.failure)
     if not leads:
@@ -156,12 +156,12 @@ def progress(paths: Paths, name: str, run_id: str) -> Progress:
 
 
 def awaited(paths: Paths, name: str, run_id: str, seconds: float) -> Progress:
-    """Wait until a swap has ended or is stuck, at most so long. Raises SystemdError."""
+    """Wait up to `seconds` until a swap has ended or is stuck. Raises SystemdError."""
     deadline = time.monotonic() + seconds
     idle = 0
     while True:
         found = progress(paths, name, run_id)
-        # systemd starts a swap again that has died: one look is not enough.
+        # systemd restarts a swap whose process died, so one look is not enough.
         idle = idle + 1 if found.outcome == STUCK and found.step != swaps.STUCK else 0
         if (found.outcome and idle in (0, IDLE_LOOKS)) or (time.monotonic() >= deadline and not idle):
             return found
@@ -169,7 +169,7 @@ def awaited(paths: Paths, name: str, run_id: str, seconds: float) -> Progress:
 
 
 def line(report: Report, name: str, node: str) -> str:
-    """What a swap that is done has brought, for the operator."""
+    """The result of a swap that is done, for the operator."""
 
     def shown(value: float | None) -> str:
         return "?" if value is None else str(round(value))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps that start a release, and bring clients back. Private to the collection."""
+"""The steps that start a release, and let requests reach it. Private to the collection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .serving import accept, await_ready, await_share, judge_errors
 def start(node: Node, swap: Swap) -> dict[str, Any]:
     """Start the release, and wait for its first answer."""
     number = number_of(swap)
-    # Where the node has restarted, the intent may have been taken back already.
+    # If the node has restarted, the drain may be gone.
     keep_away(node, drains.UPDATE, swap.reason or REASON)
     if not activation.runs(node.paths, node.name, number):
         activation.run(node.paths, node.name, number)
@@ -30,14 +30,14 @@ def start(node: Node, swap: Swap) -> dict[str, Any]:
 
 
 def probe(node: Node, swap: Swap) -> dict[str, Any]:
-    """Try the release before clients come."""
+    """Probe the release before clients reach it."""
     number = number_of(swap)
     found = accept(node, node.name, number, swap, measure=not swap.returning and not swap.back)
     return {"notes": {**swap.notes, "tokens_per_second": found.tokens_per_second}}
 
 
 def admit(node: Node, swap: Swap) -> dict[str, Any]:
-    """Open the gate first, then take the intent back, and wait until gateways give the full share."""
+    """Open the gate, then undrain the instance, and wait until gateways give it the full share."""
     for port in swap.closed_ports:
         node.traffic.open(port)
     left = drains.undrain(node.paths, node.name, drains.UPDATE, node.now()).drain
@@ -48,9 +48,9 @@ def admit(node: Node, swap: Swap) -> dict[str, Any]:
     share = await_share(node, node.name, node.own[0])
     if share.short and not swap.returning:
         raise StepFailed(f"{node.name} does not get its full share: {'; '.join(share.short.values())}")
-    # What has passed its probe serves: a gateway that is away says nothing against it.
+    # The release has passed its probe, so it serves. A gateway without an answer is no reason against that.
     for name in share.unheard:
-        node.say(f"{name} does not tell whether it sends requests again")
+        node.say(f"cannot tell whether {name} sends requests to {node.name} again")
     return {"notes": {**notes, "unheard": list(share.unheard)}}
 
 
@@ -91,5 +91,5 @@ def prove(node: Node, swap: Swap) -> dict[str, Any]:
 
 def number_of(swap: Swap) -> int:
     if swap.release is None:
-        raise StepFailed("nothing has served before: there is nothing to go back to")
+        raise StepFailed("no release served before, so the swap cannot return")
     return swap.release

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether an engine is ready, fit, and served by the gateways. Private to the collection."""
+"""Waits until an engine is ready, and until gateways send it requests; judges failed requests.
+Private to the collection."""
 
 from __future__ import annotations
 
@@ -17,21 +18,23 @@ from .node import POLL_SECONDS, Node, StepFailed
 from .traffic import DEAF_SECONDS, FRESH_SECONDS
 
 START_MARGIN_SECONDS = 180
-"""Beside the release's own limit: preparing takes 2 minutes at most, and the supervisor has the last word."""
+"""Seconds in addition to the release's start timeout:
+the preparation takes up to 2 minutes, and the supervisor must report a failure first."""
 
 READY_SECONDS = 5.0
-"""Seconds of one wait for an engine that loads; between two waits, the gate is looked at."""
+"""Seconds of one wait for an engine that loads. Between two waits, the gate is checked."""
 
 SHARE_SECONDS = 260.0
-"""How long gateways may take to give the full share: gateway_slow_start_seconds is 180 at most, and begins when agent
-and health checks have said up."""
+"""How long gateways may take to give the full share.
+gateway_slow_start_seconds is at most 180, and starts when agent and health checks report up."""
 
 FULL_WEIGHT = 100
 
 
 def await_ready(node: Node, name: str, number: int, closed: Iterable[int] = ()) -> None:
-    """Keep the gates of ports closed meanwhile. Raises StepFailed with the engine's last words where the release does
-    not get ready."""
+    """Wait until a release is ready, and keep the gates of ports closed meanwhile. Raises StepFailed with the engine's
+    last
+    words if the release does not become ready."""
     limit = releases.load(node.paths, name, number).start_timeout + START_MARGIN_SECONDS
     deadline = node.traffic.clock() + limit
     while True:
@@ -48,7 +51,7 @@ def await_ready(node: Node, name: str, number: int, closed: Iterable[int] = ()) 
 
 def accept(node: Node, name: str, number: int, swap: Swap, *, measure: bool = False) -> acceptance.Result:
     model = releases.load(node.paths, name, number).model
-    # What served before is not judged by what is asked of the next.
+    # The registry's golden prompts do not judge a release that served before.
     asked = not swap.returning and not swap.back
     return proof.accept(
         node.paths,
@@ -62,7 +65,7 @@ def accept(node: Node, name: str, number: int, swap: Swap, *, measure: bool = Fa
 
 @dataclass(frozen=True)
 class Share:
-    """Gateways that do not give a server its full share, and gateways that do not tell; each with the reason."""
+    """Gateways that do not give a server its full share (`short`), and gateways without an answer; with reasons."""
 
     short: Mapping[str, str]
     unheard: Mapping[str, str]
@@ -74,7 +77,7 @@ def await_share(node: Node, name: str, server: str) -> Share:
     while True:
         share = share_of(node, name, server)
         waited = node.traffic.clock() - began
-        # One that is silent in both ways is not waited for any longer than one that is only slow to ask.
+        # A gateway without an answer gets no more time than a gateway that does not check the agent.
         if not (share.short or share.unheard) or waited >= (SHARE_SECONDS if share.short else DEAF_SECONDS):
             return share
         node.traffic.sleep(min(FRESH_SECONDS, max(POLL_SECONDS, waited / 10)))
@@ -86,15 +89,15 @@ def share_of(node: Node, name: str, server: str) -> Share:
     short = {view.gateway: words for view in views.told if (words := _short(view, server))}
     unheard = dict(views.silent)
     for one in node.traffic.untold(name, "up"):
-        # A gateway that does not reach the agent goes by its health checks, and says nothing against the engine.
+        # A gateway that does not reach the agent relies on its health checks, which is no reason against the engine.
         missing = unheard if one in deaf else short
         if one not in short and one not in unheard:
-            missing[one] = f"{one} has not asked the agent again"
+            missing[one] = f"{one} has not checked the agent again"
     return Share(short, unheard)
 
 
 def judge_errors(node: Node, swap: Swap, before: Views, server: str) -> str:
-    """What gateways have seen fail. Raises StepFailed where that is too much."""
+    """The gateways for which failed requests are unknown, as text. Raises StepFailed if too many requests failed."""
     after = {view.gateway: view for view in node.ask().told}
     unknown = []
     for view in before.told:
@@ -105,17 +108,17 @@ def judge_errors(node: Node, swap: Swap, before: Views, server: str) -> str:
         failures, requests = share
         if failures > swap.terms.error_share * requests:
             raise StepFailed(
-                f"{failures} of {requests} requests that {view.gateway} has sent to {server} while it was watched"
-                f" have failed; update_error_share allows {swap.terms.error_share} of them"
+                f"{failures} of {requests} requests from {view.gateway} to {server} failed while it was watched;"
+                f" update_error_share allows a share of {swap.terms.error_share}"
             )
-    return f"what failed at {', '.join(unknown)} is not known: it was reloaded or silent" if unknown else ""
+    return f"failed requests at {', '.join(unknown)} are unknown: it was reloaded or silent" if unknown else ""
 
 
 def _short(view: SetView, server: str) -> str:
-    """What is missing until a gateway gives a server its full share, in words; empty where nothing is."""
+    """Why a gateway does not give a server its full share; empty if it does."""
     found = view.servers.get(server)
     if found is None:
         return f"{view.gateway} has no server {server}: run baremetal.inference.site there"
     if not found.up:
-        return f"{view.gateway} has {server} as {found.status}"
+        return f"{view.gateway} shows {server} as {found.status}"
     return f"{view.gateway} gives {server} {found.weight} % of its share" if found.weight < FULL_WEIGHT else ""

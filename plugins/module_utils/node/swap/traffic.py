@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Keeps requests away from an engine of this node, and lets requests back. Private to the collection.
 
-The agent tells gateways, the gate refuses gateways that have not heard, and the kernel's table of connections tells
-when the last request has ended (docs/updates.md, "Why nothing is lost").
+The agent reports the drain to gateways. The gate refuses gateways that do not know of it. The kernel's table of
+connections shows when the last request has ended (docs/updates.md, "Why nothing is lost").
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ...engine.swap_settings import Gateway
 from ...gateway.names import asking_name
 
 TIMES = 2
-"""In a row that a gateway must have had an answer: the first may have been lost on its way."""
+"""How often in a row a gateway must have got an answer. The first answer may get lost."""
 
 FRESH_SECONDS = 2.0
-"""An answer that is older may not be the gateway's last: a gateway asks each second."""
+"""Seconds after which an answer may not be the gateway's last one: a gateway checks each second."""
 
 HEARD_SECONDS = 3.0
-"""A gateway that has not asked for so long is deaf: it has stopped, or does not reach this node."""
+"""Seconds without a check after which a gateway is deaf: it has stopped, or does not reach this node."""
 
 DEAF_SECONDS = 15.0
 """How long a swap waits for a deaf gateway. With the gate and another server, no request of that gateway is lost."""
@@ -34,15 +34,15 @@ DEAF_SECONDS = 15.0
 POLL_SECONDS = 0.2
 
 GATE_INTERVAL = 1.0
-"""Seconds between two looks whether the gate is still closed: `nft flush ruleset` opens every gate."""
+"""Seconds between two checks that the gate is still closed: `nft flush ruleset` opens every gate."""
 
 LOOKS = 2
-"""In a row without a connection, behind a closed gate."""
+"""How many looks in a row must find no connection behind a closed gate."""
 
 LOOK_SECONDS = 0.25
 
 SEEN_BEFORE = "a client that has just disconnected"
-"""What is left where the time ended before the last look."""
+"""The text for a client that left after the last look but one, if time has run out."""
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Traffic:
     _gate_seen: dict[int, float] = field(default_factory=dict)
 
     def deaf(self, name: str) -> list[str]:
-        """The gateways that do not ask the agent for an instance."""
+        """The gateways that do not check an instance at the agent."""
         now = self.clock()
         asked = {each.gateway: each.asked for each in gateway_answers.read(self.paths, name)}
         return [
@@ -67,7 +67,7 @@ class Traffic:
         ]
 
     def untold(self, name: str, word: str) -> list[str]:
-        """The gateways that have not been answered a word TIMES in a row, a moment ago."""
+        """The gateways that have not got this answer TIMES in a row, the last time just now."""
         now = self.clock()
         told = {
             each.gateway
@@ -77,7 +77,7 @@ class Traffic:
         return [gateway.name for gateway in self.gateways if asking_name(gateway.name) not in told]
 
     def wait_told(self, name: str, word: str, seconds: float) -> list[str]:
-        """Wait until every gateway was answered a word. Returns those that were not by then."""
+        """Wait until every gateway has got an answer. Returns the gateways that have not."""
         deadline = self.clock() + seconds
         while (missing := self.untold(name, word)) and self.clock() < deadline:
             self.sleep(POLL_SECONDS)
@@ -93,12 +93,12 @@ class Traffic:
         self._gate_seen[port] = self.clock()
 
     def hold(self, port: int) -> None:
-        """Close a gate again that another program has opened. Raises GateError."""
+        """Close a gate again if another program has opened it. Raises GateError."""
         if port not in self._gate_seen or self.clock() - self._gate_seen[port] >= GATE_INTERVAL:
             self.still_closed(port)
 
     def still_closed(self, port: int) -> bool:
-        """Whether a gate was closed until now; now the gate is closed in any case. Raises GateError."""
+        """Whether a gate was closed until now. Closes the gate if it was not. Raises GateError."""
         closed = port in gate.closed()
         if not closed:
             gate.close(port)
@@ -106,14 +106,15 @@ class Traffic:
         return closed
 
     def open(self, port: int) -> None:
-        """Let new connections in. Raises GateError."""
+        """Allow new connections to a port. Raises GateError."""
         gate.open_(port)
 
     def wait_unused(self, port: int, seconds: float, looks: int = LOOKS, *, gated: bool = True) -> list[str]:
-        """Wait until no client is connected, in so many looks in a row. Returns the addresses of the clients that are
-        left after so many seconds.
+        """Wait up to `seconds` until no client is connected in `looks` looks in a row. Returns the addresses of clients
+        that
+        are left.
 
-        Raises GateError where `gated`: the gate in front of the port stays closed meanwhile.
+        With `gated`, keeps the gate of the port closed, and raises GateError.
         """
         deadline = self.clock() + seconds
         in_a_row = 0

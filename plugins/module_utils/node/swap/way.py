@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who serves while an engine is away. Private to the collection.
+"""Chooses who serves while an engine is away. Private to the collection.
 
-A node swaps only while every gateway has another server of the set. Without another one: side by side with a bridge,
-or while gateways hold requests, or with the word that clients may see a gap.
+A node swaps if every gateway has another server of the set. Without another server there are three ways: a bridge
+serves, gateways hold requests, or the operator allows that clients find no engine.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from ...engine.swap_terms import ALLOW_DOWNTIME
 from .gateways import Views
 
 OTHERS, BRIDGE, HELD, DOWNTIME, IDLE = "others", "bridge", "held", "downtime", "idle"
-"""Other servers serve; a bridge does; gateways hold requests; no server serves; none served before either."""
+"""Other servers serve; a bridge serves; gateways hold requests; no server serves; no server served before either."""
 
 TURN_SECONDS = 60.0
-"""How long a swap waits for another node that is drained, where the time of its own swap is unknown."""
+"""How long a swap waits for another drained node, if the time of its own swap is unknown."""
 
 FIRST_SECONDS = 20.0
-"""How long the first of several nodes that began at once waits until another one serves again."""
+"""If several nodes begin at once: how long the first waits until another one serves again."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """What clients have meanwhile. `patience`: seconds that requests at work may take while others are held."""
+    """Who serves clients meanwhile. `patience`: seconds for requests in flight while gateways hold others."""
 
     kind: str
     patience: int | None = None
     problem: str = ""
-    """Why the swap must not begin."""
+    """Why the swap must not begin; empty if it may."""
     permission: str = ""
     """The term that would allow the swap nevertheless."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is known of an instance that is about to be taken away."""
+    """The facts about an instance before its swap."""
 
     name: str
     own: Collection[str]
@@ -49,22 +49,22 @@ class Question:
     allow_downtime: bool
     vouched: bool
     deaf: Collection[str]
-    """Gateways that do not ask this node's agent."""
+    """Gateways that do not check this node's agent."""
     needed: int | None
-    """Seconds that the swap takes beside the drain; None where unknown."""
+    """Seconds that the swap takes in addition to the drain; None if unknown."""
     unbridged: Callable[[], str]
-    """Why no second engine can serve meanwhile; empty where one can. Asked only where the answer matters."""
+    """Returns why no bridge can serve meanwhile; empty if one can. Called only if the answer matters."""
 
 
 def choose(question: Question, views: Views) -> Way:
-    """The way of a swap, or the problem that forbids the swap."""
+    """The way of a swap, or the problem that prevents the swap."""
     name, own = question.name, question.own
     if not question.serves:
         return Way(IDLE)
-    # A gateway that asks the agent routes here. Without its word, this node may be its only server.
+    # A gateway that checks the agent sends requests here. If it shows no view, this node may be its only server.
     blind = [words for gateway, words in views.silent.items() if gateway not in question.deaf]
     if blind and not question.allow_downtime:
-        return Way(OTHERS, problem=f"{'; '.join(blind)}. Mend that", permission=ALLOW_DOWNTIME)
+        return Way(OTHERS, problem=f"{'; '.join(blind)}. Correct that first", permission=ALLOW_DOWNTIME)
     unknown = [view.gateway for view in views.told if not view.known or not view.servers.keys() & set(own)]
     if unknown:
         return Way(
@@ -76,13 +76,13 @@ def choose(question: Question, views: Views) -> Way:
     if not views.nobody_at(own):
         return Way(OTHERS)
     if not views.alone_at(own):
-        # A gateway without any server, such as after a swap that is stuck, loses nothing. Others have another server.
+        # A gateway without any server, as after a stuck swap, loses nothing. The others have another server.
         return Way(OTHERS if any(view.up() & set(own) for view in views.told) else IDLE)
     if question.allow_downtime and (views.silent or question.deaf):
         return Way(DOWNTIME)
     if question.deaf:
-        told = f"{', '.join(question.deaf)} does not ask this node's agent"
-        problem = f"{name} is the only server of its set, and {told}: bring that back first"
+        told = f"{', '.join(question.deaf)} does not check this node's agent"
+        problem = f"{name} is the only server of its set, and {told}: repair that gateway first"
         return Way(HELD, problem=problem, permission=ALLOW_DOWNTIME)
     unbridged = question.unbridged() or _unaware(name, own, views)
     if not unbridged:
@@ -91,10 +91,10 @@ def choose(question: Question, views: Views) -> Way:
 
 
 def _unasked(question: Question) -> Way:
-    """Where no gateway tells anything."""
+    """The way if no gateway gives an answer."""
     if question.allow_downtime or question.vouched:
         return Way(DOWNTIME)
-    who = "no gateway tells who else serves" if question.deaf else "this node has no gateway that would hold requests"
+    who = "no gateway shows who else serves" if question.deaf else "this node has no gateway that would hold requests"
     return Way(DOWNTIME, problem=f"{question.name} serves, and {who}", permission=ALLOW_DOWNTIME)
 
 
@@ -112,7 +112,7 @@ def _held(question: Question, views: Views, unbridged: str) -> Way:
         problem = f"{where}, and how long its release loads is unknown: {way}"
         return Way(HELD, problem=problem, permission=ALLOW_DOWNTIME)
     if holds < question.needed:
-        need = f"its swap takes about {question.needed} s, and gateways hold requests for {holds} s"
+        need = f"its swap takes about {question.needed} s, but gateways hold requests for {holds} s only"
         problem = f"{where}; {need} (gateway_hold_seconds): raise that, or {way}"
         return Way(HELD, problem=problem, permission=ALLOW_DOWNTIME)
     return Way(HELD, patience=holds - question.needed)

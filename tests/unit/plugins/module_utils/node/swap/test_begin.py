@@ -42,7 +42,7 @@ def test_or_gateways_hold_requests(fake: FakeNode) -> None:
     notes = begin.begun(fake.node(), SWAP)["notes"]
     # 120 s less 12.5 s of loading, with its margin, and 30 s of the swap.
     assert (notes["way"], notes["patience"]) == (way.HELD, 76)
-    assert fake.said == ["the only server of its set: gateways hold requests, and those at work get 76 s"]
+    assert fake.said == ["the only server of its set: gateways hold requests; requests in flight get 76 s"]
 
 
 def test_a_lone_engine_waits_for_a_node_that_swaps_now(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +80,7 @@ def test_or_clients_see_that_nobody_serves(fake: FakeNode, monkeypatch: pytest.M
         begin.begun(fake.node(), SWAP)
     allowed = replace(SWAP, terms=Terms(allow_downtime=True))
     assert begin.begun(fake.node(), allowed)["notes"]["way"] == way.DOWNTIME
-    assert fake.said == ["clients may find no engine serving meanwhile"]
+    assert fake.said == ["clients may find no engine meanwhile"]
 
 
 def test_a_bridge_that_was_left_is_removed_by_this_swap(fake: FakeNode) -> None:
@@ -115,7 +115,7 @@ def test_a_drain_that_could_end_in_the_middle_is_refused(fake: FakeNode) -> None
             drains.drain(fake.paths, [NAME], drains.Drain(owner, "disk", SINCE, until), force=True)
 
     drained("mira", "2126-01-01T00:00:00Z")
-    with pytest.raises(StepFailed, match="could end in the middle"):
+    with pytest.raises(StepFailed, match="could end during the swap"):
         begin.begun(fake.node(), SWAP)
     # Somebody keeps requests away already: nobody loses by the swap, not even of the only engine.
     fake.others = False

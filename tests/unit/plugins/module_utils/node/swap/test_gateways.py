@@ -122,7 +122,7 @@ def test_all_are_asked_at_once(fake: FakeGateway, port: int) -> None:
     finally:
         deaf.close()
     assert [view.gateway for view in found.told] == ["gw1"] and list(found.silent) == ["down", "hangs"]
-    assert f"down does not tell at 127.0.0.1 port {port} who serves main: " in found.silent["down"]
+    assert f"down does not show at 127.0.0.1 port {port} who serves main: " in found.silent["down"]
     assert gateways.ask_all([], "main") == Views((), {})
 
 

@@ -87,11 +87,11 @@ def test_an_intent_of_somebody_else_stays(fake: FakeNode) -> None:
 def test_a_lone_engine_whose_gateway_was_not_told_stays(fake: FakeNode) -> None:
     fake.deaf = True
     held = replace(SWAP, notes={"way": way.HELD})
-    with pytest.raises(StepFailed, match="gw1 was not told to send nothing, and main is the only server of its set"):
+    with pytest.raises(StepFailed, match="gw1 does not know of the drain, and main is the only server of its set"):
         leave.drain(fake.node(), at(fake, swaps.DRAIN, held))
     # With another server, the gate refuses what comes.
     leave.drain(fake.node(), at(fake, swaps.DRAIN))
-    assert "gw1 was not told to send nothing: the gate refuses its requests" in fake.said
+    assert "gw1 does not know of the drain: the gate refuses its requests" in fake.said
 
 
 def test_the_last_engine_of_a_set_stays(fake: FakeNode) -> None:
@@ -139,7 +139,7 @@ def test_the_gate_closes_and_the_last_client_is_waited_for(fake: FakeNode) -> No
 def test_clients_that_do_not_end_keep_the_engine(fake: FakeNode) -> None:
     fake.engines[NAME].connections = [fake.clock + 9999]
     swap, began = at(fake, swaps.GATE), fake.clock
-    with pytest.raises(StepFailed, match=r"^1 requests are still at work after 100 s, of 10\.0\.0\.9$") as caught:
+    with pytest.raises(StepFailed, match=r"^1 requests are still in flight after 100 s, of 10\.0\.0\.9$") as caught:
         leave.gate(fake.node(), swap)
     assert fake.clock - began >= 100 and caught.value.permission == "force"
     leave.gate(fake.node(), replace(swap, terms=Terms(drain_seconds=100, force=True)))
@@ -174,7 +174,7 @@ def test_without_gateways_the_engines_own_count_tells_of_its_clients(
     monkeypatch.setattr(Node, "in_flight", lambda _node: next(counts, 7))
     swap = at(fake, swaps.GATE)
     leave.gate(fake.node(), swap)
-    with pytest.raises(StepFailed, match="7 requests are still at work"):
+    with pytest.raises(StepFailed, match="7 requests are still in flight"):
         leave.gate(fake.node(), swap)
 
 

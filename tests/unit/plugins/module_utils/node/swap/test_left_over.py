@@ -18,7 +18,7 @@ from ...conftest import stage
 
 SINCE = "2026-11-25T12:00:00Z"
 KEPT = "main_bridge could not be removed, which the next swap does: busy"
-UNPROVEN = "release 1 serves, and is not marked as proven (disk full): inferctl swap main --to 1"
+UNPROVEN = "release 1 serves, but is not marked as proven (disk full): inferctl swap main --to 1"
 
 
 @pytest.fixture

@@ -102,7 +102,7 @@ def test_what_serves_again_stays_with_its_clients() -> None:
 
 def test_without_a_release_before_there_is_no_way_back() -> None:
     _taken, end = way(Swap(None, 2, "run", "2026-11-25T12:00:00Z", step=swaps.BEGUN), {6: "dead"})
-    assert isinstance(end, Swap) and end.step == swaps.STUCK and "nothing to go back to" in end.failure
+    assert isinstance(end, Swap) and end.step == swaps.STUCK and "the swap cannot return" in end.failure
 
 
 def test_a_refusal_keeps_which_term_would_have_allowed_the_step() -> None:

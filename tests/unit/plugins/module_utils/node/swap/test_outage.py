@@ -110,12 +110,12 @@ def test_requests_are_away_when_gateways_know_and_no_client_is_connected_twice(s
     assert outage.begin("a new disk", []) and stage.drained_by() == "maintenance"
     assert not outage.begin("a new disk", [])
     assert outage.requests(0, []) == [
-        "gw1 was not told to send main nothing",
-        "gw2 was not told to send main nothing",
+        "gw1 does not know of the drain of main",
+        "gw2 does not know of the drain of main",
     ]
     stage.answered("drain", "gw1")
     stage.connections = 3
-    assert outage.requests(0, []) == ["gw2 was not told to send main nothing", "main has 3 connections of 10.0.0.9"]
+    assert outage.requests(0, []) == ["gw2 does not know of the drain of main", "main has 3 connections of 10.0.0.9"]
     stage.answered("drain")
     stage.connections = 0
     # One look is not enough.
@@ -130,7 +130,7 @@ def test_a_gateway_that_does_not_reach_this_machine_is_not_waited_for(stage: Sta
     stage.outage().begin("a restore", ["main"])
     assert stage.outage().requests(0, []) == ["the last look is missing"]
     stage.servers["gw2"]["n1"] = server()
-    assert stage.outage().requests(0, []) == ["gw2 was not told to send main nothing"]
+    assert stage.outage().requests(0, []) == ["gw2 does not know of the drain of main"]
 
 
 def test_a_request_that_ends_meanwhile_is_waited_for(stage: Stage) -> None:
@@ -216,7 +216,7 @@ def test_without_gateways_the_engine_itself_tells(stage: Stage) -> None:
     stage.gateways = ()
     stage.busy = 2
     assert stage.outage().begin("a new disk", [])
-    assert stage.outage().requests(0, []) == ["main has 2 requests at work"]
+    assert stage.outage().requests(0, []) == ["main has 2 requests in flight"]
     stage.busy = 0
     assert stage.outage().requests(5, []) == []
 
@@ -232,14 +232,14 @@ def test_requests_come_back_to_what_passes_its_probe(stage: Stage) -> None:
     stage.servers["gw2"]["n1"] = server("DOWN (agent)")
     assert stage.outage().share(0) == [
         "gw1 gives n1 40 % of its share",
-        "gw2 has n1 as DOWN (agent)",
+        "gw2 shows n1 as DOWN (agent)",
     ]
     for servers in stage.servers.values():
         servers["n1"] = server()
     # Both ask, and one has not heard the answer twice.
     stage.answered("drain")
     stage.time += 1
-    assert stage.outage().share(0) == ["gw1 has not asked the agent again", "gw2 has not asked the agent again"]
+    assert stage.outage().share(0) == ["gw1 has not checked the agent again", "gw2 has not checked the agent again"]
     # A gateway that does not reach the agent goes by its health checks.
     stage.answered("up", "gw1")
     assert stage.outage().share(0) == []

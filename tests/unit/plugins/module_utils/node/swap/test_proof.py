@@ -121,8 +121,8 @@ def _strange(node: Node) -> None:
     [
         (_gone, "the container vllm-main does not run"),
         (_stopped, "the container vllm-main does not run"),
-        (_of_before, "the container vllm-main runs release 2, and not 3"),
-        (_of_nobody, "the container vllm-main runs release None, and not 3"),
+        (_of_before, "the container vllm-main runs release 2 instead of 3"),
+        (_of_nobody, "the container vllm-main runs release None instead of 3"),
         (_strange, STRANGER),
     ],
 )
@@ -221,7 +221,7 @@ LOOKS = {
             True,
             0.25,
             True,
-            "main got too slow: under its clients' load, a request gets 4.0 tokens/s (400 counted, 10.0 requests",
+            "main is too slow: under its clients' load, a request gets 4.0 tokens/s (400 counted, 10.0 requests",
         ),
         (True, 0.1, False, "under its clients' load, a request gets 4.0 tokens/s"),
         (False, 0.25, False, "is not judged: its counters tell nothing of the time before"),
@@ -247,7 +247,7 @@ def test_an_engine_that_is_slow_for_its_clients_fails_the_watch(
         with pytest.raises(proof.Unfit) as unfit:
             watched()
         assert words in str(unfit.value)
-        assert str(unfit.value).endswith("; update_watch_speed_bound allows no less than 0.25 of before")
+        assert str(unfit.value).endswith("; update_watch_speed_bound allows no less than 0.25 times the speed before")
     else:
         speed = watched()
         assert words in speed and (words or not speed)

@@ -42,11 +42,11 @@ def test_what_they_would_not_reach() -> None:
     for comes in (replace(RUNS, port=5006), replace(RUNS, address="192.0.2.99")):
         for known in ((), ("192.0.2.11:5005",), ("<unknown>:5006",), ("192.0.2.12:5006",)):
             assert found(comes, *known).startswith(
-                f"gw1 has no server for {comes.address} port {comes.port}: baremetal."
+                f"gw1 has no server for {comes.address} port {comes.port}: run baremetal."
             )
     keyed = replace(RUNS, marks=("2e3",))
     for sent in ("01d", "", None):
-        assert found(keyed, key_mark=sent).startswith("gw1 sends a key that the release to come does not accept")
+        assert found(keyed, key_mark=sent).startswith("gw1 sends a key that the next release does not accept")
     assert found(keyed, key_mark="2e3") == ""
     both = found(replace(keyed, port=5006))
     assert "has no server" in both and "sends a key" in both

@@ -115,7 +115,7 @@ def test_a_bridge_that_was_left_is_removed_and_nothing_else_done(paths: Paths, m
 
 
 def test_a_release_that_is_not_kept_is_refused(paths: Paths) -> None:
-    with pytest.raises(request.Refused, match=r"main has no release 7; kept are 1, 2 \(inferctl releases main\)"):
+    with pytest.raises(request.Refused, match=r"main has no release 7; it has 1, 2 \(inferctl releases main\)"):
         request.begin(paths, replace(ASKED, release=7))
 
 
@@ -176,7 +176,7 @@ def test_a_swap_that_does_not_go_on_is_stuck(paths: Paths, units: Systemd) -> No
     found = request.awaited(paths, "main", "run", 0)
     assert found.outcome == swaps.STUCK and "the swap does not run: journalctl -u" in found.failure
     found = request.awaited(paths, "main", "another", 0)
-    assert found.outcome == swaps.STUCK and "how the swap went is unknown" in found.failure
+    assert found.outcome == swaps.STUCK and "the outcome of the swap is unknown" in found.failure
 
 
 def test_a_process_that_died_gets_the_time_to_start_again(

@@ -65,7 +65,7 @@ def test_a_release_that_does_not_start(fake: FakeNode) -> None:
 
 
 def test_without_a_release_before_there_is_nothing_to_start(fake: FakeNode) -> None:
-    with pytest.raises(StepFailed, match="nothing to go back to"):
+    with pytest.raises(StepFailed, match="the swap cannot return"):
         serve.start(fake.node(), replace(SWAP, origin=None, returning=True))
 
 
@@ -124,7 +124,7 @@ def test_a_gateway_that_is_away_says_nothing_against_a_release(fake: FakeNode) -
         began = fake.clock
         assert serve.admit(fake.node(), swap)["notes"]["unheard"] == ["gw1"]
         assert DEAF_SECONDS <= fake.clock - began < 2 * DEAF_SECONDS
-        assert "gw1 does not tell whether it sends requests again" in fake.said
+        assert "cannot tell whether gw1 sends requests to main again" in fake.said
         setattr(fake, away, False)
 
 
@@ -133,7 +133,7 @@ def test_a_gateway_that_keeps_an_engine_away_turns_the_release_back(fake: FakeNo
     swap = at(fake, swaps.ADMIT, 2)
     fake._belief[NAME], fake.deaf = ("drain", 2), True
     began = fake.clock
-    with pytest.raises(StepFailed, match="main does not get its full share: gw1 has node1 as DRAIN"):
+    with pytest.raises(StepFailed, match="main does not get its full share: gw1 shows node1 as DRAIN"):
         serve.admit(fake.node(), swap)
     assert fake.clock - began >= SHARE_SECONDS
     # What is on its way back has no other way.

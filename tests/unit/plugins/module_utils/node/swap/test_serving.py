@@ -48,7 +48,7 @@ def test_the_full_share_is_waited_for(fake: FakeNode, tell: Callable[..., None])
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (view("DOWN 1/2"), "gw1 has node1 as DOWN 1/2"),
+        (view("DOWN 1/2"), "gw1 shows node1 as DOWN 1/2"),
         (view("UP", 40), "gw1 gives node1 40 % of its share"),
         (SetView("gw1", True), "gw1 has no server node1: run baremetal.inference.site there"),
     ],
@@ -64,10 +64,10 @@ def test_a_gateway_must_have_heard_the_agent_say_up(fake: FakeNode, tell: Callab
     """UP alone may be from before the drain."""
     tell(view())
     fake.engines.clear()
-    assert serving.await_share(fake.node(), NAME, "node1").short == {"gw1": "gw1 has not asked the agent again"}
+    assert serving.await_share(fake.node(), NAME, "node1").short == {"gw1": "gw1 has not checked the agent again"}
     fake.deaf = True
     began = fake.clock
-    assert serving.await_share(fake.node(), NAME, "node1").unheard == {"gw1": "gw1 has not asked the agent again"}
+    assert serving.await_share(fake.node(), NAME, "node1").unheard == {"gw1": "gw1 has not checked the agent again"}
     assert fake.clock - began < 2 * DEAF_SECONDS
 
 
@@ -76,11 +76,11 @@ def test_errors_are_judged_by_the_share_that_failed(fake: FakeNode, tell: Callab
     tell(view(requests=1100, failures=12))
     assert serving.judge_errors(fake.node(), SWAP, before, "node1") == ""
     tell(view(requests=1100, failures=13))
-    with pytest.raises(StepFailed, match=r"6 of 100 requests that gw1 has sent to node1 .* allows 0.05"):
+    with pytest.raises(StepFailed, match=r"6 of 100 requests from gw1 to node1 failed .* allows a share of 0.05"):
         serving.judge_errors(fake.node(), SWAP, before, "node1")
     tell(view(requests=1, failures=1, started=2.0))
     words = serving.judge_errors(fake.node(), SWAP, before, "node1")
-    assert words == "what failed at gw1 is not known: it was reloaded or silent"
+    assert words == "failed requests at gw1 are unknown: it was reloaded or silent"
 
 
 def test_an_engine_that_loads_is_waited_for_behind_its_gate(fake: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ def test_a_lone_engine_gets_a_bridge_where_there_is_a_place() -> None:
 def test_without_a_bridge_gateways_hold_requests_as_long_as_they_can() -> None:
     assert choose(ALONE, view("gw2", hold=90, node1="UP")) == way.Way(way.HELD, patience=30)
     short = choose(ALONE, needed=121)
-    assert short.problem.startswith("main is the only server of its set; its swap takes about 121 s, and gateways hold")
+    assert short.problem.startswith("main is the only server of its set; its swap takes about 121 s, but gateways hold")
     assert f": raise that, or add a replica. No second engine can serve meanwhile: {NO_BRIDGE}" in short.problem
     unknown = choose(ALONE, needed=None)
     assert "how long its release loads is unknown" in unknown.problem
@@ -86,13 +86,15 @@ def test_clients_may_see_a_gap_where_that_is_allowed() -> None:
 
 
 def test_a_gateway_that_does_not_ask_the_agent_forbids_the_swap_of_a_lone_engine() -> None:
-    assert "gw1 does not ask this node's agent: bring that back first" in choose(ALONE, deaf=["gw1"]).problem
+    assert "gw1 does not check this node's agent: repair that gateway first" in choose(ALONE, deaf=["gw1"]).problem
     assert choose(TWO, deaf=["gw1"]) == way.Way(way.OTHERS)
 
 
 def test_a_gateway_that_tells_nothing_forbids_the_swap_while_it_routes_here() -> None:
     silent = {"gw2": "gw2 does not tell"}
-    assert choose(TWO, silent=silent) == way.Way(way.OTHERS, None, "gw2 does not tell. Mend that", "allow_downtime")
+    assert choose(TWO, silent=silent) == way.Way(
+        way.OTHERS, None, "gw2 does not tell. Correct that first", "allow_downtime"
+    )
     assert choose(TWO, silent=silent, allow_downtime=True) == way.Way(way.OTHERS)
     # A gateway that neither tells nor asks is down.
     assert choose(TWO, silent=silent, deaf=["gw2"]) == way.Way(way.OTHERS)
@@ -106,7 +108,7 @@ def test_a_gateway_that_does_not_know_the_instance_forbids_the_swap(unaware: Set
 def test_without_any_gateway_somebody_must_vouch() -> None:
     assert choose().problem.endswith("no gateway that would hold requests")
     assert choose().permission == "allow_downtime"
-    assert "no gateway tells who else serves" in choose(silent={"gw1": "x"}, deaf=["gw1"]).problem
+    assert "no gateway shows who else serves" in choose(silent={"gw1": "x"}, deaf=["gw1"]).problem
     assert choose(allow_downtime=True) == choose(vouched=True) == way.Way(way.DOWNTIME)
 
 
