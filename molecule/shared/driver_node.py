@@ -15,7 +15,7 @@ ROOT = "/root/machine"
 
 LATER = (
     "Install | Enable the units",
-    "Devices | Make them at every boot",
+    "Devices | Enable the unit",
 )
 """Tasks that check mode cannot foresee: they enable units that an earlier task of the same run creates."""
 

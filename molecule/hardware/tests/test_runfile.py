@@ -122,7 +122,7 @@ def test_another_version_is_refused_while_one_is_in_use(deb13: Node) -> None:
         output = refused(deb13, **installer(SECOND))
     finally:
         deb13.run("systemctl stop holder; rm /dev/nvidiactl")
-    assert "it is in use: sleep (pid" in output and f"the driver {FIRST} of NVIDIA's installer goes" in output
+    assert "it is in use: sleep (pid" in output and f"remove {FIRST} of NVIDIA's installer" in output
 
 
 def test_a_failure_says_what_the_log_says_and_the_next_run_mends_it(deb13: Node) -> None:

@@ -180,5 +180,5 @@ def test_a_driver_without_a_gpu_is_reported_although_nothing_is_due(staged: Call
     for mode in ((), ("--check",)):
         done, said = staged(WELL).run([play], f"always {ALWAYS}\nauto", *mode, seen=seen)
         assert done, said
-        told = re.findall(r"(\w+): the driver is installed, and the PCI bus has no NVIDIA GPU", " ".join(said.split()))
+        told = re.findall(r"(\w+): the driver is installed, but the PCI bus has no NVIDIA GPU", " ".join(said.split()))
         assert told == ["always"], said
