@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a fleet costs the controller: nodes that answer from a recording of a real one, as fast as the real one did.
+"""Measures the controller with a fleet of simulated nodes, which answer from a recording of a real node, at its speed.
 
-Recorded are runs that change nothing, of the one node and by the playbooks as they are: Ansible starts fleet_record.py
-in place of ssh. Then it starts fleet_answer.py, so that everything on the controller is as in a real run, down to a
-process for each task and node.
+For the recording, the unchanged playbooks run on one node without changes, with fleet_record.py in place of ssh. Then
+Ansible starts fleet_answer.py in place of ssh. All work on the controller is as in a real run, also a process for each
+task and node.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOOLS = ROOT / "tests/tools"
 RUNS: Mapping[str, tuple[str, ...]] = {
     "no-change site": ("playbooks/site.yml",),
     "status": ("playbooks/status.yml",),
-    # All that comes before the first swap, and nothing else. No other node than the recorded one serves.
+    # All steps before the first swap. Only the recorded node serves.
     "update_model to the first batch": (
         "playbooks/update_model.yml",
         "--check",
@@ -32,35 +32,35 @@ RUNS: Mapping[str, tuple[str, ...]] = {
 }
 COUNTS = (10, 30, 100)
 MOST = 1000
-"""Simulated nodes at most."""
+"""The largest number of simulated nodes."""
 NAME = "simulated-{:03}"
 
 Measure = Callable[[list[str], dict[str, str]], dict[str, Any]]
-"""Runs a command with an environment; says seconds, cpu, peak_mib and output. Raises NodeError where that fails."""
+"""Runs a command with an environment. Returns seconds, cpu, peak_mib and output. Raises NodeError."""
 Add = Callable[..., Any]
-"""Adds a row to the table: what, the measured, and more columns."""
+"""Adds a row to the table: its name, the measured values, and more columns."""
 
 
 def counts(largest: int) -> list[int]:
-    """How many nodes are measured: up to the number that is asked for. Raises ValueError."""
+    """The numbers of nodes to measure, up to `largest`. Raises ValueError."""
     if not 3 <= largest <= MOST:
         raise ValueError(f"FLEET: found {largest}, must be a number of nodes from 3 to {MOST}, such as 100")
     return [*(each for each in COUNTS if each < largest), largest] if largest > COUNTS[0] else [1, largest]
 
 
 def address(number: int) -> str:
-    """The address of a simulated node, from 1 on; nothing is sent there."""
+    """The address of a simulated node, from 1 on. No packet is sent there."""
     return f"198.18.{number // 250}.{number % 250 + 1}"
 
 
 @dataclass
 class Fleet:
-    """An inventory of simulated nodes, and what they answer."""
+    """An inventory of simulated nodes, and their recorded answers."""
 
     directory: Path
     site: Site
     real: str
-    """The node that is recorded."""
+    """The name of the recorded node."""
 
     @property
     def recordings(self) -> Path:
@@ -71,7 +71,7 @@ class Fleet:
         return self.directory / "inventory"
 
     def write_inventory(self, simulated: int, *, real: bool) -> None:
-        """Write the hosts; the recorded node is one of them, or has answered already."""
+        """Write the hosts file. While recording, the real node is one of the hosts."""
         self.inventory.mkdir(parents=True, exist_ok=True)
         path = self.inventory / "hosts.yml"
         self.site.write_inventory(path)
@@ -87,16 +87,16 @@ class Fleet:
             group_vars.symlink_to(ROOT / "inventories/demo/group_vars")
 
     def command(self, run: str) -> list[str]:
-        """A run of RUNS as a command."""
+        """The command of a run in RUNS."""
         return ["ansible-playbook", "-i", str(self.inventory), *RUNS[run]]
 
     def environment(self, run: str, state: Path | None = None) -> dict[str, str]:
-        """What makes Ansible ask the node and record it, or ask the recording and count its answers in `state`."""
+        """The environment with which Ansible records the node, or reads the recording. `state` counts the answers."""
         recording = self.recordings / run.replace(" ", "-")
         recording.mkdir(parents=True, exist_ok=True)
         return {
             "ANSIBLE_SSH_EXECUTABLE": str(TOOLS / ("fleet_answer.py" if state else "fleet_record.py")),
-            # Not by sftp or scp: these are other commands.
+            # Not by sftp or scp, which are other commands.
             "ANSIBLE_SSH_TRANSFER_METHOD": "piped",
             "ANSIBLE_CALLBACK_PLUGINS": str(TOOLS / "fleet_callback"),
             "ANSIBLE_CALLBACKS_ENABLED": "fleet_task",
@@ -105,7 +105,7 @@ class Fleet:
         }
 
     def record(self, measure: Measure, others: int) -> None:
-        """Bring the node to where nothing is left to change, as one of several, and record it in each of the runs."""
+        """Converge the node as one of several nodes, then record it in each of the runs."""
         shutil.rmtree(self.recordings, ignore_errors=True)
         self.write_inventory(others, real=True)
         measure([*self.command("no-change site"), "-l", self.real], {})
@@ -130,8 +130,10 @@ def further(sizes: Sequence[int], cpu: Sequence[float]) -> list[float]:
 
 
 def bench(fleet: Fleet, largest: int, measure: Measure, add: Add) -> None:
-    """Record, replay, and add a row for each run and size. The ratio of a row is the growth: what a further node costs
-    there, against what a further node cost from the first size to the second; above 1 is worse than linear."""
+    """Record, replay, and add a row for each run and size.
+
+    The ratio of a row is the cost of a further node there, divided by the cost of a further node between the first two
+    sizes: above 1 is worse than linear."""
     sizes = counts(largest)
     fleet.record(measure, sizes[0] - 1)
     for run in RUNS:

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the gateway costs: against the engine alone, and against LiteLLM's proxy, all asked in turn in the same run;
-once more with a stand-in for an engine that does not compute on the cores which gateway and clients share. And what a
-swap costs, against the bare load of the engine.
+"""Measures the cost of the gateway, compared with the engine alone and with LiteLLM's proxy, by turns in the same run.
 
-The engine of one node, a gateway on another; clients, LiteLLM and the stand-in on this machine.
+The measurement is repeated with a paced engine, which does not compute on the cores of gateway and clients. Then the
+cost of a swap is compared with the load of the engine alone. The engine is on one node, the gateway on another node.
+Clients, LiteLLM and the paced engine are on this machine.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ KEY = "bench-key-not-secret"
 PORT = 4010
 """Where LiteLLM listens."""
 PACED_PORT = 4011
-"""Where the stand-in for an engine with a GPU listens."""
+"""The port of the paced engine, which takes the place of an engine with a GPU."""
 LITELLM = "litellm[proxy]==1.100.0"
 REQUESTS = 300
-"""To each in turn, one at a time."""
+"""Requests to each address by turns, one at a time."""
 CLIENTS, SECONDS, ROUNDS = 8, 15.0, 2
-"""Of the measurement of throughput."""
+"""Requests of the measurement of throughput."""
 HEADERS = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
 SWAPPED = re.compile(r"Drained for (\d+) s, of which it loaded for (\d+) s")
 
@@ -46,14 +46,14 @@ Add = Callable[[str, float, float | None], None]
 
 
 def bench(site: Site, node: str, gateway: str, play: Play, add: Add) -> None:
-    """Measure, and `add` rows: what, seconds, ratio. `play` runs a playbook with extra variables on all nodes."""
+    """Measure, and call `add` with each row: name, seconds, ratio. `play` runs a playbook with extra variables."""
     keys = [{"name": "bench", "key": KEY}]
     settings = {
         "gateway_keys": keys,
-        # The gateway is a container, too, and knows nothing of the group of the nodes.
+        # The gateway is a container, too, and is not in the group of the nodes.
         "common_sysctl_enabled": False,
         "common_time_enabled": False,
-        # A minute's watch is no part of what clients go without.
+        # The minute of the watch does not count: clients are served during the watch.
         "update_watch_seconds": 0,
         "gateway_slow_start_seconds": 0,
     }
@@ -91,7 +91,7 @@ def quantile(times: list[float], share: int) -> float:
 
 
 async def one_at_a_time(ways: dict[str, str]) -> dict[str, list[float]]:
-    """Seconds of each request, asked of all in turn, so that what else the machine does meets them alike."""
+    """Seconds of each request. Requests go to all addresses by turns, so other work affects all alike."""
     connections = {}
     for name, url in ways.items():
         host, _colon, port = url.removeprefix("http://").partition(":")
@@ -107,7 +107,7 @@ async def one_at_a_time(ways: dict[str, str]) -> dict[str, list[float]]:
                 connection.close()
             if status != 200:
                 raise NodeError(f"{name} answered {status}: {said[:300]!r}")
-            # The first ones only warm up.
+            # The first requests only warm up.
             if number >= 20:
                 times[name].append(time.perf_counter() - began)
     for connection in connections.values():
@@ -116,7 +116,7 @@ async def one_at_a_time(ways: dict[str, str]) -> dict[str, list[float]]:
 
 
 def compare(what: str, ways: dict[str, str], add: Add) -> None:
-    """Add the seconds that each way takes for a request, asked in turn."""
+    """Add a row with the seconds of a request for each address, measured by turns."""
     rates = dict.fromkeys(ways, 0.0)
     for _round in range(ROUNDS):
         for name, url in ways.items():
@@ -127,7 +127,7 @@ def compare(what: str, ways: dict[str, str], add: Add) -> None:
 
 
 def throughput(url: str) -> float:
-    """Requests a second. Raises NodeError where one failed."""
+    """Requests per second. Raises NodeError if a request failed."""
     load = Load(url, clients=CLIENTS, key=KEY, shapes=(Shape(True, 20), Shape(False, 20)))
     began = time.monotonic()
     load.start()
@@ -139,7 +139,7 @@ def throughput(url: str) -> float:
 
 
 def restart(site: Site, node: str) -> tuple[float, float]:
-    """Seconds of the idle engine's stop, and of its start until it has answered, as systemd sees them."""
+    """Seconds of the idle engine's stop, and of its start until its first answer, by systemd's times."""
     command = ["ssh", *site.ssh_options(), f"root@{site.addresses[node]}"]
     began = time.monotonic()
     subprocess.run([*command, "systemctl stop vllm@main"], check=True)
@@ -150,7 +150,7 @@ def restart(site: Site, node: str) -> tuple[float, float]:
 
 @contextmanager
 def paced(client: str) -> Iterator[tuple[str, str]]:
-    """An engine whose time is not this machine's: the address at which `client` reaches it, and its URL."""
+    """A paced engine: its address for `client`, and its URL."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
         way.connect((client, 9))
         host = way.getsockname()[0]
@@ -164,7 +164,7 @@ def paced(client: str) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def litellm(engine: str) -> Iterator[str]:
-    """LiteLLM's proxy in front of the engine; an empty address where it cannot be had."""
+    """LiteLLM's proxy in front of the engine. The address is empty if LiteLLM cannot be installed."""
     home = Path(os.environ["INFERENCE_CACHE"]) / "litellm"
     if not (home / "bin/litellm").exists():
         subprocess.run([sys.executable, "-m", "venv", home], check=True)
@@ -192,7 +192,7 @@ def litellm(engine: str) -> Iterator[str]:
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, what: str) -> str:
-    """Its address, once it answers. Raises NodeError."""
+    """The address of LiteLLM, when it answers. Raises NodeError."""
     for _ in range(120):
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1):

@@ -33,7 +33,7 @@ Add = Callable[[str, float, float | None], None]
 
 
 def bench(site: Site, node: str, play: Play, add: Add) -> None:
-    """Measure, and call `add` with each row: what, seconds, ratio. `play` runs a playbook with extra variables."""
+    """Measure, and call `add` with each row: name, seconds, ratio. `play` runs a playbook with extra variables."""
     play("playbooks/monitoring.yml", monitoring_sources=[site.own_address])
     groups = {Path(timer).stem.partition("@")[2]: seconds for timer, seconds in INTERVALS.items()}
     for group in groups:
@@ -80,7 +80,7 @@ def processor(said: str) -> float:
 
 
 def ssh(site: Site, node: str, command: str) -> str:
-    """What a command on a node says. Raises NodeError."""
+    """The output of a command on a node. Raises NodeError."""
     argv = ["ssh", *site.ssh_options(), f"root@{site.addresses[node]}", command]
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long a backup takes, and how long until a node that burnt down serves again on a blank machine: against a fresh
-one by site.yml in the same run.
+"""Measures a backup, and the restore of a lost node on a blank machine until it serves.
+
+The restore is compared with site.yml on a fresh node in the same run.
 
 The repository is on an S3 server on this machine.
 """
@@ -29,7 +30,7 @@ Add = Callable[[str, float, float | None], None]
 
 
 def bench(site: Site, node: str, hosts: Path, play: Play, add: Add, fresh: float) -> None:
-    """Measure, and `add` rows: what, seconds, ratio. `fresh` is what site.yml took for a blank machine, in seconds."""
+    """Measure, and call `add` with each row: name, seconds, ratio. `fresh`: seconds of site.yml on a blank machine."""
     with s3_server.serve(site.own_address, BUCKET) as address:
         settings = {
             "backup_repository": f"s3:{address}/{BUCKET}",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much each module imports: Ansible parses all of it once per module and run, and sends it to every node.
+"""Limits the imports of each module: Ansible parses all of them once per module and run, and sends them to every node.
 
 A module that needs more of the library runs from the library on the node: CONTRIBUTING.md, "Where do I add".
 """
@@ -17,19 +17,19 @@ from check_layers import LIBRARY, imports, read
 
 FILES = 40
 KIB = 250
-"""The most that a module may import, its own file not counted."""
+"""The limits of a module's imports, without its own file: number of files, and size in KiB."""
 
 NEARLY = 0.8
 
 UNSENT = "node_call.refuse("
-"""In a module that Ansible does not send: the node's library runs the module."""
+"""The mark of a module that Ansible does not send, because the node's library runs it."""
 
 Graph = Mapping[str, tuple[str, ...]]
 """The files that each file imports."""
 
 
 def graph(files: Mapping[str, str]) -> Graph:
-    """What each file imports, the packages of what it imports among them."""
+    """The imports of each file, with the packages of the imported files."""
     known = frozenset(files)
     found = {}
     for file, text in files.items():
@@ -40,7 +40,7 @@ def graph(files: Mapping[str, str]) -> Graph:
 
 
 def closure(start: str, edges: Graph, without: str = "") -> dict[str, str]:
-    """All that a file imports at last, each with the file that brings it in by the shortest way."""
+    """All direct and indirect imports of a file, each with the file that imports it on the shortest way."""
     found: dict[str, str] = {}
     waiting = deque([start])
     while waiting:
@@ -53,7 +53,7 @@ def closure(start: str, edges: Graph, without: str = "") -> dict[str, str]:
 
 
 def chain(start: str, end: str, found: Mapping[str, str]) -> list[str]:
-    """The shortest way from a file to one that it imports at last."""
+    """The shortest chain of imports from one file to another."""
     way = [end]
     while way[-1] != start:
         way.append(found[way[-1]])
@@ -61,12 +61,12 @@ def chain(start: str, end: str, found: Mapping[str, str]) -> list[str]:
 
 
 def kib(closed: Mapping[str, str], files: Mapping[str, str]) -> float:
-    """The size of files."""
+    """The size of files, in KiB."""
     return sum(len(files[file].encode()) for file in closed) / 1024
 
 
 def heaviest(start: str, edges: Graph, files: Mapping[str, str]) -> str:
-    """The import that brings in the most: of those that do nearly the same, the farthest from the start."""
+    """The import with the largest part. Of imports with nearly the same part, the farthest from the module."""
     closed = closure(start, edges)
     whole = kib(closed, files)
     saved = {file: whole - kib(closure(start, edges, without=file), files) for file in closed}
@@ -75,7 +75,7 @@ def heaviest(start: str, edges: Graph, files: Mapping[str, str]) -> str:
 
 
 def problems(files: Mapping[str, str]) -> list[str]:
-    """Each module that imports too much, with the way to the import that brings in the most."""
+    """Messages about modules with too many imports, with the chain to the import with the largest part."""
     edges, found = graph(files), []
     for module, text in files.items():
         if not module.startswith("plugins/modules/") or UNSENT in text:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every shared default has one home: core/defaults.py of plugins/module_utils. Its role shows the same value.
+"""Each shared default stands only in plugins/module_utils/core/defaults.py, and its role has the same value.
 
-Paths of the collection's own files on a node have theirs in plugins/module_utils/core/paths.py.
+Paths of the collection's files on a node stand only in plugins/module_utils/core/paths.py.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ PATHS = "plugins/module_utils/core/paths.py"
 OWN_PATHS = ("/etc/inference", "/var/lib/inference")
 
 TELLING = 5000
-"""Numbers below are too common to be known by themselves: times, counts."""
+"""Smaller numbers are too common to be recognised as a default: times, counts."""
 
 FALLBACK = re.compile(r"\b([a-z][a-z0-9_]*) \| default\(('[^']+'|[0-9]+)(?:, true)?\)")
-"""A variable with a literal to fall back on."""
+"""A variable with a literal as its default."""
 
 
 def shared(text: str) -> dict[str, int | float | str]:
-    """The values of defaults.py by the variable of the owning role."""
+    """The values of defaults.py, by the variable of the role."""
     names: dict[str, int | float | str] = {}
     table: dict[str, int | float | str] = {}
     for node in ast.parse(text).body:
@@ -48,7 +48,7 @@ def shared(text: str) -> dict[str, int | float | str]:
 
 
 def differing(table: Mapping[str, int | float | str], defaults: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Where a role shows another default than the shared one. `defaults` are the roles' variables by file."""
+    """Roles with another default than the shared one. `defaults` are the roles' variables by file."""
     return [
         f"{file}: {name} is {variables[name]!r}, {HOME} says {table[name]!r}"
         for file, variables in defaults.items()
@@ -58,7 +58,7 @@ def differing(table: Mapping[str, int | float | str], defaults: Mapping[str, Map
 
 
 def second_homes(table: Mapping[str, int | float | str], files: Mapping[str, str], roles: frozenset[str]) -> list[str]:
-    """Where a shared value, or the default of a role's variable, stands once more. `roles` are all roles' variables."""
+    """Copies of a shared value, or of the default of a role's variable. `roles` are all roles' variables."""
     found = []
     for file, text in files.items():
         if file == HOME:
@@ -69,7 +69,7 @@ def second_homes(table: Mapping[str, int | float | str], files: Mapping[str, str
 
 
 def in_python(table: Mapping[str, int | float | str], file: str, text: str) -> Iterator[tuple[int, str]]:
-    """Literals of a Python file that have their home elsewhere."""
+    """Literals of a Python file that copy a shared default or path."""
     known = {value: name for name, value in table.items() if telling(value)}
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.Constant) or not isinstance(node.value, (int, str)) or isinstance(node.value, bool):
@@ -86,7 +86,7 @@ def in_python(table: Mapping[str, int | float | str], file: str, text: str) -> I
 
 
 def in_yaml(table: Mapping[str, int | float | str], text: str, roles: frozenset[str]) -> Iterator[tuple[int, str]]:
-    """Literals of a file of variables, tasks or a template that have their home elsewhere."""
+    """Literals of a file of variables, tasks or a template that copy a default."""
     known = {str(value): name for name, value in table.items() if telling(value)}
     for number, line in enumerate(text.splitlines(), 1):
         code = line.partition(" #")[0] if not line.lstrip().startswith("#") else ""
@@ -103,7 +103,7 @@ def in_yaml(table: Mapping[str, int | float | str], text: str, roles: frozenset[
 
 
 def telling(value: int | float | str) -> bool:
-    """Whether a value is known by itself: a path, a port."""
+    """Whether a value alone is recognised as a default: a path, a port."""
     return value.startswith("/") if isinstance(value, str) else value >= TELLING
 
 

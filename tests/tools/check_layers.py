@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who may import whom, and which role may include which: CONTRIBUTING.md, "Layers".
+"""Checks the imports of files, and the includes of roles: CONTRIBUTING.md, "Layers".
 
 A linter of our own: import-linter needs packages that Python can import, and `plugins/` has no __init__.py.
 """
@@ -43,7 +43,7 @@ INCLUDE = re.compile(r"""name:\s*["']?baremetal\.inference\.([a-z_]+)["']?\s*$""
 
 
 def imports(file: str, text: str, known: frozenset[str]) -> Iterator[tuple[int, str]]:
-    """The line and the file of everything below plugins/ that a file imports."""
+    """The line number and the file of each import from below plugins/."""
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.ImportFrom):
             continue
@@ -59,13 +59,13 @@ def imports(file: str, text: str, known: frozenset[str]) -> Iterator[tuple[int, 
 
 
 def folder_of(file: str) -> str:
-    """The folder of plugins/module_utils that a file lies in; empty elsewhere, and for a file that lies loose there."""
+    """The folder of plugins/module_utils with the file; empty for other files, and for files without a folder."""
     inner = file.removeprefix(f"{LIBRARY}/").split("/") if file.startswith(f"{LIBRARY}/") else []
     return inner[0] if len(inner) > 1 else ""
 
 
 def mistake(file: str, target: str) -> str:
-    """Why a file must not import another one; empty where it may."""
+    """The reason why a file must not import another file; empty if it may."""
     if target.startswith("plugins/modules/"):
         if file == target.replace("/modules/", "/action/"):
             return ""
@@ -89,7 +89,7 @@ def mistake(file: str, target: str) -> str:
 
 
 def wrong_imports(files: dict[str, str]) -> list[str]:
-    """Every wrong import, and every file or folder of the library that has no place in its layers."""
+    """All wrong imports, and all files and folders of the library without a place in the layers."""
     found, known = [], frozenset(files)
     for file, text in files.items():
         if file.startswith(f"{LIBRARY}/") and file != f"{LIBRARY}/__init__.py":
@@ -97,7 +97,7 @@ def wrong_imports(files: dict[str, str]) -> list[str]:
             if folder not in RANK:
                 what = f"folder {folder} is" if folder else "file is loose,"
                 found.append(f"{file}: {what} not one of {', '.join(RANK)}")
-        # A package counts beside each of its files that a line names: one mistake is reported once.
+        # A line that imports a file also imports its package: report one mistake once.
         wrong = {
             (line, reason): target for line, target in imports(file, text, known) if (reason := mistake(file, target))
         }
@@ -106,7 +106,7 @@ def wrong_imports(files: dict[str, str]) -> list[str]:
 
 
 def wrong_includes(files: dict[str, str], roles: frozenset[str]) -> list[str]:
-    """Every task file of a role that includes another role."""
+    """All task files of roles that include another role."""
     found = []
     for file, text in files.items():
         role = file.split("/")[1]

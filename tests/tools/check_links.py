@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each link of a guide leads to a file or a heading that exists, and so does each guide that code or a role names.
+"""Checks that links of guides lead to existing files and headings, and that code and roles name existing guides.
 
-A checker of our own: those of others are Node programs, or ask the network. Links to other sites are not followed.
+Existing checkers are Node programs, or use the network. Links to other sites are not checked.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def parse(text: str) -> list[Token]:
 
 
 def anchors(text: str) -> set[str]:
-    """The anchors of a page: those of its headings, of which a second one gets a number, and those that HTML sets."""
+    """The anchors of a page: of its headings, with numbers for equal headings, and of its HTML."""
     found: set[str] = set()
     tokens = parse(text)
     for token, inline in itertools.pairwise(tokens):
@@ -77,7 +77,7 @@ def links(text: str) -> Iterator[tuple[int, str]]:
 
 
 def fault(source: Path, target: str, root: Path) -> str:
-    """Why a link from a file does not lead anywhere; empty where it does."""
+    """The reason why a link is wrong; empty for a right link."""
     path, _, anchor = target.partition("#")
     file = (source.parent / path).resolve() if path else source
     if not file.is_relative_to(root):
@@ -90,7 +90,7 @@ def fault(source: Path, target: str, root: Path) -> str:
 
 
 def broken(file: Path, root: Path) -> list[str]:
-    """The links of one guide that lead nowhere."""
+    """The wrong links of one guide."""
     found = []
     for line, target in links(file.read_text(encoding="utf-8")):
         reason = "" if OUTSIDE.match(target) else fault(file, target, root)
@@ -99,7 +99,7 @@ def broken(file: Path, root: Path) -> list[str]:
 
 
 def misnamed(file: Path, root: Path) -> list[str]:
-    """The guides that a file names and that do not exist."""
+    """The missing guides that a file names."""
     found = []
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         reasons = [fault(root / "README.md", target, root) for target in NAMED.findall(line)]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every role's defaults must equal its argument specification: the same names, the same values.
+"""The defaults of each role must equal its argument specification: the same names and values.
 
 The action group of meta/runtime.yml must name every module: the module_defaults of a play reach no other module.
 The examples of the roles' READMEs and molecule's plays must set every variable that their roles require, unless they
@@ -34,7 +34,7 @@ def load(path: Path) -> dict:
 
 
 def differences(role: Path) -> list[str]:
-    """What differs between defaults/main.yml and meta/argument_specs.yml of a role."""
+    """The differences between defaults/main.yml and meta/argument_specs.yml of a role."""
     defaults = load(role / "defaults/main.yml")
     specs = load(role / "meta/argument_specs.yml").get("argument_specs", {})
     if "main" not in specs:
@@ -111,7 +111,7 @@ def names(value: Any) -> set[str]:
 
 
 def unset_anywhere() -> list[str]:
-    """What the examples of the roles' READMEs and molecule's plays do not set."""
+    """The required variables that examples of the roles' READMEs and molecule's plays do not set."""
     wanted = required()
     found = []
     for role in sorted(ROLES.iterdir()):

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs inside an engine's image: prints what its configuration classes take for keys that a config.json leaves out.
+"""Runs inside an engine's image: prints the values of its configuration classes for keys that a config.json lacks.
 
-tests/tools/class_defaults sends this there. Facts alone are taken: declared values, other names of keys, the types of
-parts, and which kinds of layers follow each other.
+tests/tools/class_defaults sends this file there. The output has facts only: declared values, other names of keys, types
+of parts, and the order of kinds of layers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import Any
 
 LONGEST_PERIOD = 16
-"""Layers after which the order of kinds must repeat."""
+"""Number of layers after which the order of kinds must repeat."""
 
 LAYER_NAMES = ("n_layer", "n_layers", "num_layers", "encoder_layers")
 
@@ -43,7 +43,7 @@ def classes() -> dict[str, Any]:
 
 
 def served() -> set[str]:
-    """The types of models that have an architecture which the engine knows."""
+    """The types of models with an architecture that the engine supports."""
     from transformers.models.auto import modeling_auto
     from vllm.model_executor.models.registry import ModelRegistry
     from vllm.transformers_utils import config as engine
@@ -59,9 +59,9 @@ def served() -> set[str]:
 
 
 def declared(kind: Any) -> dict[str, Any]:
-    """The values that a class declares for its keys: numbers, texts and switches, and what is always the same list."""
+    """The values that a class declares for its keys: numbers, texts, switches and constant lists."""
     values = {field.name: field.default for field in dataclasses.fields(kind)} if dataclasses.is_dataclass(kind) else {}
-    # Classes of the engine's own have a constructor instead.
+    # The engine's own classes have a constructor instead.
     values |= {one.name: one.default for one in inspect.signature(kind.__init__).parameters.values()}
     return {name: value for name, value in values.items() if isinstance(value, (int, float, str, bool))}
 
@@ -70,14 +70,14 @@ def parts(kind: Any) -> Iterator[tuple[str, str]]:
     """The types of a class's parts, by their key, where each part has one."""
     made: Any = None
     if not getattr(kind, "sub_configs", None):
-        # Classes of the engine's own make their parts in the constructor.
+        # The engine's own classes make their parts in the constructor.
         with contextlib.suppress(Exception):
             inner = {key: getattr(value, "model_type", "") for key, value in vars(kind()).items()}
             yield from ((key, name) for key, name in inner.items() if isinstance(name, str) and name)
     for key, part in (getattr(kind, "sub_configs", None) or {}).items():
         name = getattr(part, "model_type", "")
         if not name:
-            # Of any type: what the class makes of nothing is its default.
+            # For any type, the default is the result of the class without arguments.
             with contextlib.suppress(Exception):
                 made = made or kind()
                 name = getattr(getattr(made, key, None), "model_type", "")
@@ -86,7 +86,7 @@ def parts(kind: Any) -> Iterator[tuple[str, str]]:
 
 
 def pattern(kind: Any) -> list[str]:
-    """The kinds of layers that follow each other, once, where the class works them out by the number of layers."""
+    """One period of the order of kinds of layers, if the class computes the kinds from the number of layers."""
     with contextlib.suppress(Exception):
         types = list(kind(num_hidden_layers=PROBED_LAYERS).layer_types)
         if len(types) == PROBED_LAYERS:
@@ -97,7 +97,7 @@ def pattern(kind: Any) -> list[str]:
 
 
 def differing(kind: Any) -> dict[str, dict[str, int]]:
-    """Sizes of heads that a kind of layer has for itself, by kind, where the layers of a class differ."""
+    """Sizes of heads by kind of layer, if the layers of a class differ."""
     found: dict[str, dict[str, int]] = {}
     with contextlib.suppress(Exception):
         made = kind()
@@ -110,8 +110,8 @@ def differing(kind: Any) -> dict[str, dict[str, int]]:
 
 
 def derived(kind: Any) -> dict[str, Any]:
-    """What a class works out and does not declare: the number of layers, and how much larger heads are than their
-    share of the hidden size."""
+    """Values that a class computes and does not declare: the number of layers, and the factor between the head size and
+    its share of the hidden size."""
     values: dict[str, Any] = {}
     with contextlib.suppress(Exception):
         made = kind()
@@ -128,7 +128,7 @@ def derived(kind: Any) -> dict[str, Any]:
 
 
 def followed(kind: Any) -> dict[str, str]:
-    """The key that the size of a head is taken from, where a class declares no size of its own."""
+    """The key with the size of a head, if a class declares no size itself."""
     key = "qk_rope_head_dim"
     with contextlib.suppress(Exception):
         if "head_dim" not in declared(kind) and all(kind(**{key: size}).head_dim == size for size in (32, 96)):
@@ -137,7 +137,7 @@ def followed(kind: Any) -> dict[str, str]:
 
 
 def describe() -> dict[str, Any]:
-    """Everything, by type of model: those that are served, and all their parts."""
+    """All facts by type of model, for the types that the engine serves and all their parts."""
     known = classes()
     waiting, found = sorted(served() & set(known)), {}
     while waiting:

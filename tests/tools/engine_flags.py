@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs inside an engine's image: prints what the argument parser of `vllm serve` knows, as JSON.
+"""Runs inside an engine's image: prints the flags of the argument parser of `vllm serve`, as JSON.
 
-tests/tools/catalogue sends it there. Facts alone are taken, never the help's sentences; what a flag takes is found by
-trying samples on it, for the parser's converters are closures that say nothing of themselves.
+tests/tools/catalogue sends this file there. The output has facts only, no sentences of the help. Samples show the type
+of a flag's values, because the parser's converters are closures without a description.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
-# Only a command line that asks for help has it made, and it alone tells what is deprecated.
+# The parser marks deprecated flags only in its help, which it makes only for a command line with --help.
 sys.argv = ["vllm", "serve", "--help"]
 
 PARSER_MODULES = ("vllm.entrypoints.common.cli_args", "vllm.entrypoints.launchers.cli_args")
-"""Where the parser is made: from vLLM 0.33 on, and in 0.32."""
+"""The modules that make the parser: of vLLM 0.33 and later, and of 0.32."""
 
 DEPRECATED = re.compile(r"\b(?:is|are) deprecated\b|^\W*deprecated\b", re.IGNORECASE)
 REMOVED = re.compile(r"\bremoved in v?(\d+(?:\.\d+)+)")
@@ -33,7 +33,7 @@ REFUSED = object()
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of `vllm serve`. Raises ModuleNotFoundError where this version has it elsewhere."""
+    """The parser of `vllm serve`. Raises ModuleNotFoundError if this version has another module for it."""
     from vllm.utils.argparse_utils import FlexibleArgumentParser
 
     for name in PARSER_MODULES:
@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def value_type(convert: Callable[[str], Any] | None) -> dict[str, Any]:
-    """What a flag's converter makes of samples."""
+    """The results of a flag's converter for samples."""
 
     def made(sample: str) -> Any:
         try:
@@ -61,7 +61,7 @@ def value_type(convert: Callable[[str], Any] | None) -> dict[str, Any]:
     elif made("{}") is REFUSED and made("1") is not REFUSED:
         found = {"type": "integer" if made("1.5") is REFUSED else "number"}
     else:
-        # Some objects need keys that only they know: even the empty one is refused.
+        # Some objects have required keys, and refuse an empty object.
         found = {"type": "object" if made("[]") is REFUSED else "json"}
     if made("None") is None:
         found["optional"] = True
@@ -71,7 +71,7 @@ def value_type(convert: Callable[[str], Any] | None) -> dict[str, Any]:
 
 
 def arity(action: argparse.Action) -> dict[str, Any]:
-    """How many values a flag takes, where it is not one. Raises ValueError for a form that is not known yet."""
+    """The number of values of a flag, if it is not one. Raises ValueError for an unknown form."""
     if isinstance(action, argparse._AppendAction):
         return {"takes": "repeated"}
     if action.nargs in ("+", "*"):
@@ -84,7 +84,7 @@ def arity(action: argparse.Action) -> dict[str, Any]:
 
 
 def suggested(action: argparse.Action) -> list[str]:
-    """The values that a flag names where it takes others as well."""
+    """The values that a flag suggests, if it also accepts other values."""
     if isinstance(action.metavar, (list, tuple)):
         return sorted(action.metavar)
     listed = re.match(r"\{([^{}]+)\}", action.metavar or "")
@@ -101,7 +101,7 @@ def deprecation(action: argparse.Action, marked: bool) -> dict[str, Any]:
 
 
 def switched(action: argparse.Action, option: str, made: argparse.ArgumentParser) -> Any:
-    """What a switch becomes by one of its names."""
+    """The value of a switch with one of its names."""
     namespace = argparse.Namespace()
     action(made, namespace, [], option)
     return getattr(namespace, action.dest)
@@ -110,7 +110,7 @@ def switched(action: argparse.Action, option: str, made: argparse.ArgumentParser
 def describe(
     action: argparse.Action, options: list[str], made: argparse.ArgumentParser, marked: bool
 ) -> tuple[str, dict[str, Any]]:
-    """The name and the facts of one flag. `options` are all its names, with those that the help does not show."""
+    """The name and the facts of one flag. `options` are all its names, also names that the help does not show."""
     name = next(option for option in options if option.startswith("--") and not option.startswith("--no-"))[2:]
     inverse: list[str] = []
     facts: dict[str, Any]
@@ -122,19 +122,19 @@ def describe(
         facts = {"type": "switch", "negatable": negatable, "inverse": others}
     else:
         facts = {**value_type(action.type if callable(action.type) else None), **arity(action)}
-        # An action of vLLM's own reads what the converter has let through, JSON too.
+        # vLLM's own action reads the converter's results, also JSON.
         if type(action).__module__ != "argparse" and facts["type"] == "text":
             facts["type"] = "text-or-json"
         facts["choices"] = [choice for choice in action.choices or [] if choice is not None]
         facts["suggested"] = suggested(action)
     facts["aliases"] = sorted(option.lstrip("-") for option in options if option not in (f"--{name}", *inverse))
     facts.update(deprecation(action, marked))
-    # What is empty or false goes without saying; an empty deprecation says that there is one.
+    # Leave out empty and false values. An empty deprecation stays: the flag is deprecated.
     return name, {key: value for key, value in facts.items() if value or key == "deprecated"}
 
 
 def catalogue(made: argparse.ArgumentParser) -> dict[str, dict[str, Any]]:
-    """The facts of every flag of a parser, by its name without dashes."""
+    """The facts of every flag of a parser, by the flag's name without dashes."""
     marked: set[argparse.Action] = getattr(made, "_deprecated", set())
     names: dict[argparse.Action, list[str]] = {}
     for option, action in made._option_string_actions.items():

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs inside an engine's image: writes models' configurations, and prints what the engine itself makes of them.
+"""Runs inside an engine's image: writes configurations of models, and prints what the engine reads from them.
 
-tests/tools/oracle sends this there. A configuration is what transformers' own class writes, which leaves out what the
-class declares. One process asks for all of them, for torch alone takes half a minute to import.
+tests/tools/oracle sends this file there. transformers' own class writes each configuration, without the values that the
+class declares. One process reads all configurations, because the import of torch takes half a minute.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 40
-"""For one configuration, without the import of torch."""
+"""Limit in seconds for one configuration, without the import of torch."""
 
 SMALLER: tuple[dict[str, int], ...] = (
     {"num_hidden_layers": 24},
     {"num_hidden_layers": 36, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 4},
 )
-"""What each type is asked for besides its defaults, as far as its class takes that."""
+"""Further settings of each type, if its class has them."""
 
 ROPES: dict[str, dict[str, Any]] = {
     "linear": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e4},
@@ -44,7 +44,7 @@ ROPES: dict[str, dict[str, Any]] = {
 }
 
 STAND_IN = "LlamaForCausalLM"
-"""For an architecture that this image cannot look at: the sizes come from the configuration's class alone."""
+"""For an architecture that this image cannot inspect: only the configuration's class gives the sizes."""
 
 ROPED = ("llama", "qwen2", "qwen3", "qwen3_moe", "gpt_oss", "deepseek_v3", "gemma3_text", "phi3", "granite")
 
@@ -84,7 +84,7 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def written(config: Any, architecture: str) -> dict[str, Any]:
-    """What its class writes into config.json."""
+    """The config.json that the class writes."""
     config.architectures = [architecture]
     config.dtype = "bfloat16"
     made: dict[str, Any] = json.loads(config.to_json_string(use_diff=True))
@@ -92,7 +92,7 @@ def written(config: Any, architecture: str) -> dict[str, Any]:
 
 
 def asked(directory: str) -> dict[str, Any]:
-    """What the engine says of the model in a directory. Raises whatever it raises."""
+    """The engine's facts about the model in a directory. Raises the engine's exceptions."""
     from vllm.config import ModelConfig
 
     model = ModelConfig(model=directory, skip_tokenizer_init=True, dtype="bfloat16", enforce_eager=True)
@@ -123,7 +123,7 @@ def main() -> int:
     logging.disable(logging.WARNING)
     from vllm.model_executor.models import registry
 
-    # Each type's class is looked at in a process of its own, which would import torch again.
+    # vLLM inspects each type's class in a separate process, which would import torch again.
     registry._run_in_subprocess = lambda look: look()
     signal.signal(signal.SIGALRM, late)
     for name, config in cases():

@@ -1,12 +1,12 @@
 #!/usr/bin/env -S python3 -IS
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for ssh: answers as any of many nodes, from what fleet_record.py recorded of one.
+"""Takes the place of ssh: answers as any of many nodes, from the recording that fleet_record.py made of one node.
 
-Ansible starts this file in place of ssh, so that a task of a simulated node costs the controller a process, as a real
-one does. The file imports almost nothing, so that the process costs about what ssh costs. The environment says the
-rest (tests/tools/bench_fleet.py, fleet_callback/fleet_task.py): FLEET_RECORDING, the directory; FLEET_STATE, where the
-calls of a run are counted; FLEET_TASK, the key of the task, and FLEET_TASK_NAME, its name for people.
+Ansible starts this file in place of ssh, so a task of a simulated node costs the controller a process, like a task of a
+real node. The file imports almost nothing, so the process costs about as much as ssh. tests/tools/bench_fleet.py and
+fleet_callback/fleet_task.py set the environment: FLEET_RECORDING, the directory; FLEET_STATE, the directory with the
+counts of a run; FLEET_TASK, the key of the task; FLEET_TASK_NAME, the task's name for messages.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import sys
 import time
 
 UNANSWERED = 255
-"""What ssh exits with where it does not reach a host."""
+"""The exit code of ssh for a host that it does not reach."""
 
 NAME, ADDRESS = b"\0name\0", b"\0address\0"
-"""Stand in an answer where the recorded node named itself."""
+"""Marks in an answer, in place of the name and address of the recorded node."""
 
 
 def path_of(directory: str, task: str, call: int) -> str:
-    """Where the answer to a task's call of that number is kept, from 0 on."""
+    """The file with the answer to a task's call, by number from 0 on."""
     return os.path.join(directory, f"{task}.{call}")
 
 
 def count(directory: str, host: str, task: str) -> int:
-    """How often a task has asked a host before. The calls of one host come one after another."""
+    """The number of earlier calls of a task to a host. The calls of one host do not overlap."""
     os.makedirs(directory, exist_ok=True)
     with open(os.path.join(directory, f"{host}.{task}"), "ab") as calls:
         calls.write(b".")
@@ -42,9 +42,9 @@ def name_of(directory: str, host: str) -> str:
 
 
 def main() -> int:
-    """Answer as the recorded node did, after as long.
+    """Answer as the recorded node did, after the same time.
 
-    A call too many, as of a task that all hosts delegate to one of them, gets the task's last answer.
+    If the recording has too few calls, as for a task that all hosts delegate to one host, the last answer counts.
     """
     directory, task, host = os.environ["FLEET_RECORDING"], os.environ["FLEET_TASK"], sys.argv[-2]
     call = count(os.environ["FLEET_STATE"], host, task)
@@ -56,7 +56,7 @@ def main() -> int:
     with open(path_of(directory, task, call), "rb") as kept:
         seconds, given, status, length = kept.readline().split()
         answer = kept.read()
-    # Ansible ends the input of a command only where it has written some.
+    # Ansible closes the input of a command only if it has written input.
     if int(given):
         sys.stdin.buffer.read()
     time.sleep(float(seconds))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Stands in for ssh: asks the node by the real ssh, and keeps the answer for fleet_answer.py, whose environment it has.
+"""Takes the place of ssh: calls the real ssh, and records the answer for fleet_answer.py, with the same environment.
 
-FLEET_NODE is the node's name. Where the node names itself, the answer has a mark in place of the name or the address.
+FLEET_NODE is the node's name. The recorded answer has marks in place of the node's name and address.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from fleet_answer import ADDRESS, NAME, count, path_of
 
 
 def marked(answer: bytes, name: str, address: str) -> bytes:
-    """An answer with marks in place of the node's own name and address, and of nothing that only begins or ends so."""
+    """An answer with marks in place of the node's name and address, but not in longer words with them."""
     for text, mark in ((name, NAME), (address, ADDRESS)):
-        # A line or a field within JSON begins behind the letter of an escape.
+        # Within JSON, a line or a field begins after the letter of an escape.
         pattern = rb"(?:(?<![\w.-])|(?<=\\[nt]))" + re.escape(text.encode()) + rb"(?![\w-]|\.\d)"
         answer = re.sub(pattern, mark, answer)
     return answer
 
 
 def pass_on(given: list[int], process: subprocess.Popen[bytes]) -> None:
-    """Hand what Ansible writes to the real ssh, and count the bytes: without any, the input never ends."""
+    """Pass Ansible's input to the real ssh, and count the bytes: without any byte, Ansible never closes the input."""
     assert process.stdin is not None
     with suppress(BrokenPipeError):
         while chunk := os.read(0, 65536):
@@ -41,7 +41,7 @@ def pass_on(given: list[int], process: subprocess.Popen[bytes]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Ask, keep, and pass the answer on. The arguments are ssh's: options, the host, the command."""
+    """Call ssh, record the answer, and pass it on. The arguments are ssh's: options, the host, the command."""
     directory, task, host = os.environ["FLEET_RECORDING"], os.environ["FLEET_TASK"], arguments[-2]
     given: list[int] = []
     started = time.monotonic()

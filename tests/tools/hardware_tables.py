@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Make the tables of docs/hardware.md from compatibility.json, which the code reads, too.
+"""Makes the tables of docs/hardware.md from compatibility.json, which the code reads, too.
 
-Without an option, fail where the guide has other tables. With --write, write the tables into the guide.
+Without an option, the program fails if the tables in the guide differ. With --write, it writes the tables.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Virtual machines for what a container cannot show: a kernel, a boot loader, disks and a watchdog of their own.
+"""Virtual machines, which have their own kernel, boot loader, disks and watchdog, unlike containers.
 
-Each machine is a qemu process with a directory, which holds the machine's key, disks, console log and inventory.
+Each machine is a qemu process with a directory for the machine's key, disks, console log and inventory.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ DISK = CACHE / "machine/disk.qcow2"
 """Made by images/build machine."""
 
 BOOT_SECONDS = 600
-"""An emulated machine boots in 40 s on two idle cores."""
+"""Limit in seconds. An emulated machine boots in 40 s on two idle cores."""
 STOP_SECONDS = 20
 DISK_MIB = 512
-"""Size of each further disk. mkfs.xfs refuses less than 300."""
+"""Size of each further disk in MiB. mkfs.xfs refuses less than 300."""
 SERIALS = ("blank1", "blank2", "blank3", "blank4", "ext4", "lvm", "md", "parted", "swap", "noise")
-"""The further disks, all empty at first; in the machine each is /dev/disk/by-id/virtio-SERIAL."""
+"""The serial numbers of the further disks, which are empty at first. In the machine: /dev/disk/by-id/virtio-SERIAL."""
 
 
 class MachineError(Exception):
@@ -35,7 +35,7 @@ class MachineError(Exception):
 
 
 def accelerator() -> str:
-    """Kvm where it works, else emulation (tcg). Only a try tells: qemu may fail although /dev/kvm exists."""
+    """kvm if it works, else tcg (emulation). The function tries kvm: qemu may fail although /dev/kvm exists."""
     argv = ["qemu-system-x86_64", "-accel", "kvm", "-cpu", "max", "-nodefaults", "-display", "none", "-S"]
     try:
         tried = subprocess.run(
@@ -47,7 +47,7 @@ def accelerator() -> str:
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on now."""
+    """A free TCP port of the loopback interface."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
@@ -61,8 +61,8 @@ def arguments(directory: Path, accel: str, port: int, public_key: str, serials: 
     for serial in serials:
         drive = f"if=none,id={serial},format=raw,cache=unsafe,discard=unmap,file={directory}/{serial}.raw"
         devices += ["-drive", drive, "-device", f"virtio-blk-pci,drive={serial},serial={serial}"]
-    # The oldest processor is the quickest one to emulate, by a fifth: programs use wide vectors on newer ones, and
-    # emulated wide vectors are slow.
+    # The emulation of the oldest processor is faster by a fifth: on newer processors, programs use wide vectors, whose
+    # emulation is slow.
     cpu = "max" if accel == "kvm" else "qemu64"
     return [
         *("qemu-system-x86_64", "-name", directory.name, "-accel", accel, "-cpu", cpu, "-smp", "2", "-m", "2048"),
@@ -89,20 +89,20 @@ class Machine:
 
     @property
     def port(self) -> int:
-        """Where this machine's SSH is reached on the loopback interface. Raises MachineError."""
+        """The port of this machine's SSH on the loopback interface. Raises MachineError."""
         try:
             return int((self.directory / "port").read_text())
         except FileNotFoundError:
             raise MachineError(f"{self.name} was never started: {self.directory} holds no machine") from None
 
     def pid(self) -> int:
-        """The process id of the machine's qemu; 0 where none runs."""
+        """The process id of the machine's qemu; 0 if none runs."""
         try:
             pid = int((self.directory / "qemu.pid").read_text())
             command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except (OSError, ValueError):
             return 0
-        # Another process may have got this process id since.
+        # Another process may have this process id now.
         return pid if f"{self.directory}/qemu.pid".encode() in command else 0
 
     # --- start and stop
@@ -118,7 +118,7 @@ class Machine:
 
     def _make_files(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # A fresh disk comes with a host key that nobody knows yet.
+        # A fresh disk has a new host key.
         for path in (self.known_hosts, self.console):
             path.unlink(missing_ok=True)
         if not self.key.exists():
@@ -162,7 +162,7 @@ class Machine:
     def reboot(self) -> None:
         """Reboot, and wait until the machine has booted again. Raises MachineError."""
         boot = self.ssh("cat /proc/sys/kernel/random/boot_id").stdout.strip()
-        # A second later: ssh would wait long for the answer of a machine that shuts down at once.
+        # With a delay of a second: from a machine that shuts down at once, ssh would wait long for the answer.
         self.ssh("systemd-run --quiet --on-active=1s --timer-property=AccuracySec=100ms systemctl reboot")
         self._disconnect()
         self.wait(boot)
@@ -171,7 +171,7 @@ class Machine:
         _run("ssh", *self.ssh_options(), "-O", "exit", "root@127.0.0.1", check=False)
 
     def down(self) -> None:
-        """Switch the machine off and remove its disks. The console log stays, as evidence of a fault."""
+        """Switch the machine off and remove its disks. The console log stays, for the search for faults."""
         pid = self.pid()
         if pid:
             self._disconnect()
@@ -199,7 +199,7 @@ class Machine:
         options = ["BatchMode=yes", "ConnectTimeout=10", "StrictHostKeyChecking=accept-new"]
         # When a machine goes down, the emulator keeps its connections open for minutes.
         options += ["ServerAliveInterval=5", "ServerAliveCountMax=4"]
-        # A new connection takes two seconds where the processor is emulated.
+        # With an emulated processor, a new connection takes two seconds.
         options += ["ControlMaster=auto", "ControlPersist=120", f"ControlPath={self.directory}/ssh"]
         return [
             *("-i", str(self.key), "-o", f"UserKnownHostsFile={self.known_hosts}"),
@@ -207,11 +207,11 @@ class Machine:
         ]
 
     def ssh_command(self) -> list[str]:
-        """The words before the remote command."""
+        """The ssh command line before the remote command."""
         return ["ssh", *self.ssh_options(), "-p", str(self.port), "root@127.0.0.1"]
 
     def ssh(self, command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """Run a shell command on the machine. Raises MachineError where the command fails and check is set."""
+        """Run a shell command on the machine. Raises MachineError if the command fails and check is set."""
         return _run(*self.ssh_command(), command, check=check)
 
     def write_inventory(self, path: Path) -> None:
@@ -229,7 +229,7 @@ class Machine:
 
 
 def _run(*argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run a command. Raises MachineError with the command's error output where it fails and check is set."""
+    """Run a command. Raises MachineError with the command's error output if it fails and check is set."""
     result = subprocess.run(argv, text=True, capture_output=True, errors="replace", stdin=subprocess.DEVNULL)
     if check and result.returncode != 0:
         raise MachineError(f"{' '.join(argv)}: {result.stderr.strip() or result.stdout.strip()}")

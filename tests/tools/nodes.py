@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes for the demo, the benchmark and the scenarios: containers with systemd and SSH, to Ansible Debian machines."""
+"""Nodes for the demo, the benchmark and the scenarios: containers with systemd and SSH, like Debian machines."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NETWORK = "inference"
 RELEASES = ("bookworm", "trixie")
 BOOT_SECONDS = 60
 
-# Docker's --cap-add ALL, less what a machine that is a container itself cannot hand on (SYS_RESOURCE), and less the
-# wall clock, which is the host's own.
+# All capabilities, without SYS_RESOURCE, which a machine that is itself a container does not have, and without the
+# clock, which is the host's.
 CAPABILITIES = ("--cap-add=ALL", "--cap-drop=SYS_RESOURCE", "--cap-drop=SYS_TIME")
 
 DOCKER_DISK = "/var/lib/docker"
-"""Where Docker in a node keeps its images: a volume, because Docker needs a real disk below them."""
+"""The directory of a node's Docker: a volume, because Docker needs a real disk."""
 
-# Docker's own layers of images never change: nodes share their files. All else is copied.
+# Layers of images never change, so nodes share these files by hard links. All other files are copied.
 COPY_DISK = """
 from=$1/_data to=$2/_data
 cp -al "$from/overlay2" "$to/"
@@ -44,7 +44,7 @@ class NodeError(Exception):
 
 
 def run(*argv: str, check: bool = True, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command. Raises NodeError with its own words."""
+    """Run a command. Raises NodeError with the command's output."""
     result = subprocess.run(argv, text=True, capture_output=True, input=stdin)
     if check and result.returncode != 0:
         raise NodeError(f"{' '.join(argv)}: {result.stderr.strip() or result.stdout.strip()}")
@@ -58,10 +58,10 @@ def existing(prefix: str) -> list[str]:
 
 
 def free_address() -> str:
-    """An address of the network that Docker gives to nobody by itself and no container has. Raises NodeError.
+    """A random free address outside of the range that Docker gives to containers itself. Raises NodeError.
 
-    A node keeps it: Docker's own choice changes with the order in which containers start. By chance, because an SSH
-    connection to a node that was just removed may still be open: the next node must not come by its address.
+    A node keeps its address; Docker's own choice would change with the order in which containers start. The address is
+    random because an SSH connection to a removed node may still be open: the next node must not get its address.
     """
     network = json.loads(run("docker", "network", "inspect", NETWORK).stdout)[0]["IPAM"]["Config"][0]
     if "IPRange" not in network:
@@ -69,7 +69,7 @@ def free_address() -> str:
             f"The network {NETWORK} is older than these tools. Remove its containers (docker ps --all --filter"
             f" network={NETWORK}), then run: docker network rm {NETWORK}; make setup"
         )
-    # Stopped containers count: they want their address back. One may go while we look.
+    # Stopped containers count, because they get their address back. A container may disappear during the check.
     containers = run("docker", "ps", "--all", "--quiet", "--filter", f"network={NETWORK}").stdout.split()
     inspect = json.loads(run("docker", "inspect", *containers, check=False).stdout) if containers else []
     asked_for = [item["NetworkSettings"]["Networks"][NETWORK]["IPAMConfig"] or {} for item in inspect]
@@ -85,17 +85,17 @@ def remove(name: str) -> None:
 
 
 def disk_of(container: str) -> str:
-    """The name of the volume that is the disk of a node's Docker."""
+    """The name of the volume with a node's Docker directory."""
     template = f'{{{{range .Mounts}}}}{{{{if eq .Destination "{DOCKER_DISK}"}}}}{{{{.Name}}}}{{{{end}}}}{{{{end}}}}'
     return run("docker", "inspect", "--format", template, container).stdout.strip()
 
 
 def copy_volume(source: str, target: str) -> None:
-    """Copy the disk of a Docker that does not run into an empty volume. Raises NodeError."""
+    """Copy the volume of a stopped Docker into an empty volume. Raises NodeError."""
     root = run("docker", "info", "--format", "{{.DockerRootDir}}").stdout.strip()
     run(
         *("docker", "run", "--rm", "--network", "none"),
-        # In one mount: a hard link does not lead from one mount to another.
+        # In one mount, because a hard link cannot cross mounts.
         *("--volume", f"{root}/volumes:/volumes", f"inference-node:{RELEASES[0]}"),
         *("sh", "-ec", COPY_DISK, "sh", f"/volumes/{source}", f"/volumes/{target}"),
     )
@@ -103,7 +103,7 @@ def copy_volume(source: str, target: str) -> None:
 
 @contextmanager
 def alone(lock: str) -> Iterator[None]:
-    """Let one process of this machine at a time do what the lock is named after."""
+    """Hold a lock, so that only one process of this machine at a time does this work."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f".{lock}.lock").open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -112,14 +112,14 @@ def alone(lock: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a node is made from: an image, and the volume with its Docker's disk (empty for a bare node)."""
+    """The source of a node: an image, and the volume with the Docker directory (empty for a bare node)."""
 
     image: str
     volume: str = ""
 
 
 class Site:
-    """Nodes that one key reaches, with the inventory that describes them. The containers' names have a prefix."""
+    """Nodes with one SSH key, and their inventory. The containers' names have a prefix."""
 
     def __init__(self, directory: Path, prefix: str = "") -> None:
         self.directory = directory
@@ -133,7 +133,7 @@ class Site:
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "node", "-f", str(self.key))
 
     def start(self, name: str, release: str) -> str:
-        """Start a bare node, unless it runs, and let our key in. Returns its address. Raises NodeError."""
+        """Start a bare node, unless it runs, and install our key. Returns its address. Raises NodeError."""
         self.create(name, Origin(f"inference-node:{release}"))
         return self.wait(name)
 
@@ -145,7 +145,7 @@ class Site:
         run("docker", "start", container)
 
     def wait(self, name: str) -> str:
-        """Wait for a node's boot, and let our key in. Returns the node's address. Raises NodeError."""
+        """Wait for a node's boot, and install our key. Returns the node's address. Raises NodeError."""
         container = self.prefix + name
         state = ""
         for _ in range(2 * BOOT_SECONDS):
@@ -168,9 +168,9 @@ class Site:
 
     def _create(self, name: str, origin: Origin) -> None:
         container = self.prefix + name
-        # systemd 257 wants to be told that a host with cgroup v1 is meant; older ones take no notice.
+        # systemd 257 needs this option on a host with cgroup v1; older versions ignore it.
         init = ["/lib/systemd/systemd", "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1"]
-        # Two at once would ask for the same address.
+        # Two processes at once would choose the same address.
         with alone("address"):
             run(
                 *("docker", "create", "--name", container, "--hostname", name, "--network", NETWORK),
@@ -190,11 +190,11 @@ class Site:
         return run("docker", "exec", "--interactive", self.prefix + name, "sh", "-ec", script, stdin=stdin).stdout
 
     def ssh_options(self) -> list[str]:
-        """What ssh needs to reach a node as root."""
+        """The options with which ssh reaches a node as root."""
         return ["-i", str(self.key), "-o", f"UserKnownHostsFile={self.known_hosts}", "-o", "BatchMode=yes"]
 
     def connection(self) -> dict[str, str]:
-        """Write the host keys, as the nodes' own console tells them. Returns what Ansible reaches the nodes by."""
+        """Write the host keys, from the nodes' consoles. Returns Ansible's connection variables."""
         known = []
         for name, address in self.addresses.items():
             keys = self.shell(name, "cat /etc/ssh/ssh_host_*_key.pub")
@@ -208,11 +208,11 @@ class Site:
 
     def write_inventory(self, path: Path, gateway: str = "") -> None:
         """The hosts file of a site. A gateway runs no engine."""
-        # Only this machine reaches its nodes: their engines may listen on the nodes' own addresses.
+        # Only this machine reaches its nodes, so engines may listen on the nodes' addresses.
         hosts = {name: {"ansible_host": ip, "inference_address": ip} for name, ip in self.addresses.items()}
         variables = {
             **self.connection(),
-            # This machine asks the engines, whether or not there is a gateway.
+            # This machine sends requests to the engines, with or without a gateway.
             "firewall_allow": [{"name": "engine for this machine", "port": 5005, "sources": [self.own_address]}],
         }
         groups = {
@@ -225,7 +225,7 @@ class Site:
 
 
 class Question:
-    """A chat completion of a node's instance main."""
+    """A question to a node's instance main, as a chat completion."""
 
     def __init__(self, address: str, text: str) -> None:
         self.url = f"http://{address}:5005/v1/chat/completions"
@@ -240,6 +240,6 @@ class Question:
     def ask(self) -> dict:
         """The answer, decoded. Raises OSError."""
         request = urllib.request.Request(self.url, self.body.encode(), {"Content-Type": "application/json"})
-        # No proxy knows the nodes, which are on this machine.
+        # Without a proxy: the nodes are on this machine.
         with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as response:
             return json.load(response)

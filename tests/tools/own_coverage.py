@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How much of each source below plugins/ its own test file runs. What other test files run does not count.
+"""Reports how much of each source below plugins/ is run by its own test file. Other test files do not count.
 
-Reads what `make unit` has measured. Prints the sources below the goal, and does not fail for them.
+The input is the measurement of `make unit`. The program prints the sources below the goal, and does not fail.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def own_test(source: str) -> str:
 
 
 def measured(run: coverage.Coverage) -> dict[str, float]:
-    """Percent of the lines of each source that its own test file has run, or that ran when it was imported."""
+    """Percent of the lines of each source that ran in its own test file, or at import."""
     data, found = run.get_data(), {}
     for path in sorted((ROOT / "plugins").rglob("*.py")):
         source = str(path.relative_to(ROOT))

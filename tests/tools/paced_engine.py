@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An engine whose time is not this machine's: a token every 10 ms, whatever else the processors do.
+"""A fake engine with a fixed pace: a token every 10 ms, independent of other work of the processors.
 
-It stands in for a GPU. The engine of the tests computes on the processors that gateway and clients need as well: what
-it loses by a gateway is processor time, not the gateway's delay.
+It takes the place of an engine on a GPU. The real engine of the tests shares its processors with gateway and clients:
+then a measurement shows the processor time of the gateway, and not its delay.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 TOKEN_SECONDS = 0.01
-"""Between two tokens of one sequence: what a large model on a fast GPU takes."""
+"""Seconds between two tokens of one sequence, as for a large model on a fast GPU."""
 
 
 async def tokens(number: int) -> AsyncIterator[str]:
-    """Each at its time: one that was late makes no other one late."""
+    """Send each token at its own time: a late token does not delay the next tokens."""
     clock = asyncio.get_running_loop()
     began = clock.time()
     for index in range(number):

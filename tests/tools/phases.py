@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the time of a scenario goes: read from what molecule and pytest print, while they print it."""
+"""The time of each part of a scenario, read from the output of molecule and pytest while they print it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 ACTION = re.compile(r"^[A-Z]+ +\S+ ➜ (\w+): (Executing|Executed)")
-"""Molecule's line where an action begins or has ended."""
+"""Molecule's line at the beginning or end of an action."""
 TEST = re.compile(r"^(\d+\.\d+)s (call|setup|teardown) +(?:\S*/)?(\S+::\S.*)$")
-"""pytest's line of a slow test, asked for by --durations."""
+"""pytest's line about a slow test, with --durations."""
 SLOWEST = 5
 OUTSIDE = "molecule itself"
 
@@ -28,8 +28,8 @@ class Phases:
         self.tests: list[tuple[float, str]] = []
 
     def see(self, line: str) -> None:
-        """Take notice of a line that was printed now."""
-        # Molecule draws a frame around what it runs.
+        """Read a line that was printed now."""
+        # Molecule draws a frame around the output of commands.
         text = COLOUR.sub("", line).strip(" │\n")
         if found := ACTION.search(text):
             self._begin(found[1] if found[2] == "Executing" else OUTSIDE)
@@ -42,7 +42,7 @@ class Phases:
         self._began, self._action = now, action
 
     def report(self, scenario: str) -> str:
-        """What to print at the end: a line for the actions, and one for each of the slowest tests."""
+        """The report: a line for the actions, and a line for each of the slowest tests."""
         self._begin(OUTSIDE)
         actions = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in self.seconds.items() if seconds >= 0.5)
         slow = [f"    {seconds:5.1f} s {name}" for seconds, name in sorted(self.tests, reverse=True)[:SLOWEST]]

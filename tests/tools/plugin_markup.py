@@ -20,22 +20,22 @@ SPACE = "\x00"
 """Stands for a space inside code, where no line must break: a line that begins with a hyphen would begin a list."""
 
 SPECIAL = re.compile(r"([\\*\[\]<])")
-"""What Markdown would take for emphasis, a link or HTML."""
+"""Characters that Markdown would read as emphasis, a link or HTML."""
 
 LIST_LIKE = re.compile(r"^([-+>#]|\d+(?=[.)]))(?=\s|[.)]|$)", re.MULTILINE)
-"""What Markdown would take for a list, a quotation or a heading at the start of a line."""
+"""Characters at the start of a line that Markdown would read as a list, a quotation or a heading."""
 
 Page = Callable[[str, str], str]
 """From the type and the full name of a plugin to its page, relative to the page that names it; empty for no page."""
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown shows as it stands."""
+    """Text with escapes, so that Markdown shows it unchanged."""
     return SPECIAL.sub(r"\\\1", text)
 
 
 def code(text: str) -> str:
-    """Text in backticks, whatever backticks the text has itself."""
+    """Text in backticks, also if the text has backticks."""
     fence = "``" if "`" in text else "`"
     pad = " " if "`" in text else ""
     return f"{fence}{pad}{text}{pad}{fence}".replace(" ", SPACE)
@@ -88,6 +88,6 @@ def wrap(text: str, first: str = "", rest: str = "") -> str:
     width = WIDTH - max(len(first), len(rest))
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     safe = [LIST_LIKE.sub(r"\\\1", line) if number else line for number, line in enumerate(lines)]
-    # A digit is not escaped, the point behind the digit is.
+    # Escape the point after a digit, not the digit.
     safe = [re.sub(r"^\\(\d+)([.)])", r"\1\\\2", line) for line in safe]
     return "\n".join((rest if number else first) + line for number, line in enumerate(safe)).replace(SPACE, " ")

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Makes the pages of docs/reference from argument specifications and the documentation of modules.
 
-With --write, the program writes the pages. Without, the program fails if a page differs. Ansible's own tools make no
-Markdown.
+With --write, the program writes the pages. Without --write, the program fails if a page differs. Ansible's own
+tools make no Markdown.
 """
 
 from __future__ import annotations

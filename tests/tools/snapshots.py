@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Snapshots of nodes: all that site.yml installs is in place, and no instance is.
+"""Snapshots of nodes after site.yml, without an instance.
 
-A scenario that does not test the set-up starts from a snapshot, and site.yml brings the node up to date. So a snapshot
-need not be of this commit: it belongs to the images, and is made anew after a week, because packages and the collection
-change meanwhile.
+A scenario that does not test the set-up starts from a snapshot, and site.yml then updates the node. So a snapshot need
+not be of this commit: its key is made of the images. It is made anew after a week, because packages and the collection
+change.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pathlib import Path
 from nodes import CACHE, RELEASES, ROOT, NodeError, Origin, Site, alone, copy_volume, disk_of, existing, remove, run
 
 LABEL = "inference.snapshot"
-"""Of images and volumes of snapshots: the key."""
+"""The label with the key, on images and volumes of snapshots."""
 MAX_AGE_DAYS = 7
 STOP_SECONDS = 60
 PREFIX = "snapshot-"
 LATER_PACKAGES = ("haproxy", "socat", "restic", "openssh-client")
-"""What scenarios install on top: the snapshot holds the packages' files."""
+"""Packages that scenarios install: the snapshot has their files in APT's cache."""
 
-# With the instance would go what scenarios save time by: the engine's image, and what the engine has found out at its
-# first start, a quarter of a start's time. By another name the image keeps its layers, and the second pull is quick.
+# The removal of the instance would also remove the engine's image and compile cache, which saves a quarter of a start's
+# time. A second name keeps the image's layers, so the next pull is fast.
 BEFORE = """
 docker tag "$(docker inspect --format '{{.Image}}' vllm-main)" kept
 cp --archive /mnt/nvme/workspace/vllm_cache/main /root/
@@ -42,7 +42,7 @@ rm -rf /mnt/nvme/workspace/vllm_cache/main
 mv /root/main /mnt/nvme/workspace/vllm_cache/
 """
 
-# A copy is another machine: what tells one from another is made anew at its boot.
+# A copy is another machine: remove its identity, which the boot makes anew.
 FORGET = """
 systemctl stop docker.socket docker.service containerd.service
 rm -rf /etc/ssh/ssh_host_* /root/.ssh /etc/docker/key.json /var/lib/docker/network /var/lib/docker/engine-id
@@ -52,32 +52,32 @@ truncate --size=0 /etc/machine-id
 
 
 def key(release: str) -> str:
-    """What a snapshot is named by: a hash of the images that it is made of."""
+    """The key of a snapshot: a hash of its images."""
     image = run("docker", "image", "inspect", "--format", "{{.Id}}", f"inference-node:{release}").stdout.strip()
     return hashlib.sha256("\n".join([image, engine_image(), FORGET, *LATER_PACKAGES]).encode()).hexdigest()[:12]
 
 
 def engine_image() -> str:
-    """The reference by which nodes pull the engine."""
+    """The image reference with which nodes pull the engine."""
     return str(json.loads((CACHE / "engine-image.json").read_text())["reference"])
 
 
 def origin(release: str) -> Origin:
-    """A release's snapshot, whether it is there or not."""
+    """The snapshot of a Debian release, which may not exist."""
     name = f"{release}-{key(release)}"
     return Origin(f"inference-node:snapshot-{name}", f"inference-snapshot-{name}")
 
 
 def is_fresh(snapshot: Origin, now: datetime) -> bool:
-    """Whether a snapshot is there as a whole, and young enough."""
+    """Whether a snapshot is complete, and not older than a week."""
     disk = run("docker", "volume", "inspect", "--format", "{{.Name}}", snapshot.volume, check=False).stdout.strip()
     created = run("docker", "image", "inspect", "--format", "{{.Created}}", snapshot.image, check=False).stdout.strip()
-    # To the second: nanoseconds are more than Python reads.
+    # Without nanoseconds, which Python does not parse.
     return bool(disk and created) and (now - datetime.fromisoformat(f"{created[:19]}+00:00")).days < MAX_AGE_DAYS
 
 
 def ensure(releases: Sequence[str] = RELEASES) -> dict[str, Origin]:
-    """The snapshots of releases; those that are missing or old are made. Raises NodeError."""
+    """The snapshots of Debian releases. Makes missing and old snapshots. Raises NodeError."""
     with alone("snapshot"):
         wanted = {release: origin(release) for release in releases}
         if missing := {name: one for name, one in wanted.items() if not is_fresh(one, datetime.now(UTC))}:
@@ -86,7 +86,7 @@ def ensure(releases: Sequence[str] = RELEASES) -> dict[str, Origin]:
 
 
 def make(wanted: dict[str, Origin]) -> None:
-    """Converge a bare node of each release, and keep what it is without its instance. Raises NodeError."""
+    """Converge a bare node of each Debian release, and make its snapshot without the instance. Raises NodeError."""
     forget(wanted)
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         site = Site(Path(scratch), PREFIX)
@@ -106,7 +106,7 @@ def make(wanted: dict[str, Origin]) -> None:
 
 
 def forget(releases: Iterable[str]) -> None:
-    """Remove the snapshots of releases; one that is in use stays."""
+    """Remove the snapshots of Debian releases, except snapshots in use."""
     for release in releases:
         filters = ("--filter", f"label={LABEL}={release}")
         images = run("docker", "image", "ls", "--quiet", *filters).stdout.split()
@@ -117,7 +117,7 @@ def forget(releases: Iterable[str]) -> None:
 
 
 def converge(site: Site, inventory: Path) -> None:
-    """Make the nodes serve, then take the instance out: each scenario has its own. Raises NodeError."""
+    """Make the nodes serve, then remove the instance, because each scenario has its own. Raises NodeError."""
     inventory.mkdir()
     site.write_inventory(inventory / "hosts.yml")
     (inventory / "group_vars").symlink_to(ROOT / "inventories/demo/group_vars")
@@ -130,7 +130,7 @@ def converge(site: Site, inventory: Path) -> None:
 
 
 def playbook(inventory: Path, name: str, *options: str) -> None:
-    """Run a playbook of the collection. Raises NodeError with its last words."""
+    """Run a playbook of the collection. Raises NodeError with the end of its output."""
     command = ["ansible-playbook", "--inventory", str(inventory), *options, f"baremetal.inference.{name}"]
     environment = {
         **os.environ,
@@ -143,11 +143,11 @@ def playbook(inventory: Path, name: str, *options: str) -> None:
 
 
 def keep(container: str, snapshot: Origin) -> None:
-    """Stop a node and keep its disks as a snapshot. Raises NodeError."""
+    """Stop a node, and make a snapshot of its disks. Raises NodeError."""
     release = container.removeprefix(PREFIX)
     later = f"apt-get install --quiet --yes --download-only --no-install-recommends {' '.join(LATER_PACKAGES)}"
     run("docker", "exec", container, "sh", "-ec", later + FORGET)
-    # What tells systemd to power a container off.
+    # This signal orders systemd in a container to power off.
     run("docker", "kill", "--signal", "SIGRTMIN+3", container)
     deadline = time.monotonic() + STOP_SECONDS
     while run("docker", "inspect", "--format", "{{.State.Running}}", container).stdout.strip() == "true":
@@ -158,5 +158,5 @@ def keep(container: str, snapshot: Origin) -> None:
         time.sleep(0.2)
     run("docker", "volume", "create", "--label", f"{LABEL}={release}", snapshot.volume)
     copy_volume(disk_of(container), snapshot.volume)
-    # Last: where the image is, the volume is complete.
+    # The image comes last: if it exists, the volume is complete.
     run("docker", "commit", "--change", f"LABEL {LABEL}={release}", container, snapshot.image)

@@ -1,6 +1,6 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tells the simulated ssh which task runs, by environment variables.
+"""Passes the running task to the simulated ssh, by environment variables.
 
 The processes that Ansible forks for a task inherit the environment of the process that runs this plugin.
 """
@@ -22,7 +22,7 @@ description: For the simulated fleet of `make bench`.
 
 
 def key(path: str, action: str) -> str:
-    """A name of a file for a task: the same name in each run of the same playbook."""
+    """A file name for a task. It is the same in each run of the same playbook."""
     return hashlib.sha256(f"{path} {action}".encode()).hexdigest()[:16]
 
 
