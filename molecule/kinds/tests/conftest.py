@@ -22,7 +22,7 @@ __all__ = ["deb13"]
 
 @pytest.fixture(scope="session")
 def client_of(deb13: Node) -> Callable[[str], OpenAI]:
-    """The official client of the API, by the key of a user. It tries nothing twice."""
+    """The official client of the API, with the key of a client. It repeats no request."""
     return lambda key: OpenAI(base_url=f"http://{deb13.address}:8000/v1", api_key=key, max_retries=0, timeout=60)
 
 
