@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import pytest
-from driver_node import B200, H100, P100, kernel, plug, refused, unforeseen
 from node import Node, changes
 from nvidia_packages import NEW, driver, installed
 from repository import Repository
+from simulated_gpus import B200, H100, P100, kernel, plug, refused, unforeseen
 
 # The driver versions of Debian 12 and 13.
 BRANCHES = {"12": "535", "13": "550"}

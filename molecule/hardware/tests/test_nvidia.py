@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from driver_node import unforeseen
 from fixtures import on_deb13
 from node import Node, changes
 from nvidia_packages import BROKEN, NEW, NEXT, OLD, installed
 from repository import Package, Repository
+from simulated_gpus import unforeseen
 
 ALLOWED = 'Unattended-Upgrade::Origins-Pattern:: "origin=NVIDIA";'
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from driver_node import H100, ROOT, kernel, plug, refused
 from node import EPHEMERAL, Node, changed_tasks, changes
 from nvidia_packages import OLD
+from simulated_gpus import H100, ROOT, kernel, plug, refused
 
 pytestmark = pytest.mark.full
 
