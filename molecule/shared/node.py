@@ -53,6 +53,12 @@ class Node:
         assert not check or result.returncode == 0, words
         return result.stdout.strip()
 
+    def cut_power(self) -> None:
+        """A power cut: nothing is told to stop. The node starts again, and its systemd answers when this returns."""
+        subprocess.run(["docker", "kill", self.container], check=True, capture_output=True)
+        subprocess.run(["docker", "start", self.container], check=True, capture_output=True)
+        wait_for("systemd answers", lambda: self.run("systemctl is-system-running", check=False), 120)
+
     @property
     def address(self) -> str:
         """The node's address in the scenario's network."""

@@ -6,7 +6,6 @@ Each test begins with an engine that serves and a full budget. The last test reb
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -216,9 +215,7 @@ def test_a_boot_in_the_middle_of_a_recovery_loses_nothing(deb12: Node) -> None:
     deb12.run("pkill -STOP -f VLLM::EngineCor[e]")
     wait_for("a step", answered, 75)
     reacted = time.time() - began
-    # As in a power failure: no process ends in order.
-    subprocess.run(["docker", "kill", deb12.container], check=True, capture_output=True)
-    subprocess.run(["docker", "start", deb12.container], check=True, capture_output=True)
+    deb12.cut_power()
     wait_for("the node is up", lambda: deb12.run("systemctl is-active multi-user.target", check=False) == "active", 120)
     assert [step["act"] for step in steps(deb12)] == ["restart"]
     fault = healed(deb12, "boot in the middle of a recovery", lambda: True, began=began)

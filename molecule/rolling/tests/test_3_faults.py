@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -38,12 +37,6 @@ def agent_dies(node: Node) -> None:
 
 def firewall_reloads(node: Node) -> None:
     node.run("systemctl reload nftables")
-
-
-def node_restarts(node: Node) -> None:
-    """A power cut: no process ends in order."""
-    subprocess.run(["docker", "restart", "--time=0", node.container], check=True, capture_output=True)
-    wait_for("systemd answers", lambda: node.run("systemctl is-system-running", check=False), 120)
 
 
 @contextmanager
@@ -119,7 +112,7 @@ def test_a_node_that_restarts_in_a_swap_ends_it_at_the_next_boot(fleet: Fleet, s
     fleet.wait_up()
     node, before, target = fleet.nodes[1], fleet.models()[1], other_model(fleet)
     reports: list[dict[str, Any]] = []
-    load = fleet.load().during(lambda: reports.append(swapped(fleet, (step,), node_restarts)), seconds_after=3)
+    load = fleet.load().during(lambda: reports.append(swapped(fleet, (step,), Node.cut_power)), seconds_after=3)
     assert len(load.failures) <= (fleet.clients if step == "drain" else 0), str(load)
     served = target if reports[0]["outcome"] == "done" else before
     fleet.wait_up()
