@@ -55,7 +55,7 @@ def test_what_is_not_clear_or_would_be_missed_is_refused(fleet: Fleet) -> None:
         ({"instance": "main"}, "has no other server for it"),
         ({"instance": "main", "model": "tiny-a"}, "found instance, model"),
         ({"node": second.name}, 'confirm "'),
-        ({"node": first.name, "confirm": first.name}, "leaves the group gateway first"),
+        ({"node": first.name, "confirm": first.name}, "remove it from the group gateway first"),
         ({"instance": "main", "host": "nobody"}, 'found "nobody"'),
     ):
         assert words in " ".join(leave(check=False, **wrong).split()), wrong
