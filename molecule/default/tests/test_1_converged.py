@@ -15,7 +15,7 @@ from node import Node, changes, playbook, recorded_changes
 ANNOUNCED = {
     "common : Firewall | Install nftables": "common : Firewall | Say what a run outside check mode would do",
     "common : Firewall | Load the rules on trial": "common : Firewall | Say what a run outside check mode would do",
-    "docker : Install | Install the packages": "docker : Install | Say what a run outside check mode would do",
+    "docker : Install | Install the packages": "docker : Install | Report what a run outside check mode would do",
     "model_store : Publish | Copy the models from the controller": (
         "model_store : Publish | Report what would be copied"
     ),

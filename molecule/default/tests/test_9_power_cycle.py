@@ -46,7 +46,7 @@ def test_it_takes_more_than_a_slip_to_cut_the_power(deb12: Node, deb13: Node, tm
             (deb13.name, {"confirm": deb13.name, "bmc_password": "wrong"}, "refuses the user or the password"),
             (deb13.name, {"confirm": deb13.name}, "answers over SSH"),
             (deb13.name, {"confirm": deb13.name, "ansible_ssh_private_key_file": "/dev/null"}, "Permission denied"),
-            (deb13.name, {"confirm": deb13.name, "ansible_host": "no.such.invalid"}, "does not show that the node hangs"),
+            (deb13.name, {"confirm": deb13.name, "ansible_host": "no.such.invalid"}, "not show that the node hangs"),
         ]
         for limit, more, words in cases:
             output = playbook(limit, name=NAME, check=False, **{**bmc, **more})
