@@ -134,10 +134,12 @@ def _contested(node: Node, views: Views) -> list[str]:
 
     Raises Refused if the other node goes first.
     """
+    own = set(node.own)
+    # A gateway that has no server of this node loses none by it.
     nobody = [
         view.gateway
         for view in views.told
-        if not view.up() - set(node.own) and way.drained(Views((view,), {}), node.own)
+        if view.servers.keys() & own and not view.up() - own and way.drained(Views((view,), {}), own)
     ]
     if not nobody:
         return []

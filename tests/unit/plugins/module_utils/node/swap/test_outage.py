@@ -212,6 +212,15 @@ def test_of_two_nodes_that_begin_at_once_one_yields(stage: Stage) -> None:
     assert outage.requests(0, ["main"]) == ["the last look is missing"]
 
 
+def test_a_gateway_that_does_not_know_this_node_is_not_contested(stage: Stage) -> None:
+    """Another gateway's set is on its last server: this node has no part in that."""
+    stage.outage().begin("a new disk", [])
+    stage.servers["gw1"].update(n1=server("DRAIN (agent)"), n0=server("DRAIN (agent)"))
+    stage.servers["gw2"] = {"n0": server("DRAIN (agent)"), "n2": server("DOWN")}
+    stage.each_look = lambda: stage.answered("drain")
+    assert stage.outage().requests(5, []) == []
+
+
 def test_without_gateways_the_engine_itself_tells(stage: Stage) -> None:
     stage.gateways = ()
     stage.busy = 2
