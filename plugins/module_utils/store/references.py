@@ -54,7 +54,7 @@ def of_node(
         *_units(paths, without),
         ("a container", [containers_text]),
     ]:
-        for revision in set().union(*map(named, texts)):
+        for revision in sorted(set().union(*map(named, texts))):
             needed.setdefault(revision, why)
     return needed
 

@@ -43,7 +43,7 @@ class Serving:
         made = cls()
         for view in seen:
             made._add(view.name, View(view.gateway, view.up))
-        for name in engines.keys() - made.views.keys():
+        for name in sorted(engines.keys() - made.views.keys()):
             made._add(name, View(NODES, frozenset(engines[name])))
         return made
 

@@ -57,7 +57,7 @@ def stored_models(places: dict[str, Any], wanted: set[str]) -> dict[str, StoredM
     ]
     if problems:
         raise InputError(problems)
-    return {name: StoredModel(places[name]["path"], places[name]["revision"]) for name in wanted}
+    return {name: StoredModel(places[name]["path"], places[name]["revision"]) for name in sorted(wanted)}
 
 
 class Stage:
