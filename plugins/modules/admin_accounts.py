@@ -135,10 +135,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError, Problem
+from ansible_collections.baremetal.inference.plugins.module_utils.core.quiet_module import QuietModule
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import accounts as declared_admins
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import ssh_session
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.accounts import Admin
@@ -244,7 +243,7 @@ def in_place(path: Path, text: str) -> bool:
 class Manager:
     """One run: look, and (outside check mode) act."""
 
-    def __init__(self, module: AnsibleModule) -> None:
+    def __init__(self, module: QuietModule) -> None:
         self.module = module
         self.trial = Trial(TRIAL_NAME)
         self.login = ssh_session.login() or ssh_session.Login("", "")
@@ -591,7 +590,7 @@ def main() -> None:
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },
     }
-    module = AnsibleModule(
+    module = QuietModule(
         argument_spec={
             "admins": admins,
             "service_user": {"type": "str", "default": ""},

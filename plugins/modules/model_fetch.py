@@ -133,10 +133,9 @@ problem:
 from pathlib import Path
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
 from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
+from ansible_collections.baremetal.inference.plugins.module_utils.core.quiet_module import QuietModule
 from ansible_collections.baremetal.inference.plugins.module_utils.store.fetch import Fetcher
 from ansible_collections.baremetal.inference.plugins.module_utils.store.hashes import hash_cache
 from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.hub import Hub
@@ -155,7 +154,7 @@ def from_peer(fetcher: Fetcher, given: dict[str, Any]) -> tuple[Progress, str]:
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = QuietModule(
         argument_spec={
             "store": {"type": "path", "required": True},
             "name": {"type": "str", "required": True},
