@@ -207,6 +207,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files
+from ansible_collections.baremetal.inference.plugins.module_utils.core.prometheus_text import samples
 from ansible_collections.baremetal.inference.plugins.module_utils.core.quiet_module import QuietModule
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
 from ansible_collections.baremetal.inference.plugins.module_utils.debian.service_files import (
@@ -215,7 +216,6 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.service
     ServiceFiles,
     remove,
 )
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.metrics import samples
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import removal
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.api import NoAnswer, Server
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.config import PASSWORD, RULES

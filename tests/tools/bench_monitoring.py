@@ -17,7 +17,7 @@ from pathlib import Path
 
 from nodes import NodeError, Site
 
-from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.metrics import samples
+from ansible_collections.baremetal.inference.plugins.module_utils.core.prometheus_text import samples
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.units.metrics_units import INTERVALS
 
 SCRAPES = 40

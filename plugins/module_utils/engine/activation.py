@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Having an engine run one of its releases. Private to the collection."""
+"""Starts a release of an instance in place of what runs. Private to the collection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from .state import releases
 
 
 def runs(paths: Paths, name: str, number: int) -> bool:
-    """Whether the release runs, or loads, from the files that it installs. Raises ReleaseError, SystemdError."""
+    """Whether systemd runs the release, or starts it, from the files of the release. Raises ReleaseError,
+    SystemdError."""
     return (
         releases.active_number(paths, name) == number
         and systemd.active_state(unit_name(name)) in systemd.RUNNING
@@ -20,19 +21,19 @@ def runs(paths: Paths, name: str, number: int) -> bool:
 
 
 def run(paths: Paths, name: str, number: int) -> None:
-    """Stop what runs, and start the release, without waiting for its answer.
+    """Stop the instance, and start the release. Do not wait until the engine answers.
 
     Raises ReleaseError, SystemdError and OSError.
     """
     unit = unit_name(name)
-    # The text is read before anything ends: a damaged release must not cost the one that serves.
+    # Verify before the stop: a damaged release must not end the release that serves.
     releases.verify(paths, name, number)
     if systemd.active_state(unit) != "inactive":
-        # systemd refuses to stop what it does not know, as before the first start.
+        # systemd refuses to stop a unit that is not loaded, such as before the first start.
         systemd.systemctl("stop", unit)
     releases.activate(paths, name, number)
     systemd.systemctl("daemon-reload")
-    # Before the next: wanted by the target, it is loaded, and what is not cannot be reset.
+    # Enable before the reset: the target then loads the unit, and systemd cannot reset a unit that is not loaded.
     systemd.systemctl("enable", unit)
     systemd.systemctl("reset-failed", unit)
     systemd.systemctl("start", "--no-block", unit)

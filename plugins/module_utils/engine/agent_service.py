@@ -27,7 +27,8 @@ PROPERTIES = (
 
 
 def problem_with(address: str, port: int, agent: int) -> str:
-    """Why the agent cannot listen there; empty where it can. `agent` is the pid of an agent that may listen already.
+    """Why the agent cannot listen there; empty where the agent can. `agent` is the pid of an agent that may listen
+    already.
 
     Raises OSError where /proc cannot be read.
     """
@@ -43,14 +44,14 @@ def problem_with(address: str, port: int, agent: int) -> str:
         return f"{address} is no address of this node ({error.strerror})"
     others = [other for other in listeners.ownership(port, address, None).strangers if other.pid != agent]
     who = ", ".join(map(str, others))
-    return f"port {port} is taken by {who}: stop that, or give the agent another port" if others else ""
+    return f"port {port} is taken by {who}: stop that process, or give the agent another port" if others else ""
 
 
 def outdated(paths: Paths, started: int) -> bool:
     """Whether the agent's files are younger than its process.
 
-    `started` is the process's start in microseconds by the monotonic clock; files have the wall clock's time. A file
-    from the future only says that the clock was set back.
+    `started` is the start of the process in microseconds of the monotonic clock; files have times of the wall clock. A
+    file from the future does not count: the clock was set back.
     """
     now = time.time()
     began = now - time.monotonic() + started / 1e6
@@ -59,7 +60,7 @@ def outdated(paths: Paths, started: int) -> bool:
 
 
 class Units:
-    """The units of agent, metrics and swaps, and what there is to do. Raises SystemdError, OSError."""
+    """The units of agent, metrics and swaps, and what differs from them on the node. Raises SystemdError, OSError."""
 
     def __init__(
         self, paths: Paths, address: str, port: int, *, tool_changed: bool = False, swap_settings: str | None = None
@@ -100,7 +101,7 @@ class Units:
         return self.reload or self.settings_due or self.restart or bool(self.enable or self.timers_to_start)
 
     def install(self) -> None:
-        """Write the units, and enable and (re)start what needs it."""
+        """Write the units. Enable, start and restart those that need it."""
         # The sandbox refuses a directory that does not exist.
         self.paths.state.mkdir(parents=True, exist_ok=True)
         for path in self.written:

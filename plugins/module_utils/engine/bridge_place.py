@@ -20,21 +20,18 @@ from .state import releases
 
 MIB_PER_GIB = 1024
 
-SERVER_MIB = 1024
-"""Of a CPU engine's processes other than its workers. Measured with vLLM 0.32: 2.9 GB with a tiny model and 1 GiB of
-cache, where the estimate of the worker is 2 GiB."""
-
 
 @dataclass(frozen=True)
 class Place:
-    """The GPUs that a second engine would get; or why it does not fit."""
+    """The GPUs that a second engine would get; or why the second engine does not fit."""
 
     gpus: tuple[str, ...] = ()
     problem: str = ""
 
 
 def place(paths: Paths, name: str, origin: int, target: int) -> Place:
-    """Where the target can run while the origin does, and then a second one of itself. Raises ReleaseError, OSError."""
+    """Where the target fits first beside the origin, and then beside another engine of the target. Raises ReleaseError,
+    OSError."""
     hardware = plans.Hardware(paths.root)
     wanted = releases.load(paths, name, target)
     if wanted.accelerator == "cpu":
@@ -45,7 +42,7 @@ def place(paths: Paths, name: str, origin: int, target: int) -> Place:
         )
         return Place(problem=problem)
     free = free_gpus(_taken(paths), len(wanted.gpus), hardware.gpus)
-    # They may be smaller ones.
+    # These GPUs may have less memory than those of the release.
     if free and _plan(paths, wanted, free, hardware)["ok"] is not False:
         return Place(free)
     problem = _on_the_same(wanted, need(paths, wanted, hardware), hardware.gpus)
@@ -53,7 +50,7 @@ def place(paths: Paths, name: str, origin: int, target: int) -> Place:
 
 
 def need(paths: Paths, release: Release, hardware: plans.Hardware) -> int | None:
-    """MiB that an engine takes of each of its GPUs, or of the host's memory; None where that is not known."""
+    """MiB that an engine takes of each of its GPUs, or of the host's memory; None where unknown."""
     found = _plan(paths, release, release.gpus, hardware)["estimate"]
     parts = [found[key] for key in ("weights_gib", "overhead_gib", "kv_cache_gib")]
     if None in parts:
@@ -61,7 +58,7 @@ def need(paths: Paths, release: Release, hardware: plans.Hardware) -> int | None
     mib = round(sum(parts) * MIB_PER_GIB)
     if release.accelerator == "cpu":
         # The estimate is of one process.
-        return SERVER_MIB + mib * flags.read(release.flags)[0].world_size
+        return release.adapter.server_mib + mib * flags.read(release.flags)[0].world_size
     return mib
 
 
@@ -83,8 +80,8 @@ def _plan(paths: Paths, release: Release, gpus: Sequence[str], hardware: plans.H
 def _in_memory(origin: int | None, target: int | None, available: int | None) -> str:
     """Why a second CPU engine does not fit; sizes in MiB."""
     if origin is None or target is None or available is None:
-        return "how much memory both would take is unknown"
-    # First with the engine that serves, and when that engine has ended, with another engine of the target.
+        return "the memory that both engines would take is unknown"
+    # The bridge runs beside the engine that serves. When that engine has ended, the bridge runs beside the target.
     short = max(target - available, 2 * target - origin - available)
     if short > 0:
         return f"the node has {_gib(available)} of memory left, {_gib(short)} too little for a second engine"
@@ -92,7 +89,7 @@ def _in_memory(origin: int | None, target: int | None, available: int | None) ->
 
 
 def free_gpus(taken: Sequence[str], count: int, gpus: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """As many GPUs as are wanted, that no instance has and nothing else uses; empty where there are too few."""
+    """`count` GPUs that no instance has and no other process uses; empty where there are fewer."""
     used = [str(gpu["index"]) for gpu in gpus if gpu.get("index") is not None and gpu.get("processes")]
     others = Wish("others", "others", tuple(sorted({*taken, *used})))
     given, _problems = assign([others, Wish("bridge", "bridge", count)], read_node(gpus))
@@ -110,22 +107,21 @@ def _taken(paths: Paths) -> list[str]:
 
 
 def _on_the_same(wanted: Release, needed: int | None, gpus: Sequence[Mapping[str, Any]]) -> str:
-    """Why a second engine does not fit on the GPUs of the first, where there are no others."""
+    """Why a second engine does not fit on the GPUs of the first, where no other GPUs are free."""
     where = f"no {len(wanted.gpus)} GPUs of this node are free for it"
     found = flags.read(wanted.flags)[0]
     if found.kv_cache_memory_bytes is None:
-        return f"{where}, and to share one, its model needs kv-cache-memory-bytes"
+        return f"{where}, and two engines share GPUs only where the model has the flag kv-cache-memory-bytes: set it"
     if needed is None:
-        return f"{where}, and how much memory both would take on one is unknown"
+        return f"{where}, and the memory that two engines would take on one GPU is unknown"
     for name in wanted.gpus:
         gpu = next((gpu for gpu in gpus if name in (str(gpu.get("index")), gpu.get("uuid"))), None)
         total = devices.from_facts([gpu])[0].memory_mib if gpu else None
         free = gpu.get("memory_free_mib") if gpu else None
         if total is None or free is None:
             return f"{where}, and the memory of GPU {name} is not known"
-        # The engine asks for as much before it starts, whatever it takes then (request_memory in vLLM 0.32.0,
-        # vllm/v1/worker/utils.py).
-        share = max(needed, round(total * found.gpu_memory_utilization))
+        # The engine refuses to start unless this share is free, however little memory the engine then takes.
+        share = max(needed, round(total * wanted.adapter.claimed_share(wanted.flags)))
         short = max(share - free, 2 * share - total)
         if short > 0:
             return f"{where}, and GPU {name} has {_gib(short)} of memory too little for two engines"

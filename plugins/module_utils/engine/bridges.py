@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Bridges: engines that serve in the place of an instance while an update swaps it. Private to the collection.
 
-To everything on the node a bridge is an instance as any other, with releases, a unit, drains and probes of its own.
-Only the inventory does not know it, and no update leaves it behind.
+On the node, a bridge is an instance like any other, with its own releases, unit, drains and probes. The inventory does
+not declare bridges, and each update removes its bridges.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .state import drains, lock, releases
 
 @dataclass(frozen=True)
 class Wish:
-    """A bridge: whose, with which of its releases, and where."""
+    """A bridge to start: the instance, the release of the instance, and the place."""
 
     name: str
     release: int
@@ -31,30 +31,31 @@ class Wish:
 
 
 def instances(paths: Paths) -> list[str]:
-    """The instances on this node, without those that only stand in for one."""
+    """The instances on this node, without bridges."""
     return [name for name in releases.names(paths) if not bridged_instance(name)]
 
 
 def left(paths: Paths, name: str) -> bool:
-    """Whether there is a bridge of an instance, or what remains of one."""
+    """Whether an instance has a bridge, or parts of a bridge."""
     bridge = bridge_name(name)
     return any(path.exists() for path in (paths.releases(bridge), paths.unit(bridge), paths.drain(bridge)))
 
 
 def declared_port(paths: Paths, name: str) -> int | None:
-    """Where the bridge of an instance may listen. Raises OSError, and ValueError where the desired state is damaged."""
+    """The port on which the bridge of an instance may listen; None where no bridge may run. Raises OSError, and
+    ValueError where the desired state is damaged."""
     value = files.read_json(paths.instance(name))
     port = value.get("bridge_port") if isinstance(value, dict) else None
     return port if isinstance(port, int) else None
 
 
 def place(paths: Paths, name: str, origin: int, target: int, port: int) -> bridge_place.Place:
-    """Where the bridge of an instance would run, and why it could not. Raises ReleaseError, OSError."""
+    """Where the bridge of an instance would run, or why the bridge cannot run. Raises ReleaseError, OSError."""
     bridge = bridge_name(name)
     number = releases.active_number(paths, bridge)
     wanted = releases.load(paths, name, target)
     if number is not None:
-        # What an update has left has its place, and is replaced there.
+        # An update has left this bridge: the new bridge takes its GPUs.
         gpus = tuple(releases.load(paths, bridge, number).gpus)
         return (
             bridge_place.Place(gpus)
@@ -68,14 +69,14 @@ def place(paths: Paths, name: str, origin: int, target: int, port: int) -> bridg
 
 
 def unattended(paths: Paths, now: datetime) -> list[str]:
-    """The bridges without an update: the update was cut off, or could not remove them. Raises nothing."""
+    """The bridges that no update uses: an update was cut off, or could not remove them. Raises nothing."""
     if lock.held(paths, now):
         return []
     return [name for name in releases.names(paths) if bridged_instance(name)]
 
 
 def start(paths: Paths, wish: Wish, now: datetime, *, check: bool) -> tuple[bool, int]:
-    """Start a bridge, drained. Returns whether anything changed, and the number of its own release.
+    """Start a bridge, drained. Returns whether anything changed, and the number of the bridge's release.
 
     Raises ReleaseError, SystemdError and OSError.
     """
@@ -85,7 +86,7 @@ def start(paths: Paths, wish: Wish, now: datetime, *, check: bool) -> tuple[bool
         return bridge_of(original.release, original.environment, wish.port, wish.gpus, number)
 
     if not check:
-        # Before the agent sees it: the engine is not proved yet.
+        # Before the start: gateways must not use an engine that has not proved itself.
         reason = f"it was started with release {wish.release} of {wish.name}, and has to prove itself"
         drain = drains.Drain(drains.UPDATE, reason, drains.format_time(now))
         drains.drain(paths, [bridge], drain, force=True)
@@ -99,7 +100,7 @@ def start(paths: Paths, wish: Wish, now: datetime, *, check: bool) -> tuple[bool
 
 
 def remove(paths: Paths, name: str, *, check: bool) -> bool:
-    """Stop the bridge of an instance, and remove all of it but its logs. Returns whether there was one.
+    """Stop the bridge of an instance, and remove everything of the bridge but its logs. Returns whether there was one.
 
     Raises SystemdError and OSError.
     """

@@ -17,10 +17,10 @@ from ..core.records import known, plain
 from .state import history, pins, releases
 
 NOTHING, START, UPDATE = "none", "start", "update"
-"""Nothing; site.yml starts it, for it does not run; another release serves, which update_model.yml replaces."""
+"""Nothing; `site` starts the instance, which does not run; `update_model` replaces the release that serves."""
 
 _NUMBER = re.compile(r"release[ =]\d+")
-"""A release's own number, which always differs."""
+"""The number of a release, which differs in every release."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Texts:
 
 @dataclass(frozen=True)
 class Change:
-    """`active` is the release whose unit is installed, `desired` the one to come, None before the first."""
+    """`active` is the release whose unit is installed, `desired` the release to come. None: there is no such
+    release."""
 
     action: str
     active: int | None
@@ -41,7 +42,7 @@ class Change:
     served: bool = False
     """Whether `desired` has served here before."""
     differences: tuple[str, ...] = ()
-    """Lines of the unit that go (-) and come (+), and names of environment variables whose value differs."""
+    """Lines that the unit loses (-) and gets (+), and names of environment variables whose value differs."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -53,7 +54,7 @@ class Change:
 
 
 def kept(paths: Paths, name: str, number: int) -> Texts:
-    """The files of a release on this node. A file that cannot be read is empty: they are only shown to people."""
+    """The files of a release on this node. A file that cannot be read is empty: people alone read the result."""
     return Texts(
         _text(paths, name, number, unit_name(name)),
         _text(paths, name, number, releases.ENV_FILE),

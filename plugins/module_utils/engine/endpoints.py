@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What engines of this node are reached by, and ports that others have already. Private to the collection.
+"""Address, port and keys of this node's engines, and ports that are taken. Private to the collection.
 
 Port, address and key are part of a release. Gateways know those of the release that runs and of the release to come
 before a swap begins (gateway/backends.py).
@@ -40,14 +40,14 @@ def address_problems(address: str) -> list[Problem]:
 
 
 def endpoint(paths: Paths, name: str, number: int) -> Endpoint:
-    """Of a release. Raises ReleaseError and OSError."""
+    """The endpoint of a release. Raises ReleaseError and OSError."""
     release = releases.load(paths, name, number)
     keys = environment.keys(environment.read_file(paths.release(name, number) / releases.ENV_FILE))
     return Endpoint(release.address, release.port, tuple(environment.mark(key) for key in keys))
 
 
 def of(paths: Paths, name: str, numbers: Sequence[int | None]) -> tuple[Endpoint, ...]:
-    """The endpoints of releases, each once, without those that cannot be read. Raises OSError."""
+    """The endpoints of releases, each once. A release that cannot be read is left out. Raises OSError."""
     found = []
     for number in numbers:
         try:
@@ -58,7 +58,7 @@ def of(paths: Paths, name: str, numbers: Sequence[int | None]) -> tuple[Endpoint
 
 
 def in_use(paths: Paths, name: str) -> tuple[Endpoint, ...]:
-    """The endpoint of the release that runs, and of both releases of a swap; none of what does not run.
+    """The endpoint of the release that runs, and of both releases of a swap; empty where neither is the case.
 
     Raises SystemdError and OSError.
     """
@@ -84,7 +84,7 @@ def running_instances(paths: Paths) -> dict[str, Endpoint | None]:
 
 
 def port_problems(instances: Sequence[Instance], address: str, running: Mapping[str, Endpoint | None]) -> list[Problem]:
-    """Ports of instances that somebody else has already."""
+    """Ports of instances that another instance or process has already."""
     problems = []
     declared = {instance.name for instance in instances}
     for instance in instances:
@@ -99,15 +99,15 @@ def port_problems(instances: Sequence[Instance], address: str, running: Mapping[
 def _taken(
     name: str, key: str, port: int, address: str, running: Mapping[str, Endpoint | None], declared: set[str]
 ) -> list[Problem]:
-    """Who has the port of an instance that would be started."""
+    """Why the port of an instance that would be started is taken."""
     holders = [holder for holder, held in running.items() if held and held.port == port]
     owners = listeners.ownership(port, address, init_pid=None)
     if holders:
         gone = "" if holders[0] in declared else ", which the inventory no longer declares"
-        message = f"is held by instance {holders[0]}{gone}: stop that one, or take another port"
+        message = f"is held by instance {holders[0]}{gone}: stop that instance, or take another port"
     elif owners.strangers or owners.unknown:
         who = ", ".join(map(str, owners.strangers)) or "a process that cannot be seen from here"
-        message = f"is taken by {who}: stop that, or give the instance another port"
+        message = f"is taken by {who}: stop that process, or give the instance another port"
     else:
         return []
     return [Problem(f"instance {name}", message, key, port)]

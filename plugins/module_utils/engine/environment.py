@@ -14,15 +14,13 @@ from pathlib import Path
 
 from ..core import files
 from ..core.paths import Paths
-
-API_KEY = "VLLM_API_KEY"
-"""The engine's own name for the key that its clients must send."""
+from .adapters import ENGINES
 
 ENGINE_CONFIG = "INFERENCE_ENGINE_CONFIG"
 """The variable with the engine's configuration file, in JSON. The engine takes several keys from that file or from its
 command line, which everybody on the node can read."""
 
-_PUBLIC = frozenset({"HOME", "USER", "VLLM_CACHE_ROOT"})
+_PUBLIC = frozenset({"HOME", "USER"}).union(*(engine.variables.public for engine in ENGINES.values()))
 """Variables of every environment file with long values that are not secret."""
 
 _SECRET_LENGTH = 8
@@ -39,17 +37,24 @@ def read(paths: Paths, name: str) -> dict[str, str]:
 
 
 def read_file(path: Path) -> dict[str, str]:
-    """The environment in a file; empty if there is no file. Of a damaged file, all lines that are text count: damage
-    must not prevent the repair of the file. Raises OSError."""
+    """The environment in a file; empty if there is no file. In a damaged file, every line of text counts: damage must
+    not prevent the repair of the file. Raises OSError."""
     text = files.text(path) or ""
     return dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
 
 
 def keys(environment: Mapping[str, str]) -> list[str]:
     """The API keys that an engine accepts; empty where the engine requires none."""
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        return [str(key) for key in json.loads(environment[ENGINE_CONFIG])["api-key"]]
-    return [key] if (key := environment.get(API_KEY, "")) else []
+    for engine in ENGINES.values():
+        with contextlib.suppress(ValueError, KeyError, TypeError):
+            return [str(key) for key in json.loads(environment[ENGINE_CONFIG])[engine.config_file.api_keys]]
+    return [key] if (key := api_key(environment)) else []
+
+
+def api_key(environment: Mapping[str, str]) -> str:
+    """The API key for requests to an engine; empty where the engine requires none."""
+    names = (engine.variables.api_key for engine in ENGINES.values())
+    return next((environment[name] for name in names if environment.get(name)), "")
 
 
 def mark(key: str) -> str:

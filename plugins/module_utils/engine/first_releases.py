@@ -12,7 +12,7 @@ from typing import Any
 from .inventory import bridged_instance
 
 _ENGINE = "--shutdown-timeout"
-"""The last flag that the collection itself gives to an engine: the flags of the registry follow its value."""
+"""The last flag that the collection itself gives to an engine. The flags of the registry follow its value."""
 
 _MOUNT = re.compile(r"--mount=type=bind,source=([^,]+),target=[^,]+?(,readonly)?")
 
@@ -20,8 +20,8 @@ _MOUNT = re.compile(r"--mount=type=bind,source=([^,]+),target=[^,]+?(,readonly)?
 def data(release: Mapping[str, Any]) -> dict[str, Any]:
     """`flags`, `arguments` and `settings` of release.json, read from its argv. Raises ValueError.
 
-    Releases written before 0.2.0 keep argv alone, and a node runs them until its next update: only for them is parsed
-    what was rendered.
+    Releases written before 0.2.0 have argv alone, and a node runs such a release until the next update. No other
+    release is read from its argv.
     """
     engine, container = release["engine_argv"], release["container_argv"]
     try:

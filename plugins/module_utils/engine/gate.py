@@ -4,10 +4,10 @@
 """The gate in front of an engine: a closed gate refuses new connections to the engine's port. Private to the
 collection.
 
-A gateway that has not heard of a drain meets a refused connection, which HAProxy repeats elsewhere: nothing was sent,
-so nothing is generated twice. Connections that are open stay. The gate is a table of nftables of its own, which comes
-before the firewall's. A reload of the firewall leaves the table alone. `flush ruleset` removes the table, and opens
-every gate.
+A gateway that does not know of a drain gets a refused connection, and HAProxy repeats the request at another engine.
+Nothing was sent, so nothing is generated twice. Open connections stay. The gate is a table of nftables, which comes
+before the firewall's table. A reload of the firewall leaves the gate's table alone. `flush ruleset` removes the table,
+and so opens every gate.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from ..core import commands
 TABLE = "inference_gate"
 
 GATEWAY_USER = "haproxy"
-"""The user of a gateway on the same machine. Its connections come over the loopback interface; those of root, which are
-the node's own probes, pass."""
+"""The user of a gateway on the same machine, whose connections come over the loopback interface. Connections of root
+are the node's own probes, and pass."""
 
 NFT_SECONDS = 20.0
 
 _NEW = "tcp flags & (fin | syn | rst | ack) == syn"
-"""What opens a connection. Source: nft(8)."""
+"""The packet that opens a connection. Source: nft(8)."""
 
 
 class GateError(Exception):
@@ -34,7 +34,7 @@ class GateError(Exception):
 
 
 def local_clients() -> set[int]:
-    """The numbers of the users whose connections from the node itself are those of clients."""
+    """The ids of the users on this node that connect to engines for clients."""
     try:
         return {pwd.getpwnam(GATEWAY_USER).pw_uid}
     except KeyError:
@@ -64,17 +64,17 @@ def closed() -> set[int]:
         sets = [each["set"] for each in json.loads(found)["nftables"] if "set" in each]
         return {int(port) for each in sets for port in each.get("elem", [])}
     except (ValueError, KeyError, TypeError) as error:
-        raise GateError(f"nft has answered what is no list of ports ({error}): {found[:200]}") from error
+        raise GateError(f"nft has not answered with a list of ports ({error}): {found[:200]}") from error
 
 
 def remove() -> None:
-    """Remove the table, and with it every gate. A node without nftables has none. Raises GateError."""
+    """Remove the table, and with the table every gate. A node without nftables has no gate. Raises GateError."""
     if commands.run(["nft", "--json", "list", "table", "inet", TABLE], NFT_SECONDS).code == 0:
         _load(f"delete table inet {TABLE}\n")
 
 
 def _table(users: set[int]) -> str:
-    """The table, whether it is there or not. Ports that are closed stay closed."""
+    """The commands that make the table, also where the table exists. Closed ports stay closed."""
     chains = {
         "input": [f'iif != "lo" tcp dport @closed {_NEW} reject with tcp reset'],
         "output": [
@@ -90,7 +90,7 @@ def _table(users: set[int]) -> str:
 
 
 def _load(text: str) -> None:
-    """All of a text, or nothing. Raises GateError."""
+    """Load all of a text into nftables, or nothing of it. Raises GateError."""
     _output(commands.run(["nft", "--file", "-"], NFT_SECONDS, stdin=text))
 
 

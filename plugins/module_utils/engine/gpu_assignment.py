@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which GPUs each instance gets, checked against those that the node has. Private to the collection.
 
-The result are the names of CDI devices: the index or the UUID of a GPU, and of a MIG slice GPU:SLICE or its UUID. Both
-stand in every specification that nvidia-ctk writes (its default device-name-strategy is index and uuid). What is listed
-keeps the name it was given, so that an instance stays the same release whether the driver answers or not.
+The result has names of CDI devices: the index or the UUID of a GPU; for a MIG slice, GPU:SLICE or the slice's UUID.
+Every specification that nvidia-ctk writes has both (its default device-name-strategy is index and uuid). A GPU that an
+instance lists keeps the name in that list: so the release stays the same, whether the driver answers or not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MIG_UUID = "mig-"
 
 @dataclass(frozen=True)
 class Wish:
-    """What one instance asks for: GPUs by name, or how many."""
+    """What one instance asks for: GPUs by name, or a number of GPUs."""
 
     where: str
     instance: str
@@ -35,22 +35,22 @@ class Wish:
 
 @dataclass(frozen=True)
 class Device:
-    """What a container can be given: a GPU, or a slice of one that is in MIG mode."""
+    """A device for a container: a GPU, or a slice of a GPU in MIG mode."""
 
     name: str
     """By index: 0, or 0:1 for a slice."""
     uuid: str | None
     gpu: str
-    """The name of the whole GPU, which is `name` where this is one."""
+    """The name of the whole GPU: the same as `name`, unless this is a slice."""
     problem: str = ""
-    """Why it cannot be given to anybody."""
+    """Why no container can get this device."""
 
     @property
     def whole(self) -> bool:
         return self.name == self.gpu
 
     def overlaps(self, other: Device) -> bool:
-        """Whether they are the same, or one is a slice of the other."""
+        """Whether both are the same device, or one is a slice of the other."""
         return self.name == other.name or self.name == other.gpu or self.gpu == other.name
 
     def __str__(self) -> str:
@@ -62,12 +62,12 @@ class Node:
     """The GPUs of a node, as far as they are known."""
 
     devices: tuple[Device, ...] = ()
-    """None before the driver works."""
+    """Empty before the driver works."""
     count: int | None = None
-    """GPUs on the PCI bus; None while they were not counted."""
+    """GPUs on the PCI bus; None: not counted."""
 
     def find(self, name: str) -> tuple[Device | None, str]:
-        """The device of an index or UUID, and what CDI calls it; without the driver, what the name alone tells."""
+        """The device of an index or UUID, and its CDI name. Without the driver, the name alone decides."""
         if not self.devices:
             index = INDEX.fullmatch(name)
             return Device(name, None, index["gpu"] if index else name, self._beyond(index)), name
@@ -85,7 +85,7 @@ class Node:
 
 
 def read_node(gpus: Sequence[Mapping[str, Any]] | None) -> Node:
-    """The node of the fact `gpus`, as the module gpu_facts returns it; None where it was not asked."""
+    """The node of the fact `gpus` of the module gpu_facts; None: the fact was not gathered."""
     if gpus is None:
         return Node()
     devices: list[Device] = []
@@ -103,11 +103,11 @@ def read_node(gpus: Sequence[Mapping[str, Any]] | None) -> Node:
 
 
 def _problem(gpu: Mapping[str, Any], slices: Sequence[Device]) -> str:
-    """Why a GPU cannot be given away as a whole."""
+    """Why no container can get the whole GPU."""
     if gpu.get("lost"):
         return "has fallen off the bus: power the machine off and on, and see `dmesg`"
     if gpu.get("mig_mode") == "enabled":
-        has = f"name a slice of it, {_listed(slices)}" if slices else "it has no slices yet: make some"
+        has = f"list a slice of the GPU, {_listed(slices)}" if slices else "the GPU has no slices yet: make some"
         return f"is in MIG mode: {has}, or switch MIG off"
     return ""
 
@@ -115,7 +115,8 @@ def _problem(gpu: Mapping[str, Any], slices: Sequence[Device]) -> str:
 def assign(wishes: Sequence[Wish], node: Node) -> tuple[list[tuple[str, ...]], list[Problem]]:
     """The CDI names of the devices that each wish gets, and every mistake in the wishes.
 
-    Listed GPUs first, then counted ones from the lowest free index on, in the order of the wishes.
+    First come the GPUs that wishes list. Then each wish for a number of GPUs gets those with the lowest free index, in
+    the order of the wishes.
     """
     taken: list[tuple[Device, str, str]] = []
     problems: list[Problem] = []
@@ -143,9 +144,9 @@ def assign(wishes: Sequence[Wish], node: Node) -> tuple[list[tuple[str, ...]], l
 
 
 def _refusal(device: Device | None, text: str, node: Node, taken: Sequence[tuple[Device, str, str]]) -> str:
-    """Why a device that is listed cannot be given, empty where it can."""
+    """Why an instance cannot get a device that it lists; empty where it can."""
     if device is None:
-        return f"is no GPU of this node that works: it has {_listed(node.devices)}"
+        return f"is no working GPU of this node: the node has {_listed(node.devices)}"
     if device.problem:
         return device.problem
     other, instance, alias = next((entry for entry in taken if entry[0].overlaps(device)), (None, "", ""))
@@ -158,11 +159,11 @@ def _refusal(device: Device | None, text: str, node: Node, taken: Sequence[tuple
 
 
 def _free(node: Node, taken: Sequence[Device], wanted: int) -> list[Device]:
-    """As many whole GPUs as are wanted, fewer where there are not so many."""
+    """`wanted` whole GPUs, or fewer where fewer are free."""
     if node.devices:
         candidates = [device for device in node.devices if device.whole and not device.problem]
         return [device for device in candidates if not any(device.overlaps(other) for other in taken)][:wanted]
-    # A UUID may be that of any index: it counts, and which one it is shows once the driver is there.
+    # A UUID counts as one GPU. Without the driver, the index of that GPU is unknown.
     gpus = {device.gpu for device in taken if not device.gpu.lower().startswith(MIG_UUID)}
     most = wanted if node.count is None else min(wanted, max(node.count - len(gpus), 0))
     free = (str(index) for index in range(len(gpus) + most) if str(index) not in gpus)

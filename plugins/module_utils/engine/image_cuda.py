@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which version of CUDA an engine's image is built with, and what that asks of driver and GPUs. Private to the
+"""The version of CUDA in an engine's image, and which drivers and GPUs that version needs. Private to the
 collection."""
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ notes, "Deprecated Architectures"); images built with CUDA 12 have code from Vol
 
 
 def find(given: str, image: str, docker: str | None, run: Run) -> str:
-    """The version of CUDA in an image, as 12.9: `given` by the operator, else the image's environment; empty where
-    nothing tells it."""
+    """The version of CUDA in an image, such as 12.9: `given` by the operator, else from the image's environment; empty
+    where unknown."""
     return given or (_told(docker, image, run) if docker else "")
 
 
@@ -48,7 +48,7 @@ def lowest(cuda: str) -> Capability | None:
 
 
 def driver_misfits(cuda: str, driver: str | None, driver_cuda: str | None) -> list[Misfit]:
-    """Why a driver cannot run an image: what CUDA built runs on drivers of its major version, or of a later one."""
+    """Why a driver cannot run an image. An image runs on drivers with its major version of CUDA, or a later one."""
     needed, there = _major(cuda), _major(driver_cuda or "")
     if not needed or not there or needed <= there:
         return []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mistakes in what the role vllm is given beside instances, registry and settings. Private to the collection."""
+"""Mistakes in other input of the role vllm than instances, registry and settings. Private to the collection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BY_DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 
 
 def image_problems(image: str) -> list[Problem]:
-    """Why an image is not the same bytes on every node."""
+    """Whether an image is named by its digest, and so is the same on every node."""
     if _BY_DIGEST.fullmatch(image):
         return []
     message = (
@@ -52,9 +52,9 @@ def agent_problems(address: str, port: int, pid: int, instances: Sequence[Any]) 
 
 
 def prompt_problems(entries: Iterable[Entry], store: Path) -> list[Problem]:
-    """What in the models of the node stands against the system prompts of their entries. Raises OSError.
+    """Why models of this node cannot have the system prompts of their entries. Raises OSError.
 
-    Those of the controller are read there, and a model that is missing is reported with the models.
+    Models on the controller are checked there. A missing model is reported by the check of models.
     """
     found = []
     for entry in entries:

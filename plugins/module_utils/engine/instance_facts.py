@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the module engine_facts returns of an instance, for the module and for all that reads its result. Private to the
+"""The result of the module engine_facts for an instance, for the module and for readers of the result. Private to the
 collection. Pure."""
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from ..core.records import known, plain
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What an engine is reached by."""
+    """Address, port and keys of an engine."""
 
     address: str
     """Where the engine listens; a wildcard for every address of the node."""
     port: int
     marks: tuple[str, ...] = ()
-    """Of the keys that the engine accepts (environment.mark); none where the engine answers everybody."""
+    """A mark of each key that the engine accepts (environment.mark); empty where the engine needs no key."""
 
     @property
     def words(self) -> str:
-        """By which gateways ask the agent whether the engine that runs is this one."""
+        """The words with which gateways ask the agent whether the engine at this endpoint runs."""
         return f"{self.address}/{self.port}"
 
     @classmethod
@@ -39,21 +39,21 @@ class InstanceFacts:
 
     name: str
     model: str
-    """The model that it serves, or has to serve; empty where that is not known."""
+    """The model that the instance serves, or must serve; empty where unknown."""
     release: int | None
     """The number of the installed release, None before the first start."""
     serving: bool
     running: bool
-    """Whether systemd runs it, or starts it."""
+    """Whether systemd runs or starts the unit."""
     swapping: bool
-    """Whether an update swaps it, or did when the update was cut off."""
+    """Whether a swap is under way, or was cut off."""
     drained_by: str
-    """The owner of its drain; empty where it is not drained."""
+    """The owner of the drain; empty: not drained."""
     drain_reason: str
     load_seconds: float | None
-    """How long it took to load, where that is known."""
+    """Seconds that the engine took to load; None where unknown."""
     endpoints: tuple[Endpoint, ...] = ()
-    """What it is reached by: of the release that runs, and of both releases of a swap. None where nothing runs."""
+    """The endpoints of the release that runs, and of both releases of a swap. Empty where nothing runs."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(plain(self))
@@ -66,18 +66,18 @@ class InstanceFacts:
 
 @dataclass(frozen=True)
 class BridgeFacts:
-    """The engine that could serve in the place of an instance while the instance is swapped."""
+    """The engine that could serve in place of an instance during a swap."""
 
     name: str
     port: int | None
-    """Where it would listen; None where the inventory declares no bridge_port."""
+    """The bridge's port; None where the inventory declares no bridge_port."""
     gpus: tuple[str, ...] = ()
     left: bool = False
     """Whether an update has left a bridge, or parts of one."""
     certain: bool = True
     """Whether it is known that the bridge fits."""
     problem: str = ""
-    """Why there can be no bridge; empty where there can."""
+    """Why the instance can have no bridge; empty where it can."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> BridgeFacts:
@@ -90,29 +90,30 @@ class UpdateFacts:
 
     name: str
     model: str
-    """Of the release that it must run."""
+    """The model of the release that the instance must run."""
     runs: str
-    """What the target runs, by model, revision and image; the same on all nodes where it is the same."""
+    """Model, revision and image of the target: equal on all nodes that must run the same."""
     origin: int | None
-    """The release that it runs, or ran before a swap that was cut off; None before the first start."""
+    """The release that the instance runs, or ran before a swap that was cut off; None before the first start."""
     target: int | None
-    """The release that it must run; None for an instance that the inventory does not declare."""
+    """The release that the instance must run; None: the inventory does not declare the instance."""
     due: bool
-    """Whether it runs another release, or a swap was cut off."""
+    """Whether the instance runs another release than the target, or a swap was cut off."""
     interrupted: bool
     """Whether a swap was cut off."""
     serving: bool
     load_seconds: float | None
-    """How long the target will take to load, where that is known."""
+    """Seconds that the target will take to load; None where unknown."""
     drained_by: str
-    """The owner of its drain; empty where it is not drained."""
+    """The owner of the drain; empty: not drained."""
     drained_until: str
     """When the drain ends by itself; empty for never."""
     bridge: BridgeFacts
     problems: tuple[str, ...]
-    """Why it cannot run the target."""
+    """Why the instance cannot run the target."""
     coming: Endpoint | None = None
-    """What the target is reached by, where the target is due and is reached by something else than what runs."""
+    """The endpoint of the target, where the target is due and its endpoint differs from that of the release that
+    runs."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(plain(self))

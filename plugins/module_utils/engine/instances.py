@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The instances that serve from the registry. Private to the collection. Pure, as the registry's entries are."""
+"""The instances that serve models of the registry. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MAX_GPUS = 64
 INSTANCE_KEYS = frozenset({"name", "model", "port", "bridge_port", "gpus", "accelerator", "state"})
 
 _UNIQUE: Mapping[str, str] = {"name": "name", "port": "port", "bridge_port": "port"}
-"""Keys whose values no two instances may share, by what they are: a bridge's port is a port as any other."""
+"""Keys whose values must be unique, with the kind of value: a bridge's port must differ from all other ports."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def needed_entries(models: Mapping[str, Any], instances: Sequence[Instance]) -> 
 def load_instances(
     instances: Sequence[Any], registry: Registry, gpus: Sequence[Mapping[str, Any]] | None = None
 ) -> list[Instance]:
-    """The declared instances with their GPUs assigned, of those in the fact `gpus` where it is given.
+    """The declared instances with their GPUs, from the fact `gpus` where the fact is given.
 
     Raises InputError with every mistake in registry and instances.
     """
@@ -112,8 +112,8 @@ def sound_instances(
 ) -> tuple[list[Instance], list[Problem]]:
     """The present instances that can be planned, and every mistake in registry and instances.
 
-    Where there are mistakes, those without any are loaded each by itself: GPUs that are only counted may then be the
-    same for several of them. `models` is what the registry was read from.
+    Where some instances have mistakes, each of the others is loaded by itself: several instances that ask for a number
+    of GPUs may then get the same GPUs. `models` is the registry as it was declared.
     """
     try:
         loaded, problems = load_instances(instances, registry, gpus), []

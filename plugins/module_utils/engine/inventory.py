@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the inventory says of instances, before the instances are checked, and how bridges are named.
+"""Reads instances of the inventory before they are checked, and names bridges.
 
 Private to the collection. Ansible sends this file with modules that need only names of instances, without the files
 that check instances.
@@ -31,7 +31,7 @@ def next_name(instance: str) -> str:
 
 
 def next_instance(name: str) -> str:
-    """The instance to which such a second server belongs; empty where `name` is not the name of one."""
+    """The instance of a second server; empty where `name` is not the name of a second server."""
     return name.removesuffix(_NEXT) if name.endswith(_NEXT) else ""
 
 
@@ -52,9 +52,9 @@ def want_gpus(instances: Sequence[Any]) -> bool:
 
 
 def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
-    """All instances, with the model of `models` for those that `models` names.
+    """All instances. Those that `models` names get their model from `models`.
 
-    All are needed: an instance with a number of GPUs gets GPUs that the other instances do not name.
+    Every instance is needed: an instance with a number of GPUs gets GPUs that no other instance lists.
     """
     return [
         {**item, "model": models[item["name"]]} if isinstance(item, Mapping) and item.get("name") in models else item

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The processes that listen on a port or are connected to it: this container's engine or others. Private to the
-collection.
+"""Finds in /proc who listens on a port: the engine of a container or another process. Counts connections. Private to
+the collection.
 
-Everything comes from /proc; tests hand in a directory that looks like it.
+Tests give a directory in the form of /proc.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ESTABLISHED, _SYN_RECV, _CLOSE_WAIT, _LISTEN = "01", "03", "08", "0A"
 """TCP states in the kernel's include/net/tcp_states.h, as /proc/net/tcp writes them."""
 
 _WANTED = (_ESTABLISHED, _SYN_RECV, _CLOSE_WAIT)
-"""States of a connection whose client may wait for an answer: CLOSE_WAIT is a client that sends no more."""
+"""States of a connection whose client may wait for an answer. CLOSE_WAIT: the client has sent everything."""
 
 _COMMAND_LENGTH = 100
 """Characters of a command line that are shown."""
@@ -38,7 +38,8 @@ class Process:
     pid: int
     command: str
     container_id: str = ""
-    """The id in its control group's path; in a node that is itself a container it may be the node's own."""
+    """The id in the path of the process's control group. On a node that is itself a container, the id may be the
+    node's."""
 
     def __str__(self) -> str:
         return f"pid {self.pid} ({self.command})"
@@ -46,12 +47,12 @@ class Process:
 
 @dataclass(frozen=True)
 class Ownership:
-    """Who listens on an address: processes of the container, and others."""
+    """Who listens on an address: processes of the container, and strangers."""
 
     ours: bool
     strangers: list[Process]
     unknown: int = 0
-    """Listening sockets whose process cannot be found: outside of this PID namespace, or just gone."""
+    """Listening sockets whose process was not found: outside of this PID namespace, or just ended."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class _Socket:
 
 
 def listening(port: int, address: str, proc: Path = PROC) -> set[int]:
-    """Inodes of the sockets that would take a connection to address and port."""
+    """Inodes of the sockets that accept connections to an address and port."""
     wanted = ip_address(address)
     return {
         socket.inode
@@ -83,13 +84,13 @@ def connections(port: int, proc: Path = PROC) -> int:
 def clients(port: int, local_clients: Collection[int] = (), proc: Path = PROC) -> list[str]:
     """The address of each client that is connected to a port, once per connection.
 
-    The node's own connections (probes, metrics) do not count. Connections of the users `local_clients` (numbers) do:
+    The node's own connections (probes, metrics) do not count. Connections of the users `local_clients` (ids) do:
     a gateway on the same machine.
     """
     sockets = list(_sockets(proc))
     users = {(socket.local, socket.peer): socket.uid for socket in sockets}
     connected = [socket for socket in sockets if socket.local[1] == port and socket.state in _WANTED]
-    # Of a connection from the node itself, the other end is in the table, too.
+    # Where the connection comes from the node itself, the table has the other end too.
     others = [(users.get((socket.peer, socket.local)), socket.peer[0]) for socket in connected]
     return sorted(str(address) for user, address in others if user is None or user in local_clients)
 
@@ -106,9 +107,10 @@ def _sockets(proc: Path) -> Iterator[_Socket]:
 
 
 def _end(text: str) -> tuple[IPv4Address | IPv6Address, int]:
-    """An address and a port as /proc/net/tcp writes them: 32-bit words in the machine's byte order, here little endian.
+    """Reads an address and a port in the form of /proc/net/tcp: 32-bit words in the machine's byte order, little
+    endian.
 
-    IPv4 in IPv6 becomes IPv4: the two ends of a connection may stand in different tables.
+    IPv4 in IPv6 becomes IPv4: the two ends of a connection may be in different tables.
     """
     address, _colon, port = text.partition(":")
     raw = b"".join(bytes.fromhex(address[start : start + 8])[::-1] for start in range(0, len(address), 8))
@@ -119,9 +121,10 @@ def _end(text: str) -> tuple[IPv4Address | IPv6Address, int]:
 
 
 def _takes(local: IPv4Address | IPv6Address, wanted: IPv4Address | IPv6Address) -> bool:
-    """Whether a socket on local is in the way of, or answers for, an address.
+    """Whether a socket on `local` accepts connections to an address, or keeps another socket from the address.
 
-    A wildcard of IPv6 takes IPv4 as well, unless told otherwise; that cannot be seen here.
+    A socket on the IPv6 wildcard also accepts IPv4, unless an option of the socket forbids it. /proc does not show that
+    option.
     """
     if local.is_unspecified:
         return isinstance(local, IPv6Address) or local.version == wanted.version
@@ -131,8 +134,8 @@ def _takes(local: IPv4Address | IPv6Address, wanted: IPv4Address | IPv6Address) 
 def ownership(port: int, address: str, init_pid: int | None, proc: Path = PROC) -> Ownership:
     """Who listens on address and port: the container whose first process is init_pid, or others.
 
-    Every socket counts: where all of them set SO_REUSEPORT, a second process of the same user may listen on the same
-    port and take half of the requests.
+    Every socket counts: with SO_REUSEPORT, a second process of the same user can listen on the same port, and gets half
+    of the requests.
     """
     inodes = listening(port, address, proc)
     if not inodes:
@@ -151,13 +154,13 @@ def ownership(port: int, address: str, init_pid: int | None, proc: Path = PROC) 
 
 
 def holders(inodes: set[int], proc: Path = PROC) -> Iterator[tuple[int, set[int]]]:
-    """The processes that hold sockets of these inodes, each with those it holds."""
+    """The processes that hold sockets with these inodes: the pid, and the inodes that the process holds."""
     links = {f"socket:[{inode}]": inode for inode in inodes}
     for directory in proc.iterdir():
         if not directory.name.isdigit():
             continue
         held = set()
-        # Processes come and go while we look.
+        # Processes start and end during the search.
         with contextlib.suppress(OSError):
             for descriptor in (directory / "fd").iterdir():
                 with contextlib.suppress(OSError):
@@ -176,7 +179,7 @@ def pid_namespace(pid: int, proc: Path = PROC) -> str | None:
 
 
 def describe(pid: int, proc: Path = PROC) -> Process:
-    """A process as an operator wants to read it."""
+    """A process, in words for an operator."""
     command = container = ""
     with contextlib.suppress(OSError):
         raw = (proc / str(pid) / "cmdline").read_bytes()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long an engine took to load, by systemd's word. Private to the collection."""
+"""How long an engine took to load, according to systemd. Private to the collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..core.paths import Paths, unit_name
 from .state import history, releases
 
 SWAP_SECONDS = 30
-"""What a swap takes beside the engine's load: its stop, and the probe before clients come back."""
+"""The duration of a swap without the load: the stop, and the probe before the engine gets requests."""
 
 MARGIN = 1.1
 """A load may take this much longer than the last one."""
@@ -21,7 +21,7 @@ _BEGAN, _READY = "InactiveExitTimestampMonotonic", "ActiveEnterTimestampMonotoni
 
 
 def seconds(name: str) -> float | None:
-    """From the start of an instance's unit to its first answer; None where it does not serve. Raises SystemdError.
+    """From the start of the unit to the first answer; None where the instance does not serve. Raises SystemdError.
 
     systemd's monotonic times are microseconds, 0 for never.
     """
@@ -34,9 +34,9 @@ def seconds(name: str) -> float | None:
 
 
 def of_another(taken: float, before: Path, after: Path) -> float | None:
-    """How long the model at `after` may load where the one at `before` has taken so long; None where unknown.
+    """How long the model at `after` may load, if the model at `before` took `taken` seconds; None where unknown.
 
-    More bytes take longer. Fewer are not counted on: an engine does more at its start than read them.
+    More bytes take longer. For fewer bytes the time stays the same: an engine does more at its start than read files.
     """
     if before == after:
         return taken
@@ -45,7 +45,7 @@ def of_another(taken: float, before: Path, after: Path) -> float | None:
 
 
 def _bytes(model: Path) -> int:
-    """Of all files of a model; 0 where they cannot be read."""
+    """Bytes of all files of a model; 0 where a file cannot be read."""
     try:
         return sum(file.stat().st_size for file in model.rglob("*") if file.is_file())
     except OSError:
@@ -53,12 +53,12 @@ def _bytes(model: Path) -> int:
 
 
 def swap_seconds(load: float | None) -> int | None:
-    """How long a swap keeps requests away beside the drain, in seconds; None where the load is not known."""
+    """For how many seconds a swap keeps requests away, without the drain; None where the load is unknown."""
     return None if load is None else round(load * MARGIN + SWAP_SECONDS)
 
 
 def expected(paths: Paths, name: str, active: int | None, target: int) -> float | None:
-    """How long a release that is kept may load, in seconds; None where unknown. Raises SystemdError."""
+    """How many seconds a release on this node may load; None where unknown. Raises SystemdError."""
     known = history.last(paths, name, target)
     if known and known.load_seconds:
         return known.load_seconds

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node has of ours besides its instances, and how all of it is removed. Private to the collection."""
+"""Removes what the collection has on a node besides instances. Private to the collection."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from . import gate
 from .state import releases
 
 STAYING = (Path("/"), Path("/mnt"), Path("/srv"), Path("/var"), Path("/var/lib"), Path("/opt"), Path("/home"))
-"""Directories that a machine has without us."""
+"""Directories that a machine has without the collection. They stay, even empty."""
 
 METRICS = "inference-*.prom"
-"""What we write for node_exporter."""
+"""The collection's metrics for node_exporter."""
 
 
 def node_traces(paths: Paths) -> list[Path]:
-    """What is ours on a node without instances, agent and recovery, and what is no engine's: files and directories."""
-    # Beside them lie the trials of the role common, which stays.
+    """The collection's files and directories on a node without instances, agent and recovery."""
+    # Their directory also has the trials of the role common, which stay.
     memory = [
         paths.recovery_requests,
         paths.recovered_meanwhile("").parent,
@@ -47,7 +47,7 @@ def node_traces(paths: Paths) -> list[Path]:
 
 
 def refuse_instances(paths: Paths) -> None:
-    """Raise ValueError while an instance is left: what it runs by must not vanish below it."""
+    """Raise ValueError while the node has an instance, which needs these files to run."""
     if there := releases.names(paths):
         raise ValueError(
             f"{', '.join(there)} must leave the node first: baremetal.inference.decommission -e instance={there[0]}"
@@ -55,9 +55,9 @@ def refuse_instances(paths: Paths) -> None:
 
 
 def remove_node_traces(paths: Paths, keep: Sequence[Path] = (), *, check: bool) -> list[Path]:
-    """Remove them, but for what is to be kept below them. Returns what goes. Raises SystemdError and OSError.
+    """Remove the traces, except `keep`. Returns the removed paths. Raises SystemdError and OSError.
 
-    The lock of the run that asks for it goes as well, and is no change.
+    The lock of this run goes too, and does not count as a change.
     """
     own = [*keep, paths.lock, paths.lock_guard]
     going = [path for path in node_traces(paths) if not _only(path, own)]
@@ -80,7 +80,7 @@ def remove_services(paths: Paths, *, check: bool) -> list[Path]:
     """
     units = [paths.agent_unit, *paths.metrics_units.values(), *paths.recovery_units.values()]
     units += paths.swap_units.values()
-    # The agent asks for recoveries, and the path unit waits for the agent: first those, then what they start.
+    # The agent asks for recoveries, and the path unit waits for these requests: both stop before the units they start.
     stopped = [*METRICS_TIMERS, AGENT_UNIT, RECOVERY_PATH, RECOVERY_DISPATCH, GATES_UNIT]
     there, _running = systemd.remove_units(units, stopped, check=check)
     if not check:
@@ -90,9 +90,9 @@ def remove_services(paths: Paths, *, check: bool) -> list[Path]:
 
 
 def _remove_slices() -> None:
-    """Stop the slices of our templates. Raises SystemdError."""
+    """Stop the slices of the collection's templates. Raises SystemdError."""
     templates = [METRICS_TEMPLATE, RECOVERY_TEMPLATE, SWAP_TEMPLATE]
-    # The engine of another owner would stop with its slice.
+    # A slice stops with all units in it: while a unit of the template runs, the slice stays.
     states = ",".join(sorted({*systemd.RUNNING, "deactivating"}))
     if not systemd.systemctl("list-units", "--plain", "--no-legend", f"--state={states}", unit_name("*")).strip():
         templates.append(unit_name(""))
@@ -101,16 +101,16 @@ def _remove_slices() -> None:
 
 
 def slice_of(template: str) -> str:
-    r"""The slice that systemd makes for a template's instances, and keeps without them until the next boot.
+    r"""The slice that systemd makes for the instances of a template. Without instances it stays until the next boot.
 
-    Source: systemd.slice(5); in its name, a hyphen would stand for a slice within another: \x2d.
+    In the name, \x2d stands for a hyphen: a plain hyphen would mean a slice within another. Source: systemd.slice(5).
     """
     name = template.partition("@")[0].replace("-", r"\x2d")
     return f"system-{name}.slice"
 
 
 def remove_directories(wanted: Iterable[Path], *, check: bool) -> list[Path]:
-    """Remove directories, and the directories above them that are empty then. Returns the wanted ones that were there.
+    """Remove directories, and parent directories that become empty. Returns the wanted directories that existed.
 
     Raises OSError.
     """
@@ -125,13 +125,13 @@ def remove_directories(wanted: Iterable[Path], *, check: bool) -> list[Path]:
 
 
 def _only(path: Path, kept: Sequence[Path]) -> bool:
-    """Whether a directory holds nothing but what is kept."""
+    """Whether all files in a directory are to be kept."""
     held = [each for each in path.rglob("*") if not each.is_dir()] if path.is_dir() else []
     return bool(held) and all(each in kept for each in held)
 
 
 def _clear(path: Path, keep: Sequence[Path]) -> None:
-    """Remove a file, or a directory as far as it holds nothing that is kept."""
+    """Remove a file, or everything in a directory except what is to be kept."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return

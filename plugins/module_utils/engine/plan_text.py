@@ -15,7 +15,7 @@ from .changes import NOTHING, START, Change
 VERDICTS = {True: "fits", False: "does not fit", None: "cannot be told whether it fits"}
 
 _WIDTH = 10
-"""Of the column of headings."""
+"""Characters of the column with the headings."""
 
 
 def render(plans: Sequence[Mapping[str, Any]]) -> str:
@@ -29,7 +29,7 @@ def of_node(
     warned: Sequence[str],
     orphans: Sequence[str],
 ) -> str:
-    """All plans of a node, and what is no single plan's."""
+    """All plans of a node, and the problems of the node as a whole."""
     lines = [*_misfits(problems)]
     lines += [_row("warning", text) for text in warned]
     lines += [_row("orphan", f"{name} is on the node, but not in the inventory") for name in orphans]
@@ -38,7 +38,7 @@ def of_node(
 
 
 def refusal(plans: Sequence[Mapping[str, Any]], problems: Sequence[Mapping[str, Any]]) -> str:
-    """What stands against a start: the misfits of these plans, and what is no single plan's; else empty."""
+    """Why engines must not start: the misfits of these plans, and the problems of the node as a whole; else empty."""
     blocks = [[*_heading(one), *_estimate(one["estimate"]), *_misfits(one["problems"])] for one in plans]
     blocks += [["this node:", *_misfits(problems)]] if problems else []
     return "\n".join(line for block in blocks for line in block)
@@ -83,7 +83,7 @@ def _hardware(plan: Mapping[str, Any]) -> str:
 
 
 def _estimate(estimate: Mapping[str, Any]) -> Iterator[str]:
-    """What is known of it. GiB are those of the GPU that has the most to hold."""
+    """The parts of the estimate that are known. GiB are those of the GPU with the most data."""
     names = {"weights": "weights_gib", "overhead": "overhead_gib", "KV cache": "kv_cache_gib", "spare": "spare_gib"}
     sizes = [f"{name} {estimate[key]:.2f} GiB" for name, key in names.items() if estimate[key] is not None]
     if sizes:

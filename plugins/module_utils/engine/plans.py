@@ -18,13 +18,12 @@ from ..hardware import host_memory
 from ..hardware.gpu import facts as gpu_facts
 from ..models.config.facts import ModelFacts, gather
 from ..models.fit import devices
-from ..models.fit.abilities import LONGER
 from ..models.fit.devices import Device
-from ..models.fit.memory import CPU_CACHE
 from ..models.fit.misfit import Misfit
 from ..models.fit.plan import plan as fit_plan
 from ..models.fit.proposal import propose
 from . import image_cuda
+from .adapters import ENGINES
 from .changes import Change
 
 NVIDIA_SMI_TIMEOUT = 30.0
@@ -59,7 +58,8 @@ class Engine:
 
 def deciding(variables: Mapping[str, str]) -> dict[str, str]:
     """Of an engine's environment, what decides whether its model fits. Other variables may be secrets."""
-    return {name: variables[name] for name in (CPU_CACHE, LONGER) if variables.get(name)}
+    names = (name for engine in ENGINES.values() for name in engine.variables.deciding)
+    return {name: variables[name] for name in names if variables.get(name)}
 
 
 class Hardware:

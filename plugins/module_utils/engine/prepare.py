@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold before an engine's container is created. Private to the collection."""
+"""Checks Docker, image, model and port before an engine's container is created. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .listeners import PROC, Ownership, Process, ownership
 from .release import Release
 
 DOCKER_TIMEOUT = 90.0
-"""Seconds to wait for dockerd; below PREPARE_TIMEOUT of the unit, so that it is this message that is seen."""
+"""Seconds to wait for dockerd: less than PREPARE_TIMEOUT of the unit, so that the journal has this file's message."""
 
 REPORT_INTERVAL = 10.0
-"""Seconds between two lines that say what is awaited."""
+"""Seconds between two lines in the journal about the wait."""
 
 
 class NotPrepared(Exception):
-    """Everything that stands in the way of a start, one problem each."""
+    """An engine cannot start; `problems` are all reasons."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = problems
@@ -71,7 +71,7 @@ def wait_for_docker(docker: Docker, say: Callable[[str], None], timeout: float) 
 
 
 def missing(release: Release, docker: Docker) -> list[str]:
-    """What of a release is not on this node. Raises DockerUnavailable and DockerError."""
+    """The parts of a release that this node lacks. Raises DockerUnavailable and DockerError."""
     problems = []
     if docker.inspect_image(release.image) is None:
         problems.append(
@@ -96,10 +96,10 @@ def _model_problems(release: Release) -> list[str]:
 def _port_problems(release: Release, docker: Docker, proc: Path) -> list[str]:
     found = ownership(release.port, release.address, None, proc)
     if found.unknown:
-        # Most likely a process that was about to end; what stays is a real obstacle.
+        # Most likely the process was about to end: look again.
         time.sleep(0.5)
         found = ownership(release.port, release.address, None, proc)
-    advice = f"stop it, or give the instance {release.instance} another port"
+    advice = f"stop that process, or give the instance {release.instance} another port"
     problems = [f"port {release.port} is taken by {_named(process, docker)}: {advice}" for process in _distinct(found)]
     if found.unknown and not problems:
         problems.append(f"port {release.port} is taken by a process that cannot be found in /proc: {advice}")
@@ -107,17 +107,17 @@ def _port_problems(release: Release, docker: Docker, proc: Path) -> list[str]:
 
 
 def _distinct(found: Ownership) -> list[Process]:
-    """One process of each container: the workers of one server share its socket."""
+    """One process of each container: the workers of a server share one socket."""
     return list({process.container_id or process.pid: process for process in reversed(found.strangers)}.values())
 
 
 def _named(process: Process, docker: Docker) -> str:
-    """The process with the name of its container, where this node's engine knows it."""
+    """The process with the name of its container, where dockerd knows the container."""
     container = None
     if process.container_id:
         try:
             container = docker.inspect(process.container_id)
         except (DockerUnavailable, DockerError):
-            # Only a convenience: pid and command are known.
+            # Pid and command are known, and are enough.
             container = None
     return f"{process} in container {container['Name'].lstrip('/')}" if container else str(process)

@@ -21,7 +21,8 @@ from ..core.problems import InputError, Problem
 from ..core.unit_files import sandbox, systemd_quote
 from ..hardware import cdi
 from ..store.stored_model import StoredModel
-from . import first_releases
+from . import adapters, first_releases
+from .adapters.contract import Adapter, Serving
 from .environment import ENGINE_CONFIG
 from .instances import Instance
 from .inventory import bridge_name, bridged_instance
@@ -31,14 +32,8 @@ SCHEMA = 1
 LABEL = "inference.release"
 """Container label that holds the release's number."""
 
-KILL_GRACE = 30
-"""Seconds between the end of the engine's drain time and SIGKILL.
-
-What still runs when the engine's own drain time is over hangs until it is killed (measured with vLLM 0.32).
-"""
-
-STOP_GRACE = 60
-"""Seconds that systemd gives the supervisor beyond the drain time: KILL_GRACE, and time to clean up."""
+CLEAN_UP = 30
+"""Seconds that systemd gives the supervisor to clean up, after it has killed an engine that hangs."""
 
 PREPARE_TIMEOUT = 120
 """Seconds for the steps before the engine is started; the supervisor extends the time-out from then on."""
@@ -72,31 +67,22 @@ WantedBy=multi-user.target
 """
 
 
-ENGINE = "vllm"
-"""The engine's command in the image."""
-
 CONFIG_DIRECTORY = "/run/inference"
 
 CONFIG_FILE = f"{CONFIG_DIRECTORY}/engine.yaml"
-"""In the container's memory: what the environment says of the engine's configuration. JSON is YAML."""
-
-CONFIG_SCRIPT = (
-    f'umask 077; printf %s "${ENGINE_CONFIG}" >{CONFIG_FILE}; unset {ENGINE_CONFIG};'
-    f' exec {ENGINE} "$@" --config {CONFIG_FILE}'
-)
-"""Starts the engine with that file."""
+"""In the container's memory: the engine's configuration, from the environment. JSON is also YAML."""
 
 GPU_REQUESTS = ("cdi", "runtime")
-"""How a container asks for its GPUs: of Docker itself, by CDI name, or of NVIDIA's runtime, where Docker has no CDI.
+"""How a container gets its GPUs: from Docker, by CDI name, or from NVIDIA's runtime, where Docker has no CDI.
 
-That runtime reads the names from this variable, and resolves them as Docker would, in its mode cdi. Source: NVIDIA
-Container Toolkit, Support for Container Device Interface, "Running a Workload with CDI".
+The runtime reads the names from a variable of the container, and in its mode cdi resolves them like Docker. Source:
+NVIDIA Container Toolkit, Support for Container Device Interface, "Running a Workload with CDI".
 """
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the role decides for every engine of a node. Times in seconds; sizes as Docker writes them."""
+    """The role's settings for every engine of a node. Times in seconds; sizes in Docker's form."""
 
     address: str = "127.0.0.1"
     uid: int = 2000
@@ -114,7 +100,7 @@ class Settings:
     cap_add: Sequence[str] = ()
     gpu_request: str = GPU_REQUESTS[0]
     environment: Mapping[str, str] = field(default_factory=dict)
-    """May hold secrets: neither `to_dict` nor a release has it."""
+    """May have secrets: `to_dict` and releases leave it out."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON, without the environment."""
@@ -123,7 +109,7 @@ class Settings:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Settings:
-        """The settings that to_dict() gave, of any version. Raises ValueError where they are damaged."""
+        """Settings from the form of to_dict(), of any version. Raises ValueError where they are damaged."""
         known = {item.name for item in fields(cls)}
         try:
             made = cls(**{key: each for key, each in value.items() if key in known})
@@ -136,7 +122,7 @@ class Settings:
 class Release:
     """What an instance runs. Immutable; `number` counts the releases of one instance on one node.
 
-    A release outlives the version that wrote it: a field that is added to these needs a default.
+    Releases of older versions stay on nodes: a new field needs a default.
     """
 
     instance: str
@@ -162,9 +148,14 @@ class Release:
     flags: dict[str, Any] = field(default_factory=dict)
     """The engine's flags, as the model's registry entry has them."""
     arguments: list[str] = field(default_factory=list)
-    """The same flags as the engine takes them: rendering them again would need the catalogue of its version."""
+    """The same flags as command line: to render them again, the catalogue of the engine's version would be needed."""
     settings: Settings = Settings()
-    """The container's, without the environment."""
+    """The settings of the container, without the environment."""
+
+    @property
+    def adapter(self) -> Adapter:
+        """The adapter of the release's engine."""
+        return adapters.get()
 
     def to_json(self) -> str:
         """The text of release.json."""
@@ -175,8 +166,8 @@ class Release:
     def from_json(cls, text: str) -> Release:
         """Read release.json as any version of this schema wrote it.
 
-        Keys that this version does not know are left out, and those that it has added since get their defaults.
-        Raises ValueError where it is no release of this schema.
+        Unknown keys are left out, and missing keys of newer fields get their defaults. Raises ValueError where the text
+        is no release of this schema.
         """
         data = json.loads(text)
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
@@ -211,9 +202,9 @@ def render(
     number: int = 0,
     created: str = "",
 ) -> Rendered:
-    """Render a release. `arguments` are the engine's, made from `flags`, those of the instance's registry entry.
+    """Render a release. `arguments` are the engine's, made from `flags`, which are the flags of the registry entry.
 
-    The id is a hash over everything but number and time: two releases of one id run the same thing.
+    The id is a hash over everything but number and time: two releases with one id run the same.
     Raises InputError where a value cannot be put into an environment file.
     """
     stored = replace(stored, path=engine_path(stored.path, settings))
@@ -224,16 +215,16 @@ def render(
         release = replace(release, id=identity, created=created)
         return Rendered(release, _unit(release), environment)
 
-    # Of the unit, the environment and the revision alone, so that a key that a later version adds changes no id.
+    # Only unit, environment and revision make the id: a new field of a later version changes no id.
     unnumbered = f"{numbered(0).unit}\0{environment}\0{stored.revision}"
     return numbered(number, hashlib.sha256(unnumbered.encode()).hexdigest())
 
 
 def bridge_of(release: Release, environment: str, port: int, gpus: Sequence[str], number: int = 0) -> Rendered:
-    """The bridge of a release: the same engine, on a port and GPUs of its own, while the release's instance is swapped.
+    """The bridge of a release: the same engine on another port and other GPUs, for the time of a swap.
 
-    Made from the release itself, for an inventory that has changed since, or is broken, must not matter. It shares the
-    compile cache: what it compiles, the instance finds there.
+    The bridge is made from the release alone, so that a changed or broken inventory does not matter. It shares the
+    compile cache: the instance uses what the bridge has compiled.
     """
     instance = Instance(
         bridge_name(release.instance), release.model, port, gpus=tuple(gpus), accelerator=release.accelerator
@@ -256,9 +247,11 @@ def _release(
     number: int,
     environment_keys: list[str],
 ) -> Release:
-    """A release or a bridge, still without id and time."""
+    """A release or a bridge, without id and time."""
     served_names = list(dict.fromkeys([bridged_instance(instance.name) or instance.name, instance.model]))
-    engine_argv = _engine_argv(instance, arguments, stored, served_names, settings)
+    engine = adapters.get()
+    serving = _serving(instance, settings)
+    engine_argv = [*engine.model_argv(stored.path, served_names), *engine.server_argv(serving), *arguments]
     return Release(
         instance=instance.name,
         number=number,
@@ -289,32 +282,24 @@ def _release(
 
 
 def engine_path(path: str, settings: Settings) -> str:
-    """Where an engine finds a directory of the store.
+    """The path at which an engine finds a directory of the store.
 
-    On the fast path whether there is a copy or not, for then there is a link: a copy that comes or goes is no reason
-    for another release.
+    It is on the fast path, also without a fast copy: then the fast path has a link to the store. So a copy that comes
+    or goes makes no other release.
     """
     if settings.fast_path and path.startswith(f"{settings.store_path}/"):
         return f"{settings.fast_path}{path.removeprefix(settings.store_path)}"
     return path
 
 
-def _engine_argv(
-    instance: Instance, arguments: Sequence[str], stored: StoredModel, served_names: list[str], settings: Settings
-) -> list[str]:
-    return [
-        "serve",
-        stored.path,
-        "--served-model-name",
-        *served_names,
-        "--host",
+def _serving(instance: Instance, settings: Settings) -> Serving:
+    return Serving(
         settings.address,
-        "--port",
-        str(instance.port),
-        "--shutdown-timeout",
-        str(settings.drain_timeout),
-        *arguments,
-    ]
+        instance.port,
+        start_timeout=settings.start_timeout,
+        drain_timeout=settings.drain_timeout,
+        cache_path=cache_path(instance.name, settings),
+    )
 
 
 def _environment(instance: Instance, settings: Settings) -> str:
@@ -322,12 +307,8 @@ def _environment(instance: Instance, settings: Settings) -> str:
     cache = cache_path(instance.name, settings)
     variables = {
         "HF_HUB_OFFLINE": "1",
-        "VLLM_NO_USAGE_STATS": "1",
-        # Set on purpose although it is the default: only an explicit value gives the engine this grace on SIGTERM.
-        "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS": "5",
-        "VLLM_ENGINE_READY_TIMEOUT_S": str(settings.start_timeout),
-        "VLLM_CACHE_ROOT": cache,
-        # The engine runs under an id that the image's passwd may not know.
+        **adapters.get().environment(_serving(instance, settings)),
+        # The engine runs under an id that may be missing in the image's passwd.
         "HOME": cache,
         "USER": "inference",
         **settings.environment,
@@ -362,13 +343,14 @@ def _container_argv(
     *,
     configured: bool,
 ) -> list[str]:
-    """The arguments of `docker` that create the container; `configured` tells whether the environment has the engine's
-    configuration."""
+    """The arguments of `docker` that create the container. `configured`: the environment has the engine's configuration
+    file."""
+    engine = adapters.get()
     if configured:
         file = [f"--mount=type=tmpfs,destination={CONFIG_DIRECTORY}", "--entrypoint=/bin/sh"]
-        command = [*file, image, "-c", CONFIG_SCRIPT, ENGINE, *engine_argv]
+        command = [*file, image, "-c", _config_script(engine), engine.program, *engine_argv]
     else:
-        command = [f"--entrypoint={ENGINE}", image, *engine_argv]
+        command = [f"--entrypoint={engine.program}", image, *engine_argv]
     return [
         "create",
         f"--name={container_name(instance.name)}",
@@ -392,6 +374,14 @@ def _container_argv(
     ]
 
 
+def _config_script(engine: Adapter) -> str:
+    """The shell script that writes the engine's configuration file and starts the engine with that file."""
+    return (
+        f'umask 077; printf %s "${ENGINE_CONFIG}" >{CONFIG_FILE}; unset {ENGINE_CONFIG};'
+        f' exec {engine.program} "$@" {engine.config_file.flag} {CONFIG_FILE}'
+    )
+
+
 def user_argv(settings: Settings) -> str:
     """The argument of `docker` with the user of an engine."""
     return f"--user={settings.uid}:{settings.gid}"
@@ -404,7 +394,7 @@ def ulimit_argv(settings: Settings) -> list[str]:
 
 def mount_argv(name: str, model_path: str, settings: Settings) -> list[str]:
     """The arguments of `docker` that mount the models and the compile cache of an instance."""
-    # The roots of the models, at the same paths: links from one model to another's files resolve inside.
+    # All models, at the same paths as outside: a model may have links to files of another model.
     sources = [settings.store_path, *([settings.fast_path] if settings.fast_path else [])]
     if not any(model_path.startswith(f"{source}/") for source in sources):
         sources.append(model_path)
@@ -419,12 +409,12 @@ def _unit(release: Release) -> str:
     name, number = release.instance, release.number
     command = Paths().command
     create = " \\\n    ".join(systemd_quote(argument) for argument in release.container_argv)
-    # A start may take as long as the supervisor allows: five of the slowest must fit into the window.
+    # The window must hold START_BURST starts, each as slow as the supervisor allows.
     window = START_BURST * (PREPARE_TIMEOUT + release.start_timeout + RESTART_DELAY)
     return f"""\
 # Managed by the Ansible collection baremetal.inference: release {number} of instance {name}.
 [Unit]
-Description=vLLM instance {name} ({release.model})
+Description={release.adapter.title} instance {name} ({release.model})
 Wants=docker.service network-online.target
 After=docker.service network-online.target
 StartLimitBurst={START_BURST}
@@ -440,7 +430,7 @@ ExecStopPost=-{command} clear {name}
 Restart=always
 RestartSec={RESTART_DELAY}
 TimeoutStartSec={PREPARE_TIMEOUT}
-TimeoutStopSec={release.drain_timeout + STOP_GRACE}
+TimeoutStopSec={release.drain_timeout + release.adapter.stop.kill_grace + CLEAN_UP}
 {SANDBOX}
 [Install]
 WantedBy=inference.target

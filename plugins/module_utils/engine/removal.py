@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an instance leaves on a node, and what is left of the last one: how it goes. Private to the collection.
+"""Removes an instance from a node. Private to the collection.
 
-What was begun and cut off is gone on with: the releases go last, and by them the next run knows the instance.
+The releases go last: where a removal is cut off, the next run still finds the instance by its releases.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ..models.registry.variants import lineage
 from .state import releases
 
 FORGET_SECONDS = 15.0
-"""Longer than the agent takes to see that an instance has gone."""
+"""Longer than the agent needs to notice that an instance is gone."""
 
 
 def traces(paths: Paths, name: str) -> list[Path]:
-    """The files that an instance leaves on a node, but for its releases, its probe and its drain."""
+    """The files of an instance on a node, without its releases, its probe and its drain."""
     return [
         paths.unit(name),
         paths.env(name),
@@ -43,7 +43,7 @@ def traces(paths: Paths, name: str) -> list[Path]:
 
 
 def directories(paths: Paths, name: str) -> list[Path]:
-    """The directories that an instance leaves, but for its releases."""
+    """The directories of an instance, without its releases."""
     return [paths.evidence(name), paths.aside(name)]
 
 
@@ -54,7 +54,7 @@ def left(paths: Paths, name: str) -> bool:
 
 
 def remove(paths: Paths, name: str, *, check: bool) -> bool:
-    """Stop an instance, and remove all of it but its logs and its compile cache. Returns whether there was anything.
+    """Stop an instance, and remove everything but its logs and compile cache. Returns whether there was anything.
 
     Raises SystemdError and OSError.
     """
@@ -76,7 +76,7 @@ def remove(paths: Paths, name: str, *, check: bool) -> bool:
 
 
 def _await_forgotten(probe: Path) -> None:
-    """Wait until the agent, which still has its last verdict, would not answer by it any more."""
+    """Wait until the agent has dropped its last verdict on the instance."""
     deadline = time.monotonic() + FORGET_SECONDS
     while probe.exists() and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -85,7 +85,7 @@ def _await_forgotten(probe: Path) -> None:
 
 
 def remove_container(docker: docker_api.Docker, name: str) -> bool:
-    """Remove what a supervisor that was killed has left. Returns whether there was one.
+    """Remove the container that a killed supervisor has left. Returns whether there was one.
 
     Raises DockerUnavailable and DockerError.
     """
@@ -97,7 +97,7 @@ def remove_container(docker: docker_api.Docker, name: str) -> bool:
 
 
 def forget_models(paths: Paths, gone: Iterable[str], *, check: bool) -> list[str]:
-    """Take the entries out of the node's registry that only instances need that go. Returns their names.
+    """Remove the entries from the node's registry that only the instances `gone` need. Returns their names.
 
     Raises OSError, and ValueError where the desired state is damaged.
     """
@@ -114,5 +114,5 @@ def forget_models(paths: Paths, gone: Iterable[str], *, check: bool) -> list[str
 
 
 def caches(cache_path: Path, names: Sequence[str]) -> list[Path]:
-    """The compile caches of instances that are there."""
+    """The compile caches of these instances that exist."""
     return [path for name in names if (path := cache_path / name).is_dir()]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nodes have reported of their engines, for the names at gateways and in Prometheus. Private to the collection."""
+"""What nodes have reported about their engines, for gateways and Prometheus. Private to the collection."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any
 from .instance_facts import InstanceFacts
 
 FACT = "vllm_engines"
-"""The host variable that role vllm's `running` keeps it in: what the module engine_facts has returned."""
+"""The host variable with the result of the module engine_facts. The file `running` of role vllm sets the variable."""
 
 
 def running(variables: Mapping[str, Any]) -> dict[str, InstanceFacts]:
-    """The instances of a host that have started once, by name, from the host's variables.
+    """The instances of a host that have started at least once, by name, from the host's variables.
 
-    Those without a known model are left out, and all where the node did not answer: then the inventory counts.
+    Instances without a known model are left out. Where the node did not answer, the result is empty, and the inventory
+    counts.
     """
     reported = variables.get(FACT) or {}
     found = map(InstanceFacts.from_dict, reported.get("instances") or ())

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which entries of the registry the instances need. Private to the collection.
 
-A filter of many tasks asks, and each task's process compiles what the filter imports: so the registry is not read here.
+A filter that many tasks use imports this file, and each task compiles the imports anew: the file imports little, and
+does not read the registry.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from .inventory import present_instances
 
 
 def served_models(models: Mapping[str, Any], instances: Sequence[Any]) -> dict[str, Any]:
-    """The registry's entries whose weights at least one present instance needs: of a variant, that is its base."""
+    """The entries whose weights at least one present instance needs. A variant needs its base's weights."""
     asked = [item.get("model") for item in present_instances(instances) if isinstance(item, Mapping)]
     ancestry = [lineage(models, name) for name in asked if isinstance(name, str)]
-    # An entry with a base is the last one only where its base is a mistake, which reading the registry reports.
+    # The last entry of a lineage has a base only where the base is a mistake, which the check of the registry reports.
     wanted = {names[-1] for names in ancestry if names and "base" not in models[names[-1]]}
     return {name: entry for name, entry in models.items() if name in wanted}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Checks of what the role says about every container, before Docker gets to see it. Private to the collection."""
+"""Checks the settings that the role gives to every container. Private to the collection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from ..core.problems import Problem, nearest
 from .release import GPU_REQUESTS, Settings
 
 SECRET_LENGTH = 8
-"""Ansible masks a secret wherever it occurs in a result: a shorter one would mask names and numbers as well."""
+"""Characters. Ansible masks a secret wherever the secret occurs in a result: a shorter one would mask other words
+too."""
 
 ULIMITS = frozenset(
     {
@@ -27,12 +28,12 @@ _SIZE = re.compile(r"^\d+[bkmg]?$", re.IGNORECASE)
 _ULIMIT = re.compile(r"^(?:-1|\d+)(?::(?:-1|\d+))?$")
 _CAPABILITY = re.compile(r"^(?:CAP_)?[A-Z]+(?:_[A-Z]+)*$")
 _VARIABLE = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
-# A comma would end the value within --mount; systemd and Docker both take the rest as it is.
+# A comma would end the value within --mount.
 _PATH = re.compile(r"^/[^,\n]*[^/,\n]$")
 
 
 def read_settings(given: Mapping[str, Any], uid: int, gid: int, *environments: Mapping[str, Any]) -> Settings:
-    """The settings of every container; what is None has the default, and later environments win."""
+    """The settings of every container. A value of None means the default. Later environments win."""
     values = {key: value for key, value in given.items() if value is not None}
     if "ulimits" in values:
         values["ulimits"] = {name: str(value) for name, value in values["ulimits"].items()}
@@ -41,7 +42,7 @@ def read_settings(given: Mapping[str, Any], uid: int, gid: int, *environments: M
 
 
 def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
-    """All mistakes in the settings, under the names that the role gives them."""
+    """All mistakes in the settings, by the role's variables."""
     problems: list[Problem] = []
 
     def refuse(key: str, message: str) -> None:
@@ -64,7 +65,7 @@ def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
         refuse("memory", "must be a size as Docker writes it, such as 200g, or empty")
     for name, value in (settings.get("ulimits") or {}).items():
         if name not in ULIMITS:
-            refuse("ulimits", f"{name!r} is no limit: {nearest(str(name), ULIMITS)}")
+            refuse("ulimits", f"{name!r} is no limit that Docker knows: {nearest(str(name), ULIMITS)}")
         elif not _ULIMIT.match(str(value)):
             refuse("ulimits", f"{name}: must be a number, -1 for none, or SOFT:HARD, found {value!r}")
     if settings.get("gpu_request", GPU_REQUESTS[0]) not in GPU_REQUESTS:
@@ -76,7 +77,7 @@ def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
 
 
 def check_environment(environment: Mapping[str, Any], secrets: Mapping[str, Any]) -> list[Problem]:
-    """All mistakes in the environment. The values may be secrets: no message shows one."""
+    """All mistakes in the environment. No message shows a value, which may be a secret."""
     problems = []
     for variable, values in (("vllm_environment", environment), ("vllm_secret_environment", secrets)):
         for key, value in values.items():

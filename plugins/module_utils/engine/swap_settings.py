@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node must know to swap an engine alone: its own name, its gateways, golden prompts, terms. Private to the
+"""What a node needs for a swap without a controller: its name, gateways, golden prompts and terms. Private to the
 collection.
 
 The module node_agent writes the file; a swap reads the file when the swap begins.
@@ -26,7 +26,7 @@ MODE = 0o600
 
 @dataclass(frozen=True)
 class Gateway:
-    """A gateway that sends requests to this node, and where it tells who serves."""
+    """A gateway that sends requests to this node, and the address where it reports its servers."""
 
     name: str
     """The gateway's name in the inventory."""
@@ -59,11 +59,11 @@ class SwapSettings:
 
 
 UNKNOWN = SwapSettings("")
-"""Of a node that does not know its gateways, nor its own name there."""
+"""The settings of a node that knows neither its gateways nor its name there."""
 
 
 class NoSettings(Exception):
-    """The node does not know what a swap needs; the message says who tells the node."""
+    """The node has no settings for swaps; the message says which playbook writes them."""
 
 
 def read(paths: Paths) -> SwapSettings:

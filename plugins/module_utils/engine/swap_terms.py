@@ -13,7 +13,7 @@ from ..core import defaults
 from ..core.records import known
 
 FORCE, ALLOW_DOWNTIME = "force", "allow_downtime"
-"""The terms that allow what a swap refuses otherwise. Each caller has an own name for each."""
+"""The terms that permit what a swap otherwise refuses. Each caller has its own option for each term."""
 
 
 @dataclass(frozen=True)
@@ -21,25 +21,26 @@ class Terms:
     """The terms of a swap. The defaults are those of role `update` (engine/swap_settings.py: a node's own)."""
 
     drain_seconds: int = defaults.SWAP_DRAIN_SECONDS
-    """How long requests at work may take to end."""
+    """How long running requests may take to end."""
     watch_seconds: int = defaults.SWAP_WATCH_SECONDS
     """How long a release is watched before the release counts as proven."""
     speed_bound: float = defaults.SWAP_SPEED_BOUND
-    """Tokens per second of one request alone, as a share of those of the release before; 0 judges nothing."""
+    """The least tokens per second of a single request, as a share of the release before; 0: do not judge the speed."""
     watch_speed_bound: float = defaults.SWAP_WATCH_SPEED_BOUND
     """The same under the clients' load, while the release is watched."""
     error_share: float = defaults.SWAP_ERROR_SHARE
-    """Which share of the requests of a watched release may fail."""
+    """The share of a watched release's requests that may fail."""
     force: bool = False
-    """Whether requests are cut that do not end within `drain_seconds`."""
+    """Whether requests that do not end within `drain_seconds` are cut off."""
     allow_downtime: bool = False
-    """Whether clients may see that the only engine of a replica set is away."""
+    """Whether a replica set may be without any engine during the swap."""
     vouched: bool = False
-    """Whether the caller knows that others serve. Counts only where the node has no gateway to ask."""
+    """Whether the caller knows that other engines of the replica set serve. Counts only where the node has no
+    gateway."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Terms:
-        """Terms as they were written. Keys of another version are left out. Raises TypeError, ValueError."""
+        """Terms from the form of to_dict(). Keys of another version are left out. Raises TypeError, ValueError."""
         given = known(cls, value)
         default = cls()
         return cls(**{key: type(getattr(default, key))(each) for key, each in given.items()})

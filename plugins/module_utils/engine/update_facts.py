@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which release an instance runs and must run, and whether the node has it. Private to the collection."""
+"""The release that an instance runs, the release that it must run, and what the node lacks. Private to the
+collection."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .state import drains, history, install_state, pins, releases, swaps
 
 
 class Facts:
-    """Compares what instances run with what they must run."""
+    """Compares the releases that instances run with those that they must run."""
 
     def __init__(self, paths: Paths, docker: Docker, given: dict[str, Any], now: datetime, check_mode: bool) -> None:
         self.check_mode = check_mode
@@ -35,12 +36,12 @@ class Facts:
         origin = swap.origin if swap else active
         target = self.target(name, active)
         drain = drains.read(self.paths, name, self.now)
-        # One that was cut off before the switch has left its drain alone.
+        # An update that was cut off before the swap has left only its drain.
         interrupted = swap is not None or (drain is not None and drain.owner == drains.UPDATE)
         model, runs, problems = self.check(name, target)
         known = history.last(self.paths, name, target) if target else None
         due = target is not None and (active != target or interrupted)
-        # What check mode only knows of cannot be shown to the engine.
+        # In check mode, a release that is not on the node has no files for the question.
         if self.given["ask_engine"] and due and target and not problems and not known and runs:
             problems = self.refused(name, target)
         return UpdateFacts(
@@ -61,7 +62,7 @@ class Facts:
         )
 
     def bridge(self, name: str, origin: int | None, target: int | None) -> BridgeFacts:
-        """The engine that could serve meanwhile; whether it fits is only worked out for a swap that is due.
+        """The bridge of an instance. Whether the bridge fits is checked only for a swap that is due.
 
         Raises ReleaseError, OSError, and ValueError where the instance's state is damaged.
         """
@@ -70,7 +71,7 @@ class Facts:
         staged = target in releases.numbers(self.paths, name)
         if port is not None and origin is not None and target is not None:
             try:
-                # In check mode, what would be staged may fit.
+                # In check mode, the release is not on the node, and its bridge may fit.
                 place = bridges.place(self.paths, name, origin, target, port) if staged else bridge_place.Place()
             except releases.ReleaseError as error:
                 place = bridge_place.Place(problem=str(error))
@@ -91,12 +92,12 @@ class Facts:
         return int(number) if number is not None else pins.wanted_number(self.paths, name)
 
     def check(self, name: str, target: int | None) -> tuple[str, str, list[str]]:
-        """The target's model, all that it runs, and why it cannot."""
+        """The target's model; model, revision and image; and why the target cannot run."""
         if target is None:
             rollback = "there is no earlier release to go back to: inferctl releases shows those that are kept"
             return "", "", [f"{name}: {rollback}"] if self.given["rollback"] else []
         if self.check_mode and target not in releases.numbers(self.paths, name):
-            # It would have been staged before.
+            # The real run stages this release first.
             return self.unstaged(name).get("model", ""), "", []
         try:
             release = releases.load(self.paths, name, target)
@@ -108,19 +109,19 @@ class Facts:
         return release.model, runs, [f"{name}: {problem}" for problem in missing]
 
     def coming(self, name: str, origin: int | None, target: int | None) -> endpoints.Endpoint | None:
-        """What the target is reached by, if by something else than what runs; None where that is not known.
+        """The target's endpoint, if it differs from the endpoint of the release that runs; else None.
 
-        In check mode, a target that was not staged is not known. Raises OSError.
+        None also in check mode, where the target is not on the node. Raises OSError.
         """
         runs, comes = (endpoints.of(self.paths, name, [number]) for number in (origin, target))
         return comes[0] if comes and comes != runs else None
 
     def unstaged(self, name: str) -> dict[str, Any]:
-        """What check mode knows of a target that was not staged."""
+        """What check mode knows about a target that is not on the node."""
         return {item["name"]: item for item in self.given["unstaged"]}.get(name, {})
 
     def load_seconds(self, name: str, active: int | None, target: int | None) -> float | None:
-        """How long a target that has not served yet may load; None where unknown. Raises SystemdError."""
+        """How many seconds a target that has not served yet may load; None where unknown. Raises SystemdError."""
         seconds = load_time.seconds(name)
         if seconds is None or active is None or target is None:
             return seconds
@@ -132,18 +133,19 @@ class Facts:
                 after = self.unstaged(name).get("model_path", before)
         except releases.ReleaseError:
             return None
-        # In check mode, a model may not have been fetched yet, and what is fetched then may be as large.
+        # In check mode, the model may not be fetched yet: expect the same size.
         if self.check_mode and not Path(after).exists():
             return seconds
         return load_time.of_another(seconds, Path(before), Path(after))
 
     def refused(self, name: str, target: int) -> list[str]:
-        """Why the engine would not take the target's arguments. Raises ReleaseError and OSError."""
+        """Why the engine refuses the target's arguments. Raises ReleaseError and OSError."""
         file = self.paths.release(name, target) / releases.ENV_FILE
-        argv = argument_check.argv("docker", releases.load(self.paths, name, target), str(file))
-        outcome = commands.run(argv, argument_check.SECONDS + 30)
+        release = releases.load(self.paths, name, target)
+        check = release.adapter.argument_check
+        outcome = commands.run(argument_check.argv("docker", release, str(file)), check.seconds + 30)
         if outcome.code is None:
             return []
-        reason = argument_check.refusal(outcome.code, outcome.stdout + outcome.stderr)
+        reason = argument_check.refusal(check, outcome.code, outcome.stdout + outcome.stderr)
         shown = environment.mask(reason, environment.secrets(environment.read_file(file)))
         return [f"{name}: the engine refuses the arguments of release {target}: {shown}"] if reason else []

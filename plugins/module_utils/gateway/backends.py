@@ -20,7 +20,7 @@ from typing import Any
 
 from ..core.addresses import VARIABLES, AddressError, host_addresses, in_url, resolve
 from ..core.problems import Problem
-from ..engine.environment import API_KEY, mark
+from ..engine.environment import api_key, mark
 from ..engine.instance_facts import Endpoint, UpdateFacts
 from ..engine.inventory import bridge_name, bridged_instance, next_instance, next_name, present_instances
 from ..engine.reported import running
@@ -287,7 +287,7 @@ def _merged(places: Iterable[Place], one: Place) -> Place:
 def _keys(variables: Mapping[str, Any]) -> tuple[str, ...]:
     """The keys that engines of a host may require: first the key that the inventory asks for, then earlier ones."""
     environment = {**(variables.get("vllm_environment") or {}), **(variables.get("vllm_secret_environment") or {})}
-    key = variables.get("vllm_api_key") or environment.get(API_KEY) or ""
+    key = variables.get("vllm_api_key") or api_key(environment)
     return tuple(dict.fromkeys(map(str, [key, *(variables.get("vllm_accepted_keys") or ())])))
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..core.addresses import in_url
+from ..engine import adapters
 from . import errors
 from .backends import Backend, Fleet, Replica
 from .errors import ApiError
@@ -326,12 +327,12 @@ def _weight(settings: Settings) -> str:
 
 
 def _own_servers(backend: Backend, settings: Settings) -> list[str]:
-    """The engines of the set, with their checks. /health finds engines that are gone;
+    """The engines of the set, with their checks. The HTTP check finds engines that are gone;
     the agent reports everything else."""
     check = f" agent-check agent-port {settings.agent_port} agent-inter 1s" if settings.agent_port else ""
     agent = f"{check}{_asking_for(replace(backend.replicas[0], words=''), settings)}"
     return [
-        "option httpchk GET /health",
+        f"option httpchk GET {adapters.get().health_path}",
         "http-check expect status 200",
         # A refused connection takes an engine out at once. A 500 or 503 does not, since requests may cause these.
         f"default-server {_weight(settings)} observe layer4 error-limit 1 on-error mark-down"

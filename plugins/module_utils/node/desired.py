@@ -12,14 +12,12 @@ from pathlib import Path
 
 from ..core import files
 from ..core.paths import Paths
-from ..engine import changes
+from ..engine import adapters, changes
 from ..engine.declared import Declared
 from ..engine.plans import Engine, deciding
 from ..engine.release import Release
 from ..engine.state import releases
 from ..models.fit.misfit import Misfit
-
-COMMAND = ("vllm", "serve")
 
 
 @dataclass(frozen=True)
@@ -113,7 +111,7 @@ class Desired:
         message = "is not in this node's registry, so its flags are unknown: baremetal.inference.site writes it anew"
         return Engine(
             model=release.model,
-            argv=[COMMAND[0], *release.engine_argv],
+            argv=[release.adapter.program, *release.engine_argv],
             flags=entry.flags if entry else {},
             instance=name,
             revision=release.revision,
@@ -137,12 +135,13 @@ class Desired:
         """The engine for an entry that no instance serves, such as the base of a variant, on any GPUs of the node."""
         entry, holder = self.entries[name], self._release_with_weights(name)
         path = holder.model_path if holder else entry.model
+        adapter = adapters.get()
         if holder and entry.system_prompt is not None:
             # The variant has no directory yet: it is made for the first instance that serves the variant.
             path = str(Path(holder.model_path).parents[1] / entry.name / "REVISION")
         return Engine(
             model=name,
-            argv=[*COMMAND, path, "--served-model-name", name, *self._declared.arguments(entry)],
+            argv=[adapter.program, *adapter.model_argv(path, [name]), *self._declared.arguments(entry)],
             flags=entry.flags,
             revision=holder.revision if holder else entry.revision,
             path=Path(holder.model_path) if holder else None,

@@ -21,6 +21,7 @@ from ..engine.probe.health import Finding, History
 from ..engine.probe.liveness import LIMIT, Observation, Seen, observe
 from ..engine.probe.port_owner import PortOwner
 from ..engine.probe.probe import Target
+from ..engine.probe.probe import target as engine_target
 from ..engine.release import Release
 from ..engine.state import attempts, releases
 
@@ -106,8 +107,7 @@ class Prober:
         return releases.load(self._paths, self._name, number)
 
     def _target(self, release: Release) -> Target:
-        key = environment.read(self._paths, self._name).get(environment.API_KEY, "")
-        return Target(release.address, release.port, release.served_names, key)
+        return engine_target(release, environment.read(self._paths, self._name))
 
     async def _of_unit(self) -> Finding | None:
         """A finding from systemd's state; None if the engine must be probed. A new start resets the history."""

@@ -24,7 +24,7 @@ from ..core.docker_api import Docker, DockerError, DockerUnavailable
 from ..core.systemd import Notifier
 from ..engine import listeners
 from ..engine.probe import probe
-from ..engine.release import KILL_GRACE, Release
+from ..engine.release import Release
 from .events import Events, Job, open_pidfd
 
 DOCKER_TIMEOUT = 90.0
@@ -38,14 +38,6 @@ STATUS_INTERVAL = 5.0
 
 EXTENSION = 60
 """Seconds by which each report extends systemd's start timeout. Eleven reports in a row may get lost."""
-
-IDLE_GRACE = 0.5
-"""Seconds between SIGTERM and SIGKILL for an engine that is drained and has no requests. While a client is connected,
-the wait is longer: the engine counts a request only after its first step, and a drain stops gateways only.
-
-With `--shutdown-timeout`, vLLM's Python needs 6 to 10 s to end, even without requests. Without that option, vLLM kills
-its own core at once, and ends after 0.3 s (measured with 0.32, idle).
-"""
 
 IDLE_TIMEOUT = 3.0
 """Seconds within which an engine must report whether it is idle. An engine that hangs does not report."""
@@ -164,7 +156,8 @@ class Supervisor:
         self.release = release
         self.docker = docker
         self.notifier = notifier
-        self.target = probe.Target(release.address, release.port, release.served_names, api_key)
+        self.target = probe.Target(release.address, release.port, release.served_names, api_key, release.adapter)
+        self.stop = release.adapter.stop
         self.on_ready = on_ready
         self.is_idle = is_idle
         self.proc = proc
@@ -222,10 +215,8 @@ class Supervisor:
             if events.died:
                 ended = exit_of(self.docker, self.release.container)
                 after = time.monotonic() - self.began
-                raise EngineError(
-                    f"the engine ended before it was ready, after {after:.0f} s ({ended}); last probe: {waiting_for}",
-                    ended.code or 1,
-                )
+                what = f"the engine ended before it was ready, after {after:.0f} s ({self._meaning(ended)})"
+                raise EngineError(f"{what}; last probe: {waiting_for}", ended.code or 1)
             if job is not None and job.done:
                 verdict = job.result()
                 if verdict.ready:
@@ -254,7 +245,7 @@ class Supervisor:
 
     def _serve(self, events: Events, engine: Engine) -> int:
         took = time.monotonic() - self.began
-        self.say(f"ready after {took:.0f} s: answered a completion on {self.target}")
+        self.say(f"ready after {took:.0f} s: answered {self.target.request.noun} on {self.target}")
         self.on_ready()
         self.notifier.send(READY=1, STATUS=f"serving {self.release.model} on {self.target}")
         since = time.monotonic()
@@ -263,16 +254,21 @@ class Supervisor:
         if events.died:
             ended = exit_of(self.docker, self.release.container)
             served = time.monotonic() - since
-            message = f"the engine ended by itself after serving for {served:.0f} s ({ended})"
+            message = f"the engine ended by itself after serving for {served:.0f} s ({self._meaning(ended)})"
             self.say(message)
             self.notifier.send(STATUS=message)
             return 1 if ended.code is None else ended.code
         self._drain(events, engine)
         return 0
 
+    def _meaning(self, ended: Exit) -> str:
+        """How the engine ended. Some exit codes of an engine do not mean what they seem to mean."""
+        known = "" if ended.code is None else self.release.adapter.exits.get(ended.code, "")
+        return f"{ended}: {known}" if known else str(ended)
+
     def _drain(self, events: Events, engine: Engine) -> None:
         """Send SIGTERM, so that the engine finishes its requests. Send SIGKILL if it hangs, or has no requests."""
-        limit = self.release.drain_timeout + KILL_GRACE
+        limit = self.release.drain_timeout + self.stop.kill_grace
         idle = self._idle(events)
         what = "it is drained and has no requests" if idle else f"requests in flight may take up to {limit} s"
         self.notifier.send(STOPPING=1, STATUS=f"draining: {what}")
@@ -280,7 +276,9 @@ class Supervisor:
         engine.send(signal.SIGTERM)
         deadline = time.monotonic() + limit
         while not events.died and (left := deadline - time.monotonic()) > 0:
-            events.wait(min(left, IDLE_GRACE) if idle else left, signals=False)
+            events.wait(min(left, self.stop.idle_grace) if idle else left, signals=False)
+            # The engine counts a request only after the request's first step, and a drain only asks gateways to stay
+            # away: while a client is connected, an engine that reports no request is not killed.
             if idle and not listeners.connections(self.release.port, self.proc):
                 break
         else:

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an engine must do before clients get to it: more than the one token of a start. Private to the collection.
+"""The acceptance probe: what an engine must do before it gets clients. Private to the collection.
 
-Each step is one that was seen to fail while all those before it passed: a stream that breaks, a prompt that is longer
-than what was compiled for, requests that run at once, a model that answers nonsense.
+The probe of a start asks for one token alone. Each step here was seen to fail where all steps before it passed: a
+stream, a long prompt, several requests at once, and answers that make sense.
 """
 
 from __future__ import annotations
@@ -21,22 +21,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import probe
-from .probe import COMPLETIONS, Target, WrongAnswer
-
-CHAT = "/v1/chat/completions"
+from .probe import Target, WrongAnswer
 
 STREAM_TOKENS = 32
 STREAMS = 2
-"""The faster one counts: the first may still compile."""
+"""The faster stream counts: the first may still compile."""
 
 WARM_REQUESTS = 8
 WARM_TOKENS = 16
 
 LONG_PROMPT = 8192
-"""Tokens at most; a shorter context gets half of it."""
+"""Tokens at most. A model with a shorter context gets half of its context."""
 
 TOKEN_IDS = range(1, 100)
-"""What long prompts are made of: every vocabulary has these."""
+"""The tokens of long prompts: every vocabulary has these."""
 
 GOLDEN_TOKENS = 64
 
@@ -46,7 +44,7 @@ SHOWN = 300
 
 @dataclass(frozen=True)
 class Golden:
-    """A prompt, and a regular expression that its answer must hold."""
+    """A prompt, and a regular expression that must match in its answer."""
 
     prompt: str
     expect: str
@@ -55,14 +53,14 @@ class Golden:
 
 @dataclass(frozen=True)
 class Result:
-    """What passed, in words, and tokens per second of one request alone."""
+    """The steps that passed, in words, and the tokens per second of a single request."""
 
     steps: list[str]
     tokens_per_second: float
 
 
 class ProbeFailed(Exception):
-    """A step failed; `steps` are those that had passed."""
+    """A step failed; `steps` are the steps that passed before."""
 
     def __init__(self, step: str, reason: str, steps: Sequence[str]) -> None:
         self.steps = list(steps)
@@ -70,7 +68,7 @@ class ProbeFailed(Exception):
 
 
 def run(target: Target, golden: Sequence[Golden], timeout: float) -> Result:
-    """Take all steps. `timeout` in seconds is for each answer. Raises ProbeFailed."""
+    """Run all steps. `timeout` in seconds is for each answer. Raises ProbeFailed."""
     passed: list[str] = []
     speeds: list[float] = []
 
@@ -96,7 +94,7 @@ def run(target: Target, golden: Sequence[Golden], timeout: float) -> Result:
 
 
 def golden_prompts(entry: Mapping[str, Any]) -> list[Golden]:
-    """Those of a registry's entry that was checked."""
+    """The golden prompts of a registry entry that was checked."""
     return [
         Golden(item["prompt"], item["expect"], item.get("max-tokens", GOLDEN_TOKENS))
         for item in entry.get("golden-prompts", [])
@@ -107,7 +105,7 @@ def _post(target: Target, path: str, body: Mapping[str, Any], timeout: float) ->
     """Send a request. Raises WrongAnswer for another status than 200, OSError."""
     connection = http.client.HTTPConnection(target.connect_address, target.port, timeout=timeout)
     connection.request("POST", path, json.dumps(body), {**probe.headers(target), "Connection": "close"})
-    # The response holds the socket: it lives on when the connection does not.
+    # The response keeps the socket open after the connection object is gone.
     response = connection.getresponse()
     if response.status != http.HTTPStatus.OK:
         probe.decode(path, response.status, response.read())
@@ -115,30 +113,30 @@ def _post(target: Target, path: str, body: Mapping[str, Any], timeout: float) ->
 
 
 def _body(target: Target, prompt: str | list[int], tokens: int) -> dict[str, Any]:
-    # Not even its own end stops it: the number of tokens is known beforehand.
+    # The model's end token does not end the answer: the number of tokens is known beforehand.
     return {
         "model": target.served_names[0],
         "prompt": prompt,
         "max_tokens": tokens,
         "temperature": 0,
-        "ignore_eos": True,
+        **target.adapter.exact_tokens,
     }
 
 
 def _unique(text: str) -> str:
-    """A prompt that no cache knows."""
+    """A prompt that is in no cache."""
     return f"{uuid.uuid4().hex[:12]} {text}"
 
 
 def _stream(target: Target, timeout: float) -> float:
     """Read a stream to its end. Returns tokens per second. Raises WrongAnswer.
 
-    From the request on, and not from the first token: on a busy machine, a stream may come all at once.
+    The time begins with the request and not with the first token: on a busy machine, a whole stream may come at once.
     """
     body = {**_body(target, _unique("tell"), STREAM_TOKENS), "stream": True, "stream_options": {"include_usage": True}}
     finish, tokens = None, 0
     began = time.monotonic()
-    with _post(target, COMPLETIONS, body, timeout) as response:
+    with _post(target, target.request.path, body, timeout) as response:
         for message in _events(response):
             finish = next((item["finish_reason"] for item in message["choices"] if item["finish_reason"]), finish)
             tokens = (message.get("usage") or {}).get("completion_tokens", tokens)
@@ -150,7 +148,7 @@ def _stream(target: Target, timeout: float) -> float:
 
 
 def _events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The messages of a stream. Raises WrongAnswer where it brings an error, or is cut."""
+    """The messages of a stream. Raises WrongAnswer where the stream has an error, or ends early."""
     for line in lines:
         data = line.strip().removeprefix(b"data: ")
         if data == b"[DONE]":
@@ -165,14 +163,15 @@ def _events(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[dict[
 
 
 def _long_prompt(target: Target, timeout: float) -> str:
-    """Have a long prompt read. Raises WrongAnswer."""
-    with _get(target, "/v1/models", timeout) as response:
-        listed = probe.decode("/v1/models", response.status, response.read())["data"]
+    """Send a long prompt. Raises WrongAnswer."""
+    models = target.adapter.models_path
+    with _get(target, models, timeout) as response:
+        listed = probe.decode(models, response.status, response.read())["data"]
     length = min(LONG_PROMPT, int(listed[0].get("max_model_len") or LONG_PROMPT) // 2)
     prompt = random.choices(TOKEN_IDS, k=length)
-    with _post(target, COMPLETIONS, _body(target, prompt, 1), timeout) as response:
-        answer = probe.decode(COMPLETIONS, response.status, response.read())
-    probe.judge_completion(answer, target)
+    with _post(target, target.request.path, _body(target, prompt, 1), timeout) as response:
+        answer = probe.decode(target.request.path, response.status, response.read())
+    probe.judge(answer, target)
     return f"a prompt of {length} tokens was read"
 
 
@@ -183,11 +182,11 @@ def _get(target: Target, path: str, timeout: float) -> http.client.HTTPResponse:
 
 
 def _warm_up(target: Target, timeout: float) -> str:
-    """Have requests run at once, as they will. Raises WrongAnswer."""
+    """Send several requests at once. Raises WrongAnswer."""
 
     def one(_number: int) -> int:
-        with _post(target, COMPLETIONS, _body(target, _unique("tell"), WARM_TOKENS), timeout) as response:
-            usage = probe.decode(COMPLETIONS, response.status, response.read()).get("usage") or {}
+        with _post(target, target.request.path, _body(target, _unique("tell"), WARM_TOKENS), timeout) as response:
+            usage = probe.decode(target.request.path, response.status, response.read()).get("usage") or {}
         return int(usage.get("completion_tokens") or 0)
 
     with concurrent.futures.ThreadPoolExecutor(WARM_REQUESTS) as pool:
@@ -198,15 +197,16 @@ def _warm_up(target: Target, timeout: float) -> str:
 
 
 def _golden(target: Target, item: Golden, timeout: float) -> str:
-    """Ask a golden prompt. Raises WrongAnswer."""
+    """Send a golden prompt, and check its answer. Raises WrongAnswer."""
     body = {
         "model": target.served_names[0],
         "messages": [{"role": "user", "content": item.prompt}],
         "max_tokens": item.max_tokens,
         "temperature": 0,
     }
-    with _post(target, CHAT, body, timeout) as response:
-        answer = probe.decode(CHAT, response.status, response.read())
+    chat = target.adapter.chat_path
+    with _post(target, chat, body, timeout) as response:
+        answer = probe.decode(chat, response.status, response.read())
     text = str(answer["choices"][0]["message"].get("content") or "")
     if not re.search(item.expect, text):
         raise WrongAnswer(f"answered {text[:SHOWN]!r}, in which {item.expect!r} does not occur")

@@ -17,10 +17,10 @@ from .liveness import Observation, Seen
 from .wait import judge
 
 HEALTHY = "healthy"
-"""The engine has just made a token."""
+"""The engine has just answered."""
 
 BUSY = "busy"
-"""No token in time, but the engine works on other requests, or its queue is full."""
+"""No answer in time, but the engine works on other requests, or its queue is full."""
 
 STARTING = "starting"
 """The engine loads, within its time limit."""
@@ -49,12 +49,12 @@ CONDEMNED = frozenset({HUNG, DEAD, WRONG})
 would send requests to an engine that hangs."""
 
 HANG_TIMEOUTS = 2
-"""Probes in a row without a token and without progress. A single prefill step that takes longer than both probes
+"""Probes in a row without an answer and without progress. A single prefill step that takes longer than both probes
 together looks the same. --long-prefill-token-threshold, or a smaller --max-num-batched-tokens, makes steps short."""
 
 HANG_SILENCES = 3
 """Probes in a row without any answer, not even from /metrics: about 40 s. An API server under load took up to 2.3 s.
-The process of one that is paused gives no counters, so only its silence shows the hang."""
+A paused process gives no counters, so only its silence shows the hang."""
 
 ERRORS = 2
 """Probes in a row that get an HTTP error. A single error may concern that one request alone, and a restart would cut

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One HTTP request to an engine, with a time limit for the whole request. Private to the collection.
 
-http.client limits only each single read: a server that sends a byte now and then would block its caller for ever. So
-asyncio sends and receives, with a limit for the whole request and for many engines at once. http.client only parses.
+http.client limits only each single read: a server that sends a byte now and then blocks its caller for ever. So asyncio
+sends and receives, with a limit for the whole request. http.client only parses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from .probe import Target, headers
 
 LARGEST_ANSWER = 8 * 1024**2
-"""Bytes. An engine's /metrics has about 100 KiB; a stranger on its port might never stop."""
+"""Bytes. An engine's /metrics has about 100 KiB; another process on the port might send without end."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class _Received:
 async def ask(target: Target, method: str, path: str, body: dict[str, Any] | None, limit: float) -> Answer:
     """Send a request and read its answer, within `limit` seconds.
 
-    Raises TimeoutError, OSError, or HTTPException where the answer is no HTTP.
+    Raises TimeoutError, OSError, or HTTPException where the answer is not HTTP.
     """
     async with asyncio.timeout(limit):
         reader, writer = await asyncio.open_connection(target.connect_address, target.port, limit=LARGEST_ANSWER)
@@ -51,7 +51,7 @@ async def ask(target: Target, method: str, path: str, body: dict[str, Any] | Non
             writer.write(_request(target, method, path, body))
             return parse(await _read(reader), method)
         finally:
-            # Close at once: nobody reads the rest of the answer to a request that was given up.
+            # Close at once: nobody reads the rest of an answer that came too late.
             writer.transport.abort()
 
 
@@ -63,7 +63,7 @@ def _request(target: Target, method: str, path: str, body: dict[str, Any] | None
 
 
 async def _read(reader: asyncio.StreamReader) -> bytes:
-    """Everything until the engine closes the connection. Raises HTTPException above LARGEST_ANSWER."""
+    """Read until the engine closes the connection. Raises HTTPException above LARGEST_ANSWER."""
     received = bytearray()
     while chunk := await reader.read(65536):
         received += chunk

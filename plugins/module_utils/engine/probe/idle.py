@@ -15,18 +15,18 @@ from .scrape import scrape
 
 
 def in_flight(paths: Paths, release: Release) -> int | None:
-    """Requests at the engine that runs the release; None where it does not tell. Raises OSError."""
+    """Requests at the engine that runs the release; None where the engine does not report them. Raises OSError."""
     try:
-        return metrics.in_flight(scrape(paths, release.instance, release))
+        return metrics.in_flight(scrape(paths, release.instance, release), release.adapter.metrics)
     except ConnectionRefusedError:
-        # It loads, or has died: no request is served.
+        # The engine loads, or has died: it has no request.
         return 0
 
 
 def is_idle(paths: Paths, release: Release, now: datetime) -> bool:
-    """Whether gateways keep away from it, and it has nothing at work; not where that cannot be told.
+    """Whether the engine is drained and has no request; False where that is unknown.
 
-    A swap that stops the engine has seen that no client is left, also of an engine that hangs and tells nothing.
+    A swap has seen that no client is left before it stops the engine: also an engine that hangs and reports nothing.
     """
     swap = swaps.read(paths, release.instance)
     if swap is not None and swap.step == swaps.STOP:

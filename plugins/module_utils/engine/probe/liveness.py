@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One probe of an engine that should serve: what it answered, and what it did meanwhile. Private to the collection.
 
-`/health`, `/v1/models` and `/metrics` answer 200 while the worker hangs: only a completion tells that an engine is
-alive, and only its counters tell one that hangs from one that has more work than it can do.
+An engine's other paths answer 200 while its worker hangs: only a request that makes the engine compute shows that the
+engine is alive. Only its counters tell an engine that hangs from an engine with too much work.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from enum import Enum
 
 from . import metrics
 from .http import ask
-from .probe import COMPLETIONS, Target, WrongAnswer, completion, decode, judge_completion
+from .probe import Target, WrongAnswer, decode, judge, request_body
 
 LIMIT = 10.0
-"""Seconds for the completion."""
+"""Seconds for the request."""
 
 SCRAPE_AFTER = 2.0
-"""Seconds without an answer until the counters are read. An engine that is well is never asked for them."""
+"""Seconds without an answer until the counters are read. A fast engine is never asked for its counters."""
 
 SCRAPE_LIMIT = 10.0
 """Seconds. Under 100 parallel requests /metrics took up to 2.3 s (vLLM 0.32 on a CPU)."""
 
 _BUSY = frozenset({http.HTTPStatus.TOO_MANY_REQUESTS, http.HTTPStatus.SERVICE_UNAVAILABLE})
-"""An engine whose queue is full refuses by these (--max-num-queued-reqs): it is alive."""
+"""Refusals of an engine whose queue is full (--max-num-queued-reqs): the engine is alive."""
 
 _KEY_REFUSED = frozenset({http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN})
 
 
 class Seen(Enum):
-    """What came of the completion."""
+    """The result of the request."""
 
     TOKEN = "token"
     FULL = "full"
     WRONG = "wrong"
     ERROR = "error"
-    """An HTTP status that is none of an engine that works."""
+    """An HTTP status that an engine in order does not send."""
     REFUSED = "refused"
     """No process listens on the port."""
     NOTHING = "nothing"
@@ -51,16 +51,16 @@ class Seen(Enum):
 
 @dataclass(frozen=True)
 class Observation:
-    """What one probe saw; it judges nothing."""
+    """What one probe saw, without a verdict."""
 
     seen: Seen
     detail: str
     latency_ms: int | None = None
-    """Milliseconds until the token."""
+    """Milliseconds until the answer."""
     samples: tuple[metrics.Sample, ...] = ()
-    """The counters while the completion was awaited, oldest first."""
+    """The counters during the wait, oldest first."""
     silent: bool = False
-    """Whether nothing at all was answered, /metrics neither: the API server itself stands still."""
+    """Whether no request was answered, not even for metrics: the API server itself stands still."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +70,10 @@ class _Scrape:
 
 
 async def observe(target: Target, limit: float = LIMIT) -> Observation:
-    """Ask for one token; read the counters at both ends of the wait where it takes long.
+    """Send the smallest request of the engine's task. Where the answer takes long, read the counters at both ends of
+    the wait.
 
-    Takes up to `limit` + SCRAPE_LIMIT seconds. Raises nothing but what cancels it.
+    Takes up to `limit` + SCRAPE_LIMIT seconds. Raises only what cancels the task.
     """
     began = time.monotonic()
     waiting = asyncio.create_task(_complete(target, limit))
@@ -97,7 +98,7 @@ def _is_token(observation: Observation) -> bool:
 
 
 async def _with_samples(target: Target, observation: Observation, first: asyncio.Task[_Scrape] | None) -> Observation:
-    """Add the counters. One scrape that takes so long that the wait is over tells as much as two that fail."""
+    """Add the counters. Where the first scrape outlasts the wait, there is no second scrape."""
     scrapes = []
     waited_for = first is not None and not first.done()
     if first is not None:
@@ -113,14 +114,15 @@ async def _with_samples(target: Target, observation: Observation, first: asyncio
 
 
 async def _complete(target: Target, limit: float) -> Observation:
-    model = target.served_names[-1]
+    request = target.request
+    body = request_body(target, target.served_names[-1])
     try:
-        answer = await ask(target, "POST", COMPLETIONS, completion(model), limit)
-        judge_completion(decode(COMPLETIONS, answer.status, answer.body), target)
+        answer = await ask(target, "POST", request.path, body, limit)
+        judge(decode(request.path, answer.status, answer.body), target)
     except WrongAnswer as error:
         return Observation(_meaning(error.status), str(error))
     except TimeoutError:
-        return Observation(Seen.NOTHING, f"no token within {limit:g} s")
+        return Observation(Seen.NOTHING, f"no {request.result} within {limit:g} s")
     except ConnectionRefusedError:
         return Observation(Seen.REFUSED, f"no process listens on {target}")
     except http.client.IncompleteRead:
@@ -129,24 +131,25 @@ async def _complete(target: Target, limit: float) -> Observation:
         return Observation(Seen.WRONG, f"{target} does not speak HTTP: {str(error)[:100] or type(error).__name__}")
     except OSError as error:
         return Observation(Seen.UNCLEAR, f"no answer on {target}: {str(error) or type(error).__name__}")
-    return Observation(Seen.TOKEN, "answered a completion")
+    return Observation(Seen.TOKEN, f"answered {request.noun}")
 
 
 def _meaning(status: int) -> Seen:
     if status in _BUSY:
         return Seen.FULL
     if status in _KEY_REFUSED:
-        # Whose key is wrong cannot be told: perhaps only our file is newer than the engine.
+        # The key may be wrong only on this side: the file of the key may be newer than the engine.
         return Seen.UNCLEAR
     return Seen.WRONG if status == http.HTTPStatus.OK else Seen.ERROR
 
 
 async def _scrape(target: Target) -> _Scrape:
+    names = target.adapter.metrics
     try:
-        answer = await ask(target, "GET", metrics.PATH, None, SCRAPE_LIMIT)
+        answer = await ask(target, "GET", names.path, None, SCRAPE_LIMIT)
     except http.client.HTTPException:
         return _Scrape(answered=True)
     except OSError:
         return _Scrape(answered=False)
-    found = metrics.parse(answer.body.decode(errors="replace")) if answer.status == http.HTTPStatus.OK else None
+    found = metrics.parse(answer.body.decode(errors="replace"), names) if answer.status == http.HTTPStatus.OK else None
     return _Scrape(answered=True, sample=found)

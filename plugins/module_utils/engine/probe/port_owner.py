@@ -13,9 +13,10 @@ from .probe import Target
 
 
 class PortOwner:
-    """Looks through all of /proc only when another socket listens than the one that is known.
+    """Finds a foreign process on an engine's port.
 
-    A node has thousands of open files, and is asked every few seconds.
+    A node has thousands of open files, and a probe comes every few seconds: all of /proc is searched only when the
+    listening socket has changed.
     """
 
     def __init__(self, docker: Docker, proc: Path = PROC) -> None:
@@ -24,7 +25,7 @@ class PortOwner:
         self._known: set[int] = set()
 
     def stranger(self, target: Target, container: str) -> str:
-        """The foreign process that listens there; empty where there is none, or this is unknown. Raises OSError."""
+        """The foreign process that listens on the port; empty where there is none, or where unknown. Raises OSError."""
         sockets = listening(target.port, target.connect_address, self._proc)
         if sockets == self._known:
             return ""
@@ -39,7 +40,8 @@ class PortOwner:
         return ""
 
     def _first_process(self, container: str) -> int | None:
-        """The container's first process; None where it does not run, or dockerd does not say."""
+        """The pid of the container's first process; None where the container does not run, or dockerd does not
+        answer."""
         try:
             found = self._docker.inspect(container)
         except (DockerUnavailable, DockerError):

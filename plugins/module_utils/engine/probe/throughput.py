@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How fast an engine answers its clients, by its own counters. Private to the collection.
+"""How fast an engine answers its clients, from the engine's counters. Private to the collection.
 
-An engine is slower the more it has to do. So two times are only compared where it has not much more to do in the later
-one: it has read and made about as many tokens per second, or fewer.
+An engine with more work is slower. So two times are compared only where the later time has not much more work: about as
+many tokens read and made per second, or fewer.
 """
 
 from __future__ import annotations
@@ -13,58 +13,50 @@ import time
 from dataclasses import dataclass
 
 from ...core.paths import Paths
+from ...core.prometheus_text import samples
+from ..adapters.contract import Metrics
 from ..state import releases
-from . import metrics
 from .scrape import scrape
 
 MIN_TOKENS = 200
-"""In each of the two times. With fewer, one long pause would say how fast the engine is."""
+"""The least tokens in each of the two times. With fewer, one long pause would decide the result."""
 
 MORE = 1.5
-"""So many times the tokens per second, and it has more to do."""
-
-_MADE = "vllm:generation_tokens_total"
-_ANSWERS = "vllm:time_to_first_token_seconds_count"
-_WAITED = "vllm:inter_token_latency_seconds_sum"
-_READ = "vllm:prompt_tokens_total"
-_CACHED = "vllm:prompt_tokens_cached_total"
-"""Of those that were read, what a cache had: that of an engine which has just started is empty."""
-
-_NEEDED = frozenset({_MADE, _ANSWERS, _WAITED, _READ})
+"""With so many times the tokens per second, an engine has more work."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """What an engine had counted at a time, in seconds since the node's boot."""
+    """An engine's counters at a time, in seconds since the node's boot."""
 
     model: str
     at: float
     started: float | None
     tokens: float
-    """That it has made, but for the first of each answer. (Counted so, and not by the pauses between them: with
-    speculative decoding, one pause brings several.)"""
+    """Tokens made, without the first of each answer. The number of pauses would not tell: with speculative decoding,
+    several tokens come after one pause."""
     seconds: float
-    """For which all its requests together have waited for these."""
+    """Seconds that all requests together have waited for these tokens."""
     work: float
-    """Tokens that it has read or made."""
+    """Tokens read and made."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """What an engine did between two looks."""
+    """What an engine did between two samples."""
 
     model: str
     tokens: int
     speed: float
-    """Tokens per second of a request, behind its first."""
+    """Tokens per second of a request, without its first token."""
     company: float
-    """Requests at once that it gave these to, on the average."""
+    """The average number of requests at once."""
     work: float
-    """Tokens per second that it has read or made for all requests."""
+    """Tokens per second, read and made, for all requests."""
 
 
 def read(paths: Paths, name: str) -> Counters | None:
-    """A look at the engine's counters; None where it does not tell."""
+    """The engine's counters now; None where the engine does not report them."""
     number = releases.active_number(paths, name)
     if number is None:
         return None
@@ -73,26 +65,26 @@ def read(paths: Paths, name: str) -> Counters | None:
         text = scrape(paths, name, release)
     except (releases.ReleaseError, OSError):
         return None
-    return parse(text, release.model, time.monotonic())
+    return parse(text, release.adapter.metrics, release.model, time.monotonic())
 
 
-def parse(text: str, model: str, at: float) -> Counters | None:
-    """The counters in an engine's /metrics; None where one that is needed is not there."""
-    found = metrics.samples(text, {*_NEEDED, _CACHED, metrics.START})
-    if not found.keys() >= _NEEDED:
+def parse(text: str, names: Metrics, model: str, at: float) -> Counters | None:
+    """The counters in an engine's metrics; None where one is missing."""
+    found = samples(text, {*names.of_pace, names.tokens_cached, names.started})
+    if not found.keys() >= names.of_pace:
         return None
     return Counters(
         model=model,
         at=at,
-        started=found.get(metrics.START),
-        tokens=found[_MADE] - found[_ANSWERS],
-        seconds=found[_WAITED],
-        work=found[_MADE] + found[_READ] - found.get(_CACHED, 0.0),
+        started=found.get(names.started),
+        tokens=found[names.tokens_made] - found[names.answers],
+        seconds=found[names.seconds_between_tokens],
+        work=found[names.tokens_made] + found[names.tokens_read] - found.get(names.tokens_cached, 0.0),
     )
 
 
 def between(first: Counters | None, last: Counters | None) -> Pace | None:
-    """What came from one look to another; None where they are of two processes, or nothing is known."""
+    """What an engine did between two samples; None where the samples are of two processes, or one is missing."""
     if first is None or last is None or (first.model, first.started) != (last.model, last.started):
         return None
     tokens, seconds = last.tokens - first.tokens, last.seconds - first.seconds
@@ -109,7 +101,7 @@ def between(first: Counters | None, last: Counters | None) -> Pace | None:
 
 
 def judge(before: Pace | None, now: Pace | None, bound: float) -> tuple[bool, str]:
-    """Whether an engine is slower than the share `bound` of what it was, and what is known of that, in words."""
+    """Whether an engine is slower than the share `bound` of its earlier speed, and the reason in words."""
     if before is None or now is None:
         why = f"its counters tell nothing of {'the time before' if now else 'this time'}"
     elif before.model != now.model:

@@ -1,7 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for engines by systemd's word, and what they said when they failed. Private to the collection."""
+"""Waits for engines by asking systemd, and shows the last lines of the log of engines that failed. Private to the
+collection."""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ from .. import environment
 from ..state import attempts
 
 POLL_INTERVAL = 0.3
-"""Seconds between two looks at systemd."""
+"""Seconds between two questions to systemd."""
 
 LAST_WORDS = 25
 """Lines of the log that are shown."""
 
 EARLIER_ERRORS = 3
-"""Errors from before those lines: the cause often stands above a long traceback of its consequence."""
+"""Errors before those lines that are shown too: the cause often stands above a long traceback of its consequence."""
 
 _ERROR_LINES = 3
 """Lines of such an error: its message may begin on the next one."""
@@ -35,16 +36,16 @@ _JOURNAL_LINES = 600
 """Journal entries that are searched; an engine writes about 150 until it fails."""
 
 _STARTING = "7d4958e842da4a758f6c1cdc7b36dcc5"
-"""SD_MESSAGE_UNIT_STARTING of systemd's sd-messages.h: a start begins here."""
+"""The id of the message with which a start begins: SD_MESSAGE_UNIT_STARTING in systemd's sd-messages.h."""
 
 _ERROR = re.compile(r"^(?:\([^)]*\) )?(?:ERROR [^\]]*\] )?[A-Za-z_][\w.]*(?:Error|Exception)(?::|$)")
 """The last line of a traceback, with or without the prefixes of vLLM's processes and of its logger."""
 
 _UNDERLINE = re.compile(r"^[\s^~]*$")
-"""Empty lines, and those in which Python points at a part of the line above."""
+"""Empty lines, and lines in which Python marks a part of the line above."""
 
 _STARTS = frozenset({"start-pre", "start", "start-post"})
-"""Sub-states of a start that is under way."""
+"""Sub-states of a running start."""
 
 PROPERTIES = (
     "LoadState",
@@ -55,12 +56,12 @@ PROPERTIES = (
     "NRestarts",
     "Job",
 )
-"""What judge() wants to know of a unit."""
+"""The properties of a unit that judge() needs."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How an instance stands: `ready`, `loading` or `failed`. `last_words` only where it failed."""
+    """The state of an instance: `ready`, `loading` or `failed`. `last_words` only where the instance failed."""
 
     instance: str
     state: str
@@ -80,12 +81,12 @@ def wait_ready(paths: Paths, names: Iterable[str], timeout: float) -> list[Outco
 
 
 def outcomes(paths: Paths, names: list[str]) -> list[Outcome]:
-    """How the instances stand now. Raises SystemdError."""
+    """The states of the instances now. Raises SystemdError."""
     return _with_words(paths, _judged(paths, names))
 
 
 def _judged(paths: Paths, names: list[str]) -> list[tuple[Outcome, bool]]:
-    """How the instances stand, without last words, and whether another start is under way. Raises SystemdError."""
+    """The states of the instances, without last words, and whether another start is running. Raises SystemdError."""
     shown = systemd.show(map(unit_name, names), PROPERTIES)
     outcomes = []
     for name in names:
@@ -96,7 +97,7 @@ def _judged(paths: Paths, names: list[str]) -> list[tuple[Outcome, bool]]:
 
 
 def _with_words(paths: Paths, judged: list[tuple[Outcome, bool]]) -> list[Outcome]:
-    """The outcomes, with what those said that failed: a look into the journal, too much for every poll."""
+    """The outcomes, with the last words of instances that failed. The journal is read once, not for every poll."""
     return [
         replace(outcome, last_words=last_words(paths, outcome.instance, retrying=retrying))
         if outcome.state == "failed"
@@ -108,12 +109,12 @@ def _with_words(paths: Paths, judged: list[tuple[Outcome, bool]]) -> list[Outcom
 def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:
     """State and status of an instance from its unit's properties and the number of starts without success.
 
-    Under Restart=always a start that failed is tried again and again: what counts is that the one before failed.
+    Under Restart=always systemd repeats a failed start again and again: such an instance counts as failed.
     """
     active, sub = properties["ActiveState"], properties["SubState"]
     text = properties.get("StatusText", "")
     if properties.get("NRestarts", "0") == "0":
-        # The first start since an operator or a playbook asked for one: an older count means nothing any more.
+        # An operator or a playbook has started the unit: an older count no longer matters.
         attempt = min(attempt, 1)
     if active in ("active", "reloading", "refreshing"):
         return "ready", text
@@ -125,7 +126,7 @@ def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:
         return "loading", text or "preparing"
     if active == "deactivating":
         return "loading", text or "stopping"
-    # A unit whose file was deleted goes on: this is for one that does not run.
+    # A running unit continues without its file: only a unit that does not run gets here.
     if properties["LoadState"] == "not-found":
         return "failed", "has no unit: run baremetal.inference.site"
     if properties.get("Job", "0") not in ("", "0"):
@@ -137,9 +138,9 @@ def judge(properties: dict[str, str], attempt: int) -> tuple[str, str]:
 
 
 def last_words(paths: Paths, name: str, *, retrying: bool) -> str:
-    """What the engine and its unit said during the last start that failed, secrets masked.
+    """The log of the engine and its unit from the last failed start, with secrets masked.
 
-    With `retrying` another start is under way already, and the one before it is meant.
+    `retrying`: another start is already running, and the start before it counts.
     """
     query = [f"SYSLOG_IDENTIFIER={journal_tag(name)}", "+", f"_SYSTEMD_UNIT={unit_name(name)}", "+"]
     command = ["journalctl", "--quiet", "--output=json", f"--lines={_JOURNAL_LINES}", *query, f"UNIT={unit_name(name)}"]
@@ -154,7 +155,7 @@ def last_words(paths: Paths, name: str, *, retrying: bool) -> str:
 
 
 def parse_journal(raw: bytes) -> list[dict[str, Any]]:
-    """The entries of `journalctl --output=json`; a line that is none is left out."""
+    """The entries of `journalctl --output=json`; a line that is not JSON is left out."""
     entries = []
     for line in raw.splitlines():
         with contextlib.suppress(ValueError):
@@ -163,7 +164,7 @@ def parse_journal(raw: bytes) -> list[dict[str, Any]]:
 
 
 def select(entries: list[dict[str, Any]], retrying: bool) -> str:
-    """The last lines of the start that failed, and errors from before those lines."""
+    """The last lines of the failed start, and errors before those lines."""
     starts = [index for index, entry in enumerate(entries) if entry.get("MESSAGE_ID") == _STARTING]
     if retrying and starts:
         entries = entries[: starts.pop()]
@@ -177,7 +178,7 @@ def select(entries: list[dict[str, Any]], retrying: bool) -> str:
 
 
 def _message(entry: dict[str, Any]) -> str:
-    """The text of an entry; the journal writes one with control characters, such as colours, as a list of bytes."""
+    """The text of an entry. The journal writes a text with control characters, such as colours, as a list of bytes."""
     message = entry.get("MESSAGE") or ""
     if isinstance(message, list):
         message = bytes(byte for byte in message if isinstance(byte, int)).decode(errors="replace")

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Intents to keep requests away from an instance: who, why, until when. Private to the collection.
+"""Drains: intents to keep requests away from an instance, with owner, reason and end. Private to the collection.
 
-They are only recorded here; the agent tells the gateway, which obeys.
+This file only records drains. The agent reports them to gateways, which obey.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ...core.paths import Paths
 SCHEMA = 1
 
 RECOVERY = "recovery"
-"""The owner of the drain that the recovery makes when it gives up."""
+"""The owner of a drain by the recovery, which drains an instance when it gives up."""
 
 UPDATE = "update"
-"""That of a roll-out."""
+"""The owner of a drain by an update."""
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 """Seconds in the units of a duration."""
@@ -30,7 +30,7 @@ UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 @dataclass(frozen=True)
 class Drain:
-    """An intent. Times are ISO 8601 with their zone; `until` None means until it is taken back."""
+    """An intent. Times are ISO 8601 with their zone; `until` None: until somebody ends the drain."""
 
     owner: str
     reason: str
@@ -44,7 +44,7 @@ class Drain:
 
 @dataclass(frozen=True)
 class Outcome:
-    """An instance after a command: the intent in force, and whether the command changed anything."""
+    """An instance after a command: the drain in force, and whether the command changed anything."""
 
     instance: str
     drain: Drain | None
@@ -52,18 +52,18 @@ class Outcome:
 
 
 class Held(Exception):
-    """Instances are drained by another owner, whose intent must not be lost."""
+    """Instances are drained by another owner, whose drain must stay."""
 
     def __init__(self, foreign: Mapping[str, Drain]) -> None:
         told = "; ".join(f"{name} is already {drain}" for name, drain in foreign.items())
-        super().__init__(f"{told}. Nothing was changed: wait, or take it over with --force")
+        super().__init__(f"{told}. Nothing was changed: wait, or take the drain over with --force")
 
 
 def read(paths: Paths, name: str, now: datetime) -> Drain | None:
-    """The intent in force; None where there is none, or it has expired.
+    """The drain in force; None where there is none, or the drain has expired.
 
-    A file that cannot be understood is an intent without end: its owner wanted no requests here. `inferctl status`, the
-    metrics and the gateway show that the instance is drained.
+    A damaged file counts as a drain without end: its owner wanted no requests here. `inferctl status`, the metrics and
+    the gateway show that the instance is drained.
     """
     path = paths.drain(name)
     try:
@@ -77,9 +77,9 @@ def read(paths: Paths, name: str, now: datetime) -> Drain | None:
 
 
 def _from_json(value: Any) -> Drain:
-    """Raises ValueError where it is no intent of this schema."""
+    """Read a drain. Raises ValueError where the value is no drain of this schema."""
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise ValueError(f"is no intent of schema {SCHEMA}")
+        raise ValueError(f"is no drain of schema {SCHEMA}")
     owner, reason, since, until = (value.get(key) for key in ("owner", "reason", "since", "until"))
     if not (isinstance(owner, str) and isinstance(reason, str) and isinstance(since, str)):
         raise ValueError("lacks owner, reason or since")
@@ -89,9 +89,9 @@ def _from_json(value: Any) -> Drain:
 
 
 def drain(paths: Paths, names: Iterable[str], wanted: Drain, *, force: bool = False) -> list[Outcome]:
-    """Record an intent for every instance, or for none; `since` stays that of the owner's first.
+    """Record a drain for all instances, or for none. `since` stays from the owner's first drain.
 
-    Raises Held where another owner has drained one of them, unless forced; OSError.
+    Raises Held where another owner has drained one of the instances, unless forced; OSError.
     """
     now = parse_time(wanted.since)
     present = {name: read(paths, name, now) for name in names}
@@ -108,17 +108,17 @@ def drain(paths: Paths, names: Iterable[str], wanted: Drain, *, force: bool = Fa
 
 
 def undrain(paths: Paths, name: str, owner: str | None, now: datetime) -> Outcome:
-    """Take an intent back; with `owner`, only where it is theirs. Raises OSError."""
+    """End a drain; with `owner`, only a drain of that owner. Raises OSError."""
     present = read(paths, name, now)
     if present is not None and owner is not None and present.owner != owner:
         return Outcome(name, present, False)
-    # An expired one is cleared away too, which changes nothing for anybody.
+    # The file of an expired drain goes too, and does not count as a change.
     files.write(paths.drain(name), None)
     return Outcome(name, None, present is not None)
 
 
 def names(paths: Paths) -> list[str]:
-    """The instances that have an intent, in force or not."""
+    """The instances with the file of a drain, in force or expired."""
     try:
         return sorted(path.name for path in paths.drains.iterdir() if not path.name.startswith("."))
     except OSError:
@@ -126,7 +126,7 @@ def names(paths: Paths) -> list[str]:
 
 
 def parse_time(text: str) -> datetime:
-    """A time in ISO 8601 with its zone. Raises ValueError that says what is missing."""
+    """Read a time in ISO 8601 with its zone. Raises ValueError, whose message says what is missing."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
@@ -154,9 +154,9 @@ def parse_duration(text: str) -> timedelta:
     try:
         return timedelta(seconds=total)
     except OverflowError as error:
-        raise ValueError(f"{text!r} is longer than can be counted") from error
+        raise ValueError(f"{text!r} is too long: write a shorter duration") from error
 
 
 def format_time(time: datetime) -> str:
-    """A time as it is recorded: in UTC, to the second."""
+    """A time in the recorded form: UTC, with seconds."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

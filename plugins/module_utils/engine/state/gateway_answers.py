@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When each gateway last asked for an instance, and what the agent answered. Private to the collection.
+"""When each gateway last asked about an instance, and what the agent answered. Private to the collection.
 
 The agent writes a file for each instance. The file lies in memory: after a boot, no gateway has asked.
 """
@@ -17,7 +17,7 @@ from ...core.paths import Paths
 SCHEMA = 1
 
 FORGET_SECONDS = 300.0
-"""After this time, a gateway that asks no more is forgotten: it was removed, or renamed."""
+"""A gateway that has not asked for so long is dropped: the gateway was removed or renamed."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class GatewayAnswer:
 
 
 class GatewayAnswers:
-    """What the agent remembers for one instance. Times are seconds of the monotonic clock."""
+    """The agent's last answers about one instance. Times are seconds of the monotonic clock."""
 
     def __init__(self) -> None:
         self._last: dict[str, GatewayAnswer] = {}
@@ -55,7 +55,7 @@ class GatewayAnswers:
 
 
 def read(paths: Paths, name: str) -> list[GatewayAnswer]:
-    """The last answers for an instance; none where the agent has written none that can be understood."""
+    """The last answers about an instance; empty where the file is missing or damaged."""
     try:
         value = files.read_json(paths.gateway_answers(name))
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:

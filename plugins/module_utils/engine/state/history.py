@@ -15,22 +15,22 @@ from . import pins, releases, swaps
 SCHEMA = 1
 
 KEPT = 50
-"""Entries that are kept: older ones are of no use."""
+"""The number of entries. Nothing needs older ones."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """A release that has proved itself. `since` is ISO 8601 in UTC; what was not measured is None."""
+    """A release that has proved itself. `since` is ISO 8601 in UTC. None: not measured."""
 
     release: int
     since: str
     load_seconds: float | None = None
     tokens_per_second: float | None = None
-    """Of one request alone, by the acceptance probe of the swap to this release."""
+    """Of a single request, measured by the acceptance probe of the swap to this release."""
 
 
 def read(paths: Paths, name: str) -> list[Served]:
-    """Oldest first; empty where nothing is known."""
+    """The entries, oldest first; empty where the file is missing or damaged."""
     try:
         value = files.read_json(paths.history(name))
         entries = value["served"] if value["schema"] == SCHEMA else []
@@ -40,7 +40,7 @@ def read(paths: Paths, name: str) -> list[Served]:
 
 
 def add(paths: Paths, name: str, entry: Served) -> bool:
-    """Note that a release serves from now on; the same one again only adds what was not known of it.
+    """Record that a release serves from now on. Where it served already, only add values that were unknown.
 
     Returns whether anything changed. Raises OSError.
     """
@@ -58,7 +58,7 @@ def add(paths: Paths, name: str, entry: Served) -> bool:
 
 
 def previous(paths: Paths, name: str, running: int | None) -> int | None:
-    """The release that served before this one, and is still kept: what a rollback goes back to."""
+    """The last release on this node that served before the running one: the target of a rollback."""
     kept = set(releases.numbers(paths, name))
     for entry in reversed(read(paths, name)):
         if entry.release != running and entry.release in kept:
@@ -67,9 +67,10 @@ def previous(paths: Paths, name: str, running: int | None) -> int | None:
 
 
 def back_target(paths: Paths, name: str, active: int | None, desired: int | None) -> int | None:
-    """The release that a rollback leads to, the same one however often it is asked.
+    """The target of a rollback. A repeated rollback has the same target.
 
-    What a rollback has brought, or was about to, stays; a node that an update has not reached stays where it is.
+    A release that a rollback has brought, or was about to bring, stays the target. On a node that an update has not
+    reached, the target is the release that runs.
     """
     swap = swaps.read(paths, name)
     if swap:
@@ -83,10 +84,10 @@ def back_target(paths: Paths, name: str, active: int | None, desired: int | None
 
 
 def superseded(paths: Paths, keep: int) -> list[tuple[str, int]]:
-    """The releases of all instances that no rollback needs any more, by instance and number; none where `keep` is 0.
+    """The releases that no rollback needs any more, by instance and number; empty where `keep` is 0.
 
-    Of each instance stay: the active, the current and the desired one, those of a pin and of a swap, the last `keep`
-    that served, and the newest `keep`. Raises OSError, and ValueError where a desired state is damaged.
+    Each instance keeps its active, current and desired release, those of a pin and a swap, the last `keep` that served,
+    and the newest `keep`. Raises OSError, and ValueError where a desired state is damaged.
     """
     return [(name, number) for name in releases.names(paths) for number in _superseded(paths, name, keep)]
 
@@ -106,5 +107,5 @@ def _superseded(paths: Paths, name: str, keep: int) -> list[int]:
 
 
 def last(paths: Paths, name: str, number: int) -> Served | None:
-    """What is known of a release from when it served last."""
+    """The entry of the last time that a release served; None where it has not served."""
     return next((entry for entry in reversed(read(paths, name)) if entry.release == number), None)

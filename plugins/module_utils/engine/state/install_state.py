@@ -16,7 +16,7 @@ from . import drains, probe_state, releases, swaps
 
 
 def of(paths: Paths, name: str, now: datetime) -> InstanceFacts:
-    """Raises SystemdError, OSError, and ValueError where the instance's state is damaged."""
+    """The facts of an instance. Raises SystemdError, OSError, and ValueError where the instance's state is damaged."""
     active = releases.active_number(paths, name)
     drain = drains.read(paths, name, now)
     return InstanceFacts(
@@ -38,17 +38,17 @@ def serving(paths: Paths, name: str, now: datetime) -> bool:
     if systemd.active_state(unit_name(name)) != "active":
         return False
     state = probe_state.read(paths, name)
-    # An engine that was not probed lately counts as serving.
+    # Without a recent probe, an active unit counts as serving.
     return state is None or probe_state.stale(state, now) or state.verdict in health.SERVING | {health.UNKNOWN}
 
 
 def _model(paths: Paths, name: str, active: int | None) -> str:
-    """The model that it serves, or else has to serve; empty where that is not known."""
+    """The model that the instance serves, or must serve; empty where unknown."""
     try:
         if active is not None:
             return releases.load(paths, name, active).model
     except releases.ReleaseError:
-        # A damaged release does not keep its instance from being removed.
+        # An instance with a damaged release can be removed all the same.
         pass
     state = files.read_json(paths.instance(name))
     return str(state.get("model", "")) if isinstance(state, dict) else ""

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The node's lock: one run at a time changes what serves. Private to the collection.
 
-A run that is cut off leaves its lock behind, and with it word of what it was at. The holder says each time until when
-it will be back; after that the lock is stale.
+A run that is cut off leaves its lock, which says what the run was doing. The holder renews the lock each time with the
+time of its next visit. After that time the lock is stale.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .drains import format_time, parse_time
 SCHEMA = 1
 
 BY_HAND = "inferctl swap"
-"""Who holds the lock while a swap runs that no playbook has begun."""
+"""The holder of the lock during a swap that no playbook has started."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Lock:
     run_id: str
     user: str
     host: str
-    """The controller's."""
+    """The controller's name."""
     playbook: str
     since: str
     until: str
-    """When the holder will have come back, if it lives."""
+    """The time by which a holder that lives renews the lock."""
     process: str = ""
-    """Which process of the controller's it is, in the words of playbook_process; empty where that is not known."""
+    """The process on the controller, in the words of playbook_process; empty where unknown."""
 
     def stale(self, now: datetime) -> bool:
         return parse_time(self.until) < now
@@ -59,7 +59,7 @@ class Locked(Exception):
 
 
 def read(paths: Paths) -> Lock | None:
-    """Who holds the lock, stale or not; None where it is free. Raises ValueError where the file is damaged, OSError."""
+    """The lock, also a stale one; None where it is free. Raises ValueError where the file is damaged, OSError."""
     value = files.read_json(paths.lock)
     if value is None:
         return None
@@ -68,7 +68,7 @@ def read(paths: Paths) -> Lock | None:
     try:
         lock = Lock(**value)
         parse_time(lock.until)
-        # Version 0.1.0 recorded the file: update_model.yml, and update-model.yml before that.
+        # Versions up to 0.1.0 recorded a file name: update_model.yml, or update-model.yml.
         if lock.playbook.endswith(".yml"):
             name = lock.playbook.removesuffix(".yml").replace("-", "_")
             lock = replace(lock, playbook=f"baremetal.inference.{name}")
@@ -78,7 +78,7 @@ def read(paths: Paths) -> Lock | None:
 
 
 def held(paths: Paths, now: datetime) -> Lock | None:
-    """The lock if it is in force: recovery keeps away then. A damaged one is not, for it would be for ever."""
+    """The lock if it is in force: recovery then does nothing. A damaged lock never counts: it would have no end."""
     try:
         lock = read(paths)
     except (OSError, ValueError):
@@ -87,7 +87,7 @@ def held(paths: Paths, now: datetime) -> Lock | None:
 
 
 def refuse_while_held(paths: Paths, now: datetime) -> None:
-    """For a run that takes no lock. Raises Locked, ValueError where the file is damaged, OSError."""
+    """Refuse a run that itself takes no lock. Raises Locked, ValueError where the file is damaged, OSError."""
     found = read(paths)
     if found and not found.stale(now):
         raise Locked(f"this node is locked by {found}. {_patience(found)}.", found)
@@ -96,10 +96,10 @@ def refuse_while_held(paths: Paths, now: datetime) -> None:
 def take(
     paths: Paths, wanted: Lock, now: datetime, take_over: str = "", *, check: bool = False
 ) -> tuple[bool, Lock | None]:
-    """Take the lock, or keep it; returns whether it changed hands, and the lock of a run that was cut off, if any.
+    """Take the lock, or renew it. Returns whether the holder changed, and the lock of a run that was cut off, if any.
 
-    A stale one is adopted by the same playbook; with its run's id as `take_over`, so is any. Raises Locked, ValueError
-    where the file is damaged, OSError.
+    The same playbook takes a stale lock over. Any run takes the lock over whose run id is `take_over`. Raises Locked,
+    ValueError where the file is damaged, OSError.
     """
     with _guard(paths, check):
         return _take(paths, wanted, now, take_over, check)
@@ -124,12 +124,14 @@ def _refusal(found: Lock, wanted: Lock, now: datetime) -> str:
         advice = _patience(found)
     elif found.playbook == BY_HAND:
         advice = (
-            "The swap has ended without giving the lock back, or does not run: inferctl status shows which. Then:"
+            "The swap has ended without releasing the lock, or does not run: inferctl status shows which. Then:"
             f" {wanted.playbook} with -e take_lock={found.run_id}"
         )
     else:
-        advice = f"It gave no sign of life since. Run {found.playbook} again, which goes on from where it stopped"
-        # The command has no such option.
+        advice = (
+            f"The run has given no sign of life since. Run {found.playbook} again, which goes on from where it stopped"
+        )
+        # inferctl swap has no option for that.
         if wanted.playbook != BY_HAND:
             advice += f"; or, if you know better, {wanted.playbook} with -e take_lock={found.run_id}"
     return f"this node is locked by {found}. {advice}."
@@ -137,15 +139,15 @@ def _refusal(found: Lock, wanted: Lock, now: datetime) -> str:
 
 def _patience(found: Lock) -> str:
     if found.playbook == BY_HAND:
-        return "Wait for it: a swap ends by itself, and inferctl status shows its step"
+        return "Wait: a swap ends by itself, and inferctl status shows its step"
     return (
-        f"Wait for it. If it was killed: run {found.playbook} again, which goes on from where it stopped, with"
-        f" -e take_lock={found.run_id}"
+        f"Wait until that run ends. If the run was killed: run {found.playbook} again, which goes on from where it"
+        f" stopped, with -e take_lock={found.run_id}"
     )
 
 
 def release(paths: Paths, run_id: str, *, check: bool = False) -> bool:
-    """Give the lock back, if this run has it. Returns whether it had. Raises ValueError and OSError."""
+    """Release the lock, if this run holds it. Returns whether this run held it. Raises ValueError and OSError."""
     with _guard(paths, check):
         found = read(paths)
         if found is None or found.run_id != run_id:
@@ -168,5 +170,5 @@ def _guard(paths: Paths, check: bool) -> Iterator[None]:
 
 
 def until(now: datetime, seconds: float) -> str:
-    """The end of a holder's promise."""
+    """The end of a lock that is held for so many more seconds."""
     return format_time(now + timedelta(seconds=seconds))

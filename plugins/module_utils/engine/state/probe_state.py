@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the agent last found out about an instance, as it is kept on disk. Private to the collection."""
+"""The agent's last verdict on an instance, on disk. Private to the collection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .drains import parse_time
 SCHEMA = 1
 
 STALE = 60.0
-"""Seconds after which a verdict counts no longer: five probes would have been due."""
+"""Seconds after which a verdict no longer counts: five probes would have been due."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class ProbeState:
     latency_ms: int | None
     detail: str
     invocation: str = ""
-    """systemd's id of the start that it is about."""
+    """systemd's id of the start that was probed."""
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}
 
 
 def read(paths: Paths, name: str) -> ProbeState | None:
-    """The last verdict; None where there is none that can be understood."""
+    """The last verdict; None where the file is missing or damaged."""
     try:
         value = files.read_json(paths.probe(name))
     except (OSError, ValueError):
@@ -60,6 +60,6 @@ def read(paths: Paths, name: str) -> ProbeState | None:
 
 
 def stale(state: ProbeState, now: datetime) -> bool:
-    """Whether a state is too old to count, or from the future: the agent does not probe, or the clock was set."""
+    """Whether a state is too old or from the future: the agent does not probe, or the clock was set."""
     age = (now - parse_time(state.checked)).total_seconds()
     return not -STALE <= age <= STALE

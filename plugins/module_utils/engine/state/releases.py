@@ -23,7 +23,7 @@ ENV_FILE = "engine.env"
 
 
 class ReleaseError(Exception):
-    """A release that is not there or is damaged; the message names the file, and who writes a sound one."""
+    """A release is missing or damaged; the message names the file, and the playbook that repairs the release."""
 
     def __init__(self, path: Path, error: object) -> None:
         reason = getattr(error, "strerror", None) or error
@@ -59,12 +59,12 @@ def active_number(paths: Paths, name: str) -> int | None:
 
 
 def current_number(paths: Paths, name: str) -> int | None:
-    """The release that last proved itself; None before the first answer."""
+    """The release that last proved itself; None before the first one."""
     return _linked(paths.current(name))
 
 
 def desired_number(paths: Paths, name: str) -> int | None:
-    """The release that the inventory asks for; None for an instance that the inventory does not know.
+    """The release that the inventory asks for; None for an instance that the inventory does not declare.
 
     Raises OSError, and ValueError where the file is damaged.
     """
@@ -82,7 +82,7 @@ def _linked(path: Path) -> int | None:
 
 
 def find(paths: Paths, name: str, identity: str, warn: Callable[[str], None]) -> int | None:
-    """The newest kept release of an id. One that is damaged is no release of any id: it is warned of."""
+    """The newest release with an id. A damaged release has no id: `warn` gets its message."""
     for number in reversed(numbers(paths, name)):
         try:
             if load(paths, name, number).id == identity:
@@ -101,15 +101,15 @@ def stage(
     *,
     check: bool = False,
 ) -> tuple[Rendered, bool]:
-    """Keep a release under the next number, unless one of its id is kept already; unit and environment are repaired.
+    """Write a release under the next number. Where a release with its id exists, repair its unit and environment.
 
-    Returns the release and whether something was written, or would be with `check`.
+    Returns the release, and whether something was written, or would be with `check`.
     """
     known = find(paths, name, identity, warn)
     number = known or max(numbers(paths, name), default=0) + 1
     rendered = render(number)
     directory = paths.release(name, number)
-    # What makes up the id: a release of the same id and number has the very same two.
+    # The id is made from these two: releases with the same id and number have the same files.
     content = {rendered.release.unit: (rendered.unit, 0o644), ENV_FILE: (rendered.environment, 0o600)}
     changed = known is None or not all(files.same(directory / file, *wanted) for file, wanted in content.items())
     if not changed or check:
@@ -127,7 +127,7 @@ def stage(
 
 
 def remove(paths: Paths, name: str, number: int) -> None:
-    """Remove a kept release, of which nothing is left half. Raises OSError."""
+    """Remove a release. A removal that is cut off leaves no half of a release. Raises OSError."""
     going = paths.release(name, number).with_name(f".{number}.gone")
     shutil.rmtree(going, ignore_errors=True)
     os.replace(paths.release(name, number), going)
@@ -196,9 +196,9 @@ def proven(paths: Paths, name: str, number: int) -> bool:
 
 
 def commit(paths: Paths, name: str, number: int) -> bool:
-    """Mark a release as proven and remember the checksums of the files that it proved itself with.
+    """Mark a release as proven, and record the checksums of its files.
 
-    Written once for a release: what changes later, such as a release that is staged and pending, has proved nothing.
+    This is written once for a release: files that change later have proved nothing.
     Returns whether anything changed. Raises OSError.
     """
     if proven(paths, name, number):
@@ -211,6 +211,6 @@ def commit(paths: Paths, name: str, number: int) -> bool:
         if path.is_file()
     }
     files.write_json(paths.known_good(name), {"schema": SCHEMA, "release": number, "files": checksums})
-    # Last: the link stands for both.
+    # The link comes last: readers trust it for both.
     files.link(paths.current(name), str(number))
     return True

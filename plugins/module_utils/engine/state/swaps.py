@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A swap of releases: how far it has come, and how the last one ended. Private to the collection.
+"""The record of a swap: its steps, and how the last swap ended. Private to the collection.
 
-Each step is written before it is taken, so that a swap that is cut off goes on from there.
+Each step is recorded before it begins: a swap that is cut off continues with the recorded step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..swap_terms import Terms
 SCHEMA = 2
 
 LED = "led"
-"""No step: a run of a release before 0.2 has led this swap, and was cut off. The next swap goes on with it."""
+"""Not a step: a playbook of a version before 0.2 led this swap, and was cut off. The next swap continues it."""
 
 BEGUN, BRIDGE, DRAIN, GATE, STOP, START = "begun", "bridge", "drain", "gate", "stop", "start"
 PROBE, ADMIT, WATCH, PROVE, RELEASE, UNBRIDGE = "probe", "admit", "watch", "prove", "release", "unbridge"
@@ -30,13 +30,13 @@ CLOSED = frozenset({GATE, STOP, START, PROBE})
 """Steps in which the gate in front of the engine is closed."""
 
 DONE, RETURNED, REFUSED = "done", "returned", "refused"
-"""How a swap ends: the new release serves; the release before serves again; nothing was touched. A swap that is stuck
-has not ended."""
+"""How a swap ends: the new release serves; the release before serves again; nothing was changed. A stuck swap has not
+ended."""
 
 
 @dataclass(frozen=True)
 class Swap:
-    """From which release to which; `since` is ISO 8601 in UTC. `origin` None: nothing ran before."""
+    """A swap from release `origin` to `target`. `since` is ISO 8601 in UTC. `origin` None: nothing ran before."""
 
     origin: int | None
     target: int
@@ -47,29 +47,29 @@ class Swap:
     pin: bool = True
     """Whether the release stays where the inventory asks for another one."""
     reason: str = ""
-    """What for, in words: for the drain, and for the pin of a release that the inventory does not ask for."""
+    """The reason in words, for the drain, and for the pin of a release that the inventory does not ask for."""
     terms: Terms = field(default_factory=Terms)
     step: str = LED
     returning: bool = False
-    """Whether the release before is on its way back."""
+    """Whether the swap goes back to the release before."""
     touched: bool = False
     """Whether the engine that served was stopped."""
     bridged: bool = False
-    """Whether a bridge serves meanwhile, or is left."""
+    """Whether a bridge serves during the swap, or is left over."""
     failure: str = ""
-    """Why the swap does not go forward any more."""
+    """Why the swap cannot go forward; empty while it can."""
     permission: str = ""
-    """Which of the terms FORCE and ALLOW_DOWNTIME would have let the swap go on; empty where neither."""
+    """The term with which the swap would have continued: FORCE or ALLOW_DOWNTIME; empty where neither helps."""
     closed_port: int | None = None
-    """The port whose gate this swap has closed: of what served when requests were kept away."""
+    """The port of the release that served, whose gate this swap has closed. None: no gate is closed."""
     other_port: int | None = None
-    """The port of the other one of the two releases, whose gate is closed as well. None where both have the same."""
+    """The port of the other release, whose gate is closed too. None where both releases have the same port."""
     tries: int = 0
-    """How often the step has failed. Counted on the way back alone."""
+    """How often the step has failed. Counted only on the way back."""
     notes: Mapping[str, Any] = field(default_factory=dict)
     """What steps have measured, for later steps and for the report."""
     words: tuple[str, ...] = ()
-    """What the operator should read, a line each."""
+    """Lines for the operator."""
 
     @property
     def release(self) -> int | None:
@@ -83,15 +83,15 @@ class Swap:
 
     @property
     def gated(self) -> bool:
-        """Whether the gate has to be closed: also after a restart of the node, before the engine starts."""
-        # What a swap has stopped once is behind its gate until it has passed the probe.
+        """Whether the gate must be closed: also after a restart of the node, before the engine starts."""
+        # After a stop, the gate stays closed until the engine has passed the probe.
         closed = CLOSED | {STUCK} | ({BEGUN, BRIDGE, DRAIN} if self.touched else set())
         return self.closed_port is not None and self.step in closed
 
 
 @dataclass(frozen=True)
 class Report:
-    """How a swap ended. Times are ISO 8601 in UTC; what was not measured is None."""
+    """How a swap ended. Times are ISO 8601 in UTC. None: not measured."""
 
     origin: int | None
     target: int
@@ -102,14 +102,14 @@ class Report:
     """`done`, `returned` or `refused`."""
     failure: str = ""
     permission: str = ""
-    """As in the swap."""
+    """The same as in the swap."""
     words: tuple[str, ...] = ()
     unheard: tuple[str, ...] = ()
-    """Gateways that did not tell whether they send requests again."""
+    """Gateways that did not report whether they send requests again."""
     kept_bridge: str = ""
     """Why the bridge could not be removed; empty where there is none."""
     unproven: str = ""
-    """Why the release that serves again could not be marked as proven; empty where it is."""
+    """Why the release that serves again could not be marked as proven; empty where it could."""
     load_seconds: float | None = None
     drained_seconds: float | None = None
     tokens_per_second: float | None = None
@@ -120,7 +120,7 @@ class Report:
 
 
 def read(paths: Paths, name: str) -> Swap | None:
-    """The swap that is under way, stuck, or was cut off; None where there is none that can be understood."""
+    """The swap that is under way, stuck, or was cut off; None where there is none, or its files are damaged."""
     for path in (paths.swap_meanwhile(name), paths.swap(name)):
         try:
             found = _from_json(files.read_json(path))
@@ -132,7 +132,7 @@ def read(paths: Paths, name: str) -> Swap | None:
 
 
 def _from_json(value: Any) -> Swap | None:
-    """Raises TypeError, ValueError."""
+    """Read a swap; None for another schema. Raises TypeError, ValueError."""
     schema = value.pop("schema", None) if isinstance(value, dict) else None
     if schema == 1:
         return Swap(**value)
@@ -144,10 +144,10 @@ def _from_json(value: Any) -> Swap | None:
 
 
 def write(paths: Paths, name: str, swap: Swap) -> None:
-    """Note a step before it is taken. While the disk takes nothing, memory has to do. Raises OSError where neither
-    does.
+    """Record a step before it begins. Where the disk refuses, the file lies in memory. Raises OSError where neither
+    works.
 
-    A restart of the node forgets what only memory knows. The older step on disk is then taken once more.
+    A restart of the node loses the file in memory. The older step on disk then runs once more.
     """
     value = {"schema": SCHEMA, **asdict(swap)}
     try:
@@ -158,7 +158,7 @@ def write(paths: Paths, name: str, swap: Swap) -> None:
 
 
 def begin(paths: Paths, name: str, swap: Swap) -> bool:
-    """Note a swap before anything of it is done. The report of the last one goes. Returns whether anything changed.
+    """Record a swap before its first step, and remove the report of the last swap. Returns whether anything changed.
 
     Raises OSError.
     """
@@ -171,9 +171,9 @@ def begin(paths: Paths, name: str, swap: Swap) -> bool:
 
 
 def end(paths: Paths, name: str, report: Report | None = None) -> bool:
-    """Note that a swap is over, one way or the other. Returns whether there was one.
+    """Record the end of a swap. Returns whether there was a swap.
 
-    A full disk loses the report, and nothing else. Raises OSError.
+    On a full disk only the report is lost. Raises OSError.
     """
     if report:
         try:
@@ -185,7 +185,7 @@ def end(paths: Paths, name: str, report: Report | None = None) -> bool:
 
 
 def last(paths: Paths, name: str) -> Report | None:
-    """How the last swap ended; None where none has, or the report cannot be understood."""
+    """How the last swap ended; None where none has ended, or the report is damaged."""
     try:
         value = files.read_json(paths.swap_report(name))
         if not isinstance(value, dict) or value.pop("schema", None) != SCHEMA:

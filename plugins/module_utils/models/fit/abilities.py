@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..config.config import Config
+from ..flags.variables import LONGER
 from . import capabilities
 from .capabilities import BFLOAT16, Capability
 from .devices import Device
@@ -23,9 +24,6 @@ ARM_PRODUCTS = frozenset({"GH200", "GB200", "GB300", "GB10"})
 
 VOLTA: Capability = (7, 0)
 """CUDA 13 has dropped it (release notes of CUDA 13.0)."""
-
-LONGER = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
-"""Environment variable with which the engine takes longer requests than the model's configuration tells."""
 
 DTYPE, QUANTIZATION, KV_CACHE, LENGTH = "dtype", "quantization", "kv-cache-dtype", "max-model-len"
 

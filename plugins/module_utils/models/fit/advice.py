@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..config.facts import ModelFacts
+from ..flags.variables import CPU_CACHE
 from .capabilities import KV_CACHE
 from .devices import NO_DEVICE, Device
 from .division import PP, TP, tensor_parallel_sizes
 from .flags import Flags
-from .memory import CPU_CACHE, Division, divide
+from .memory import Division, divide
 from .misfit import Misfit
 from .overhead import GIB, MIB
 

@@ -11,12 +11,13 @@ from typing import Any
 
 from ..config import overrides
 from ..config.facts import ModelFacts
+from ..flags.variables import CPU_CACHE, LONGER
 from . import abilities, division, flags
-from .abilities import LONGER, OVERRIDES
+from .abilities import OVERRIDES
 from .advice import Case
 from .capabilities import Capability
 from .devices import Device
-from .memory import CPU_CACHE, Division, Estimate
+from .memory import Division, Estimate
 from .misfit import Misfit
 
 NOT_COUNTED: Mapping[str, str] = {
@@ -59,9 +60,9 @@ def fit(
 ) -> Fit:
     """Check a model with the flags of its registry entry on these devices.
 
-    `environment` is the engine's, for VLLM_CPU_KVCACHE_SPACE. `lowest_capability` is the least compute capability that
-    the engine's image has code for, `node_gpus` how many GPUs the node has: no advice asks for more. All misfits are
-    found at once, and nothing is raised.
+    `environment` holds variables of the engine, such as those of models/flags/variables.py. `lowest_capability` is the
+    least compute capability that the engine's image has code for. `node_gpus` is the number of the node's GPUs: no
+    advice asks for more. All misfits are found at once, and nothing is raised.
     """
     given = {key: str(value) for key, value in (environment or {}).items()}
     case, unread = _case(facts, entry, devices, given, node_gpus)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..config.facts import ModelFacts
+from ..flags.variables import CPU_CACHE
 from . import cache as kv
 from . import overhead as work
 from .abilities import engine_dtype
@@ -19,10 +20,6 @@ from .devices import Device
 from .flags import AUTO, Flags, count
 from .overhead import GIB, MIB
 from .weights import bytes_per_gpu
-
-CPU_CACHE = "VLLM_CPU_KVCACHE_SPACE"
-"""Environment variable of the CPU engine: GiB of KV cache for each of its processes, instead of a utilization
-(vllm/platforms/cpu.py)."""
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ class Planner:
         wanted = changes.Texts(rendered.unit, rendered.environment)
         return plans.Engine(
             model=instance.model,
-            argv=["vllm", *rendered.release.engine_argv],
+            argv=[rendered.release.adapter.program, *rendered.release.engine_argv],
             flags=entry.flags,
             instance=name,
             revision=place.revision,

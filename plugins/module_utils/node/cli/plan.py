@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 from ...core import table
 from ...core.paths import Paths
 from ...core.problems import Findings, nearest
-from ...engine import plans
+from ...engine import adapters, plans
 from ...engine.plan_text import render
 from ...models import shards
 from ...models.config.facts import ModelFacts, from_config
 from ...models.fit import devices
 from ...models.flags import catalogue
 from ...models.flags.check import arguments, check
-from ..desired import COMMAND, Desired, Model
+from ..desired import Desired, Model
 from .command import FAILED, OK, UNCLEAR, UsageError
 
 if TYPE_CHECKING:
@@ -180,4 +180,5 @@ def _facts(path: str | None) -> ModelFacts | None:
 def _bare(path: str) -> plans.Engine:
     """An engine for a model that no registry has, without flags."""
     directory = str(Path(path).absolute().parent)
-    return plans.Engine(model=path, argv=[*COMMAND, directory], flags={})
+    adapter = adapters.get()
+    return plans.Engine(model=path, argv=[adapter.program, *adapter.model_argv(directory, ())], flags={})

@@ -99,7 +99,7 @@ def count_start(paths: Paths, name: str, restarts: int) -> None:
 def _supervise(options: argparse.Namespace, paths: Paths) -> int:
     _unit_of_caller(options)
     release = releases.load(paths, options.name, options.release)
-    key = environment.read(paths, options.name).get(environment.API_KEY, "")
+    key = environment.api_key(environment.read(paths, options.name))
     supervisor = Supervisor(
         release,
         Docker(),

@@ -64,8 +64,8 @@ def accept(
 
     try:
         release = releases.load(paths, name, number)
-        key = environment.read(paths, name).get(environment.API_KEY, "")
-        target = probe.Target(release.address, release.port, release.served_names, key)
+        target = probe.target(release, environment.read(paths, name))
+        key = target.api_key
         if wrong := identity(release, target, Docker()):
             raise unfit(wrong)
         found = acceptance.run(target, acceptance.golden_prompts({"golden-prompts": golden}), ANSWER_SECONDS)

@@ -9,6 +9,7 @@ import ast
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.engine import argument_check
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm import ADAPTER
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.instances import Instance
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.release import Settings, render
 from ansible_collections.baremetal.inference.plugins.module_utils.store.stored_model import StoredModel
@@ -43,12 +44,12 @@ KeyError: 'invalid tool call parser: none (chose from { hermes })'
     ],
 )
 def test_a_refusal_is_one_line(output: str, reason: str) -> None:
-    assert argument_check.refusal(1, output) == reason
+    assert argument_check.refusal(ADAPTER.argument_check, 1, output) == reason
 
 
-@pytest.mark.parametrize("code", [0, argument_check.UNKNOWN_PLACE, 125, 126, 127, 137, 142, -9])
+@pytest.mark.parametrize("code", [0, ADAPTER.argument_check.no_result, 125, 126, 127, 137, 142, -9])
 def test_what_is_not_the_engines_word_refuses_nothing(code: int) -> None:
-    assert argument_check.refusal(code, TRACEBACK) == ""
+    assert argument_check.refusal(ADAPTER.argument_check, code, TRACEBACK) == ""
 
 
 def test_the_command() -> None:

@@ -34,8 +34,8 @@ def paths(tmp_path: Path) -> Paths:
         (3 * GIB, 3 * GIB, 2 * GIB, "has 2.0 GiB of memory left, 1.0 GiB too little"),
         # It fits beside the small one, but not beside another one of its own size.
         (1 * GIB, 8 * GIB, 9 * GIB, "has 9.0 GiB of memory left, 6.0 GiB too little"),
-        (None, 3 * GIB, 4 * GIB, "how much memory both would take is unknown"),
-        (3 * GIB, 3 * GIB, None, "how much memory both would take is unknown"),
+        (None, 3 * GIB, 4 * GIB, "the memory that both engines would take is unknown"),
+        (3 * GIB, 3 * GIB, None, "the memory that both engines would take is unknown"),
     ],
 )
 def test_memory_of_the_host(origin: int | None, target: int, available: int | None, problem: str) -> None:
@@ -57,10 +57,10 @@ def test_gpus_that_nobody_has() -> None:
     ("flags", "needed", "free", "problem"),
     [
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, ""),
-        ({"gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, "its model needs kv-cache-memory-bytes"),
+        ({"gpu-memory-utilization": 0.4}, 20 * GIB, 48 * GIB, "the flag kv-cache-memory-bytes: set it"),
         # What the engine asks for before it starts, whatever it takes.
         ({"kv-cache-memory-bytes": "8G"}, 20 * GIB, 60 * GIB, "GPU 0 has 67.2 GiB of memory too little"),
-        ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, None, 48 * GIB, "take on one is unknown"),
+        ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, None, 48 * GIB, "take on one GPU is unknown"),
         ({"kv-cache-memory-bytes": "8G", "gpu-memory-utilization": 0.4}, 20 * GIB, None, "is not known"),
     ],
 )
@@ -110,7 +110,8 @@ def test_without_free_gpus_it_may_share_those_of_its_instance(paths: Paths, on_n
     files.write_json(paths.instance("main"), {"schema": 1, "release": 1})
     on_node([gpu(0), gpu(1)], None, 2.0)
     problem = bridge_place.place(paths, "main", 1, 1).problem
-    assert problem == "no 2 GPUs of this node are free for it, and to share one, its model needs kv-cache-memory-bytes"
+    share = "two engines share GPUs only where the model has the flag kv-cache-memory-bytes: set it"
+    assert problem == f"no 2 GPUs of this node are free for it, and {share}"
     # Free ones on which it does not fit are none.
     on_node([gpu(0), gpu(1), gpu(2), gpu(3)], False, 2.0)
     assert bridge_place.place(paths, "main", 1, 1).problem == problem
@@ -131,4 +132,4 @@ def test_a_bridge_without_gpus_needs_memory(paths: Paths, on_node: Any, monkeypa
     monkeypatch.setattr(host_memory, "available", lambda _root: 9 * GIB - 1)
     assert "too little for a second engine" in bridge_place.place(paths, "main", 1, 1).problem
     on_node([], None, None)
-    assert "how much memory both would take is unknown" in bridge_place.place(paths, "main", 1, 1).problem
+    assert "the memory that both engines would take is unknown" in bridge_place.place(paths, "main", 1, 1).problem

@@ -74,14 +74,14 @@ def test_counted_gpus_are_whole_and_free() -> None:
 @pytest.mark.parametrize(
     ("wishes", "text"),
     [
-        (([7],), "gpus: '7': is no GPU of this node that works: it has 0 (GPU-00000000-"),
-        (([uuid(9)],), "is no GPU of this node that works"),
+        (([7],), "gpus: '7': is no working GPU of this node: the node has 0 (GPU-00000000-"),
+        (([uuid(9)],), "is no working GPU of this node"),
         ((["2:7"],), f"2:1 ({uuid(33, 'MIG')})"),
         (([0], [uuid(0)]), f"gpus: '{uuid(0)}': is given to a already, as 0: a GPU serves one instance"),
         (([0, uuid(0)],), "is given to a already, as 0"),
         (([0], [0]), "b: gpus: '0': is given to a already: a GPU"),
         ((["2:0"], [uuid(32, "MIG")]), "is given to a already, as 2:0"),
-        (([2],), f"is in MIG mode: name a slice of it, 2:0 ({uuid(32, 'MIG')})"),
+        (([2],), f"is in MIG mode: list a slice of the GPU, 2:0 ({uuid(32, 'MIG')})"),
         ((4,), "gpus: 4: is more than the 3 that are free of this node's 4 GPUs (2 is in MIG mode"),
         ((1, [0, uuid(1), 3]), "is more than the 0 that are free of this node's 4 GPUs (b has 0, "),
     ],
@@ -119,12 +119,12 @@ def test_gpus_that_do_not_work_are_nobodys() -> None:
     node = [gpu(0, lost=True), gpu(1), asdict(Gpu(uuid=uuid(2), pci_bus_id="0000:02:00.0"))]
     assert names(1, gpus=node) == [("1",)]
     assert "has fallen off the bus" in assigned([0], gpus=node)[1][0]
-    assert "is no GPU of this node that works" in assigned([uuid(2)], gpus=node)[1][0]
+    assert "is no working GPU of this node" in assigned([uuid(2)], gpus=node)[1][0]
     assert "more than the 1 that are free of this node's 3 GPUs" in assigned(2, gpus=node)[1][0]
 
 
 def test_mig_mode_without_slices() -> None:
-    assert "it has no slices yet" in assigned([0], gpus=[gpu(0, mig_mode="enabled")])[1][0]
+    assert "the GPU has no slices yet" in assigned([0], gpus=[gpu(0, mig_mode="enabled")])[1][0]
 
 
 def test_every_mistake_is_reported_at_once() -> None:

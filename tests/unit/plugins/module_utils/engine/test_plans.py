@@ -14,10 +14,9 @@ from ansible_collections.baremetal.inference.plugins.module_utils.engine.changes
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware import host_memory
 from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu import facts as gpu_facts
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
-from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.abilities import LONGER
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.devices import Device, hypothetical
-from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.memory import CPU_CACHE
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.variables import CPU_CACHE, LONGER
 
 GPUS = [
     {"index": index, "uuid": f"GPU-{index}", "reported": True, "product": "L4", "memory_total_mib": 23034}

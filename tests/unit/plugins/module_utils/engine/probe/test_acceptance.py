@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm import ADAPTER
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import acceptance, metrics
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.acceptance import Golden, ProbeFailed
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.probe import Target
@@ -150,5 +151,5 @@ def test_golden_prompts_of_an_entry() -> None:
 
 def test_requests_in_flight() -> None:
     text = 'vllm:num_requests_running{engine="0"} 2.0\nvllm:num_requests_running{engine="1"} 1.0\n'
-    assert metrics.in_flight(text) is None
-    assert metrics.in_flight(text + 'vllm:num_requests_waiting{engine="0"} 4.0\n') == 7
+    assert metrics.in_flight(text, ADAPTER.metrics) is None
+    assert metrics.in_flight(text + 'vllm:num_requests_waiting{engine="0"} 4.0\n', ADAPTER.metrics) == 7

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm import ADAPTER
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import metrics
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.metrics import Sample
 
@@ -15,7 +16,7 @@ from ...http_engine import METRICS
 
 
 def sample(generation: float = 12, cache: float = 0.25, start: str = "1.7e+09") -> Sample:
-    found = metrics.parse(METRICS.replace("1.7e+09", start).format(generation=generation, cache=cache))
+    found = metrics.parse(METRICS.replace("1.7e+09", start).format(generation=generation, cache=cache), ADAPTER.metrics)
     assert found is not None
     return found
 
@@ -45,14 +46,14 @@ def test_a_sample() -> None:
     ],
 )
 def test_lines(line: str, value: float) -> None:
-    assert metrics.parse(line) == Sample((("vllm:prompt_tokens_total", value),))
+    assert metrics.parse(line, ADAPTER.metrics) == Sample((("vllm:prompt_tokens_total", value),))
 
 
 @pytest.mark.parametrize(
     "text", ["", "<html>", "process_start_time_seconds 5", "sglang:gen_throughput 3", "\0", "{} 1"]
 )
 def test_nothing_that_tells_of_progress(text: str) -> None:
-    assert metrics.parse(text) is None
+    assert metrics.parse(text, ADAPTER.metrics) is None
 
 
 def test_progress() -> None:
@@ -69,5 +70,5 @@ def test_mangled_metrics(noise: str, start: int, end: int) -> None:
     """Cut, and with something else in the middle: an answer or none, never an error."""
     text = METRICS.format(generation=1, cache=0)
     for mangled in (noise, text[:start] + noise + text[end:]):
-        found = metrics.parse(mangled)
+        found = metrics.parse(mangled, ADAPTER.metrics)
         assert found is None or metrics.progress(found, found) is False

@@ -134,11 +134,11 @@ def test_a_wrong_answer_is_not_ready(
 def test_one_token_is_one_token(tokens: int | None) -> None:
     answer = {"model": "main", "choices": [{"text": "x"}], "usage": {"completion_tokens": tokens}}
     with pytest.raises(WrongAnswer, match="no single token"):
-        probe.judge_completion(answer, Target("::", 5005, ["main"]))
+        probe.judge(answer, Target("::", 5005, ["main"]))
 
 
 def test_no_two_prompts_begin_alike() -> None:
-    bodies = [probe.completion("main") for _time in range(2)]
+    bodies = [probe.request_body(Target("::", 5005, ["main"]), "main") for _time in range(2)]
     assert bodies[0]["prompt"][:12] != bodies[1]["prompt"][:12]
     assert all((body["max_tokens"], body["temperature"]) == (1, 0) for body in bodies)
 

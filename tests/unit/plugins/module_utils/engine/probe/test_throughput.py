@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core.paths import Paths
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm import ADAPTER
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe import throughput
 from ansible_collections.baremetal.inference.plugins.module_utils.engine.probe.throughput import (
     Counters,
@@ -40,15 +41,15 @@ BEFORE = Pace("tiny-a", tokens=400, speed=40.0, company=1.0, work=60.0)
 
 
 def test_a_look() -> None:
-    assert parse(METRICS, "tiny-a", 100.0) == COUNTERS
+    assert parse(METRICS, ADAPTER.metrics, "tiny-a", 100.0) == COUNTERS
     # Two ranks of data parallelism.
     both = METRICS + METRICS.replace('engine="0"', 'engine="1"').replace("process_start", "another")
-    assert parse(both, "tiny-a", 100.0) == replace(COUNTERS, tokens=2000.0, seconds=100.0, work=8200.0)
+    assert parse(both, ADAPTER.metrics, "tiny-a", 100.0) == replace(COUNTERS, tokens=2000.0, seconds=100.0, work=8200.0)
 
 
 @pytest.mark.parametrize("name", ["generation_tokens_total", "first_token_seconds_count", "latency_seconds_sum"])
 def test_a_counter_that_has_another_name_tells_nothing(name: str) -> None:
-    assert parse(METRICS.replace(name, f"{name}_v2"), "tiny-a", 100.0) is None
+    assert parse(METRICS.replace(name, f"{name}_v2"), ADAPTER.metrics, "tiny-a", 100.0) is None
 
 
 @pytest.mark.parametrize("scrape", sorted(SAMPLES.glob("vllm-*.txt")), ids=lambda path: path.stem)
@@ -58,7 +59,7 @@ def test_real_engines_count_all_of_them(scrape: Path) -> None:
 
 
 def test_without_a_cache_all_was_read() -> None:
-    found = parse(METRICS.replace("prompt_tokens_cached", "x"), "tiny-a", 100.0)
+    found = parse(METRICS.replace("prompt_tokens_cached", "x"), ADAPTER.metrics, "tiny-a", 100.0)
     assert found == replace(COUNTERS, work=10100.0)
 
 
@@ -132,7 +133,9 @@ def engine() -> Iterator[Engine]:
 
 
 def test_an_engine_is_asked(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = SimpleNamespace(model="tiny-a", address="127.0.0.1", port=engine.port, served_names=["main"])
+    release = SimpleNamespace(
+        model="tiny-a", address="127.0.0.1", port=engine.port, served_names=["main"], adapter=ADAPTER
+    )
     monkeypatch.setattr(throughput.releases, "active_number", lambda paths, name: 1)
     monkeypatch.setattr(throughput.releases, "load", lambda paths, name, number: release)
     found = throughput.read(Paths(tmp_path), "main")

@@ -18,13 +18,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.dev
 )
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.flags import Flags
 from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.overhead import GIB, MIB
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.variables import CPU_CACHE
 
 Model = Callable[..., ModelFacts]
 
 
 def divided(facts: ModelFacts, device: Device | str, space: str = "", **flags: Any) -> memory.Division:
     found = hypothetical(device)[0] if isinstance(device, str) else device
-    environment = {memory.CPU_CACHE: space} if space else {}
+    environment = {CPU_CACHE: space} if space else {}
     return memory.divide(facts, Flags(**flags), found, environment)
 
 

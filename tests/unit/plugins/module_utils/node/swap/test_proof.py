@@ -187,7 +187,7 @@ def test_why_a_release_is_unfit_is_told_without_its_key(
     def fail(*_given: object) -> acceptance.Result:
         raise failure
 
-    monkeypatch.setattr(environment, "read", lambda *_given: {environment.API_KEY: "key-of-the-engine"})
+    monkeypatch.setattr(environment, "read", lambda *_given: {"VLLM_API_KEY": "key-of-the-engine"})
     monkeypatch.setattr(proof.acceptance, "run", fail)
     with pytest.raises(proof.Unfit) as refused:
         proof.accept(node.paths, "main", 3, [])

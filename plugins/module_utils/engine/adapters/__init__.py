@@ -1,0 +1,27 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The adapters of the engines, by name. Private to the collection; pure.
+
+An adapter is the only place that knows an engine's flags, variables, requests and metrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from . import vllm
+from .contract import Adapter
+
+ENGINES: Mapping[str, Adapter] = {adapter.name: adapter for adapter in (vllm.ADAPTER,)}
+"""Another engine is one more file beside this one, and one more item here."""
+
+DEFAULT = vllm.ADAPTER.name
+"""The engine of a model that names none."""
+
+
+def get(name: str = DEFAULT) -> Adapter:
+    """The adapter of an engine. Raises ValueError for an unknown name."""
+    if name not in ENGINES:
+        raise ValueError(f"{name!r} is no engine: use one of {', '.join(sorted(ENGINES))}")
+    return ENGINES[name]

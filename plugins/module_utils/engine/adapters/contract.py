@@ -1,0 +1,182 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an adapter tells about its engine. Private to the collection; pure.
+
+Each engine has other words for the same things. An adapter translates, and does nothing else: no field reads a file or
+sends a request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+GENERATE = "generate"
+"""The task of a model that answers with text."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What the collection decides about an engine, whatever engine it is. Times in seconds."""
+
+    address: str
+    port: int
+    start_timeout: int
+    drain_timeout: int
+    cache_path: str
+    """The directory that the engine may write to."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """The smallest request of a task that makes the engine compute."""
+
+    path: str
+    body: Callable[[str, str], dict[str, Any]]
+    """The body of the request, from the model's name and a text that is in no cache."""
+    mistake: Callable[[Mapping[str, Any]], str]
+    """Why an answer with status 200 is wrong; empty where the answer is right."""
+    noun: str
+    """The request in messages, with its article."""
+    result: str
+    """What the request brings, in messages."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Names of the engine's metrics in Prometheus' text format."""
+
+    path: str
+    started: str
+    """The start of the server, in seconds since 1970. With another start, all counters began anew."""
+    progress: frozenset[str]
+    """Any change of one of these means that the engine has computed."""
+    in_flight: frozenset[str]
+    """The requests that the engine computes or keeps waiting: the sum of these."""
+    tokens_made: str
+    tokens_read: str
+    tokens_cached: str
+    """Of the tokens that were read, those that came from a cache."""
+    answers: str
+    """Answers that have begun: each with one token that nobody waited for between two tokens."""
+    seconds_between_tokens: str
+
+    @property
+    def of_pace(self) -> frozenset[str]:
+        """The metrics without which the speed of an engine is unknown."""
+        return frozenset({self.tokens_made, self.tokens_read, self.answers, self.seconds_between_tokens})
+
+
+@dataclass(frozen=True)
+class Stop:
+    """How an engine ends after SIGTERM. Times in seconds."""
+
+    idle_grace: float
+    """From SIGTERM to SIGKILL for an engine that is drained and has no request."""
+    kill_grace: int
+    """From the end of the drain time to SIGKILL."""
+
+
+@dataclass(frozen=True)
+class ArgumentCheck:
+    """How an image is asked whether its engine would take a command line."""
+
+    question: str
+    """Python for the image. Its arguments are those of the engine. Exit code 0: the engine takes them."""
+    seconds: int
+    """The most that the answer takes."""
+    no_result: int
+    """The exit code that means that this version of the engine cannot be asked."""
+    caches: tuple[str, ...]
+    """Variables with directories that the question must not share with an engine that serves."""
+    reason: re.Pattern[str]
+    """How the line of the output begins that has the reason of a refusal."""
+
+
+@dataclass(frozen=True)
+class Variables:
+    """Names of the engine's environment variables."""
+
+    api_key: str
+    public: frozenset[str]
+    """Variables with long values that are not secret."""
+    deciding: tuple[str, ...]
+    """Variables that decide whether a model fits."""
+
+
+@dataclass(frozen=True)
+class ConfigFile:
+    """The engine's configuration file, for what must not stand in the command line. JSON, which is also YAML."""
+
+    flag: str
+    """The flag with the path of the file."""
+    api_keys: str
+    """The key of the file with the list of API keys."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """Forms of the lines in the engine's log: POSIX extended regular expressions."""
+
+    line: str
+    """The beginning of a line in the engine's own form."""
+    process: int
+    """The part of `line` that has the process; likewise `level`, and `place` with file and line number."""
+    level: int
+    place: int
+    severities: Mapping[str, str]
+    """Levels that leave the machine, in the words of syslog. At DEBUG, an engine logs whole requests."""
+    known: str
+    """The beginning of a line that is never about a request."""
+    told: str
+    """Exceptions of machine, driver and configuration, whose words an operator needs."""
+    bare: str
+    """Lines in other forms, such as a library's. No such line has a request in it."""
+    content: str
+    """A name after which text of a client may follow. The last line of defence."""
+    prefix: str
+    """The beginning that the engine's processes give to lines in other forms."""
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """One engine."""
+
+    name: str
+    """The engine in inventories."""
+    title: str
+    """The engine in messages."""
+    program: str
+    """The program in the image; first word of the engine's command line."""
+    package: str
+    """The Python package in the image, whose version is the engine's version."""
+    health_path: str
+    """Answers 200 while the server's process runs. The answer does not tell whether the engine computes."""
+    models_path: str
+    """Lists the names that the engine serves."""
+    chat_path: str
+    exact_tokens: Mapping[str, Any]
+    """Parameters of a completion that make its number of tokens exactly `max_tokens`."""
+    model_argv: Callable[[str, Sequence[str]], list[str]]
+    """The first arguments, from the model's path and the names to serve. No names: the engine decides."""
+    server_argv: Callable[[Serving], list[str]]
+    """The arguments that follow. After these come the flags of the registry entry."""
+    environment: Callable[[Serving], dict[str, str]]
+    """The variables that every instance of this engine needs."""
+    variables: Variables
+    config_file: ConfigFile
+    requests: Mapping[str, Request]
+    """By task. A task that is missing is one that the engine cannot serve."""
+    metrics: Metrics
+    stop: Stop
+    exits: Mapping[int, str]
+    """Exit codes that do not mean what they seem to mean, with their meaning."""
+    argument_check: ArgumentCheck
+    log: Log
+    claimed_share: Callable[[Mapping[str, Any]], float]
+    """The share of a GPU's memory that must be free when the engine starts, from the flags of a registry entry."""
+    server_mib: int
+    """MiB that a CPU engine takes for its processes beside the workers."""

@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The engine vLLM. Private to the collection; data and pure functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...models.fit import flags
+from ...models.flags import variables
+from .contract import GENERATE, Adapter, ArgumentCheck, ConfigFile, Metrics, Request, Serving, Stop, Variables
+from .vllm_log import LOG
+
+
+def _model_argv(path: str, names: Sequence[str]) -> list[str]:
+    return ["serve", path, *(["--served-model-name", *names] if names else [])]
+
+
+def _server_argv(serving: Serving) -> list[str]:
+    return [
+        *("--host", serving.address, "--port", str(serving.port)),
+        *("--shutdown-timeout", str(serving.drain_timeout)),
+    ]
+
+
+def _environment(serving: Serving) -> dict[str, str]:
+    return {
+        "VLLM_NO_USAGE_STATS": "1",
+        # The default of the engine. Only an explicit value gives the workers this grace on SIGTERM.
+        "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS": "5",
+        "VLLM_ENGINE_READY_TIMEOUT_S": str(serving.start_timeout),
+        "VLLM_CACHE_ROOT": serving.cache_path,
+    }
+
+
+def _completion(model: str, text: str) -> dict[str, Any]:
+    return {"model": model, "prompt": text, "max_tokens": 1, "temperature": 0}
+
+
+def _no_token(answer: Mapping[str, Any]) -> str:
+    choices, usage = answer.get("choices"), answer.get("usage")
+    tokens = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    one = isinstance(choices, list) and len(choices) == 1 and tokens == 1
+    return "" if one else "answers no single token"
+
+
+def _claimed_share(entry: Mapping[str, Any]) -> float:
+    """request_memory in vLLM 0.32.0, vllm/v1/worker/utils.py: the size of the KV cache makes no difference."""
+    return flags.read(entry)[0].gpu_memory_utilization
+
+
+_SECONDS = 300
+"""10 on a machine that does nothing else, 50 where two engines load beside the question (measured)."""
+
+_UNKNOWN_PLACE = 64
+"""Exit code where a version of vLLM has its parser in another place."""
+
+_QUESTION = f"""
+import importlib, signal, sys
+from importlib.util import find_spec
+
+signal.alarm({_SECONDS})
+# The parser looks at the command line itself.
+sys.argv = ["vllm", *sys.argv[1:]]
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.utils.argparse_utils import FlexibleArgumentParser
+
+# From vLLM 0.33 on, and in 0.32.
+places = [f"vllm.entrypoints.{{name}}" for name in ("common", "launchers")]
+place = next((place for place in places if find_spec(place) and find_spec(f"{{place}}.cli_args")), None)
+if place is None:
+    sys.exit({_UNKNOWN_PLACE})
+cli = importlib.import_module(f"{{place}}.cli_args")
+arguments = cli.make_arg_parser(FlexibleArgumentParser()).parse_args(sys.argv[2:])
+cli.validate_parsed_serve_args(arguments)
+arguments.model = arguments.model_tag or arguments.model
+AsyncEngineArgs.from_cli_args(arguments).create_engine_config()
+
+# In 0.32 and before, only the server checks the names of parsers. A plugin can add names.
+plugins = [getattr(arguments, f"{{kind}}_parser_plugin", None) for kind in ("tool", "reasoning")]
+for name in (f"{{place}}.launcher", "vllm.entrypoints.openai.api_server"):
+    check = find_spec(name) and getattr(importlib.import_module(name), "validate_api_server_args", None)
+    if check and not any(plugins):
+        check(arguments)
+        break
+"""
+
+ADAPTER = Adapter(
+    name="vllm",
+    title="vLLM",
+    program="vllm",
+    package="vllm",
+    health_path="/health",
+    models_path="/v1/models",
+    chat_path="/v1/chat/completions",
+    exact_tokens={"ignore_eos": True},
+    model_argv=_model_argv,
+    server_argv=_server_argv,
+    environment=_environment,
+    variables=Variables(
+        api_key="VLLM_API_KEY",
+        public=frozenset({"VLLM_CACHE_ROOT"}),
+        deciding=(variables.CPU_CACHE, variables.LONGER),
+    ),
+    # There is no variable for several keys.
+    config_file=ConfigFile(flag="--config", api_keys="api-key"),
+    requests={
+        GENERATE: Request("/v1/completions", _completion, _no_token, noun="a completion", result="token"),
+    },
+    # Source: vllm/v1/metrics/loggers.py of vLLM 0.33, measured.
+    metrics=Metrics(
+        path="/metrics",
+        started="process_start_time_seconds",
+        progress=frozenset(
+            {
+                "vllm:generation_tokens_total",
+                "vllm:prompt_tokens_total",
+                "vllm:iteration_tokens_total_count",
+                # A lone long prefill moves no counter before its first token, but fills the cache with every step.
+                "vllm:kv_cache_usage_perc",
+            }
+        ),
+        in_flight=frozenset({"vllm:num_requests_running", "vllm:num_requests_waiting"}),
+        tokens_made="vllm:generation_tokens_total",
+        tokens_read="vllm:prompt_tokens_total",
+        tokens_cached="vllm:prompt_tokens_cached_total",
+        answers="vllm:time_to_first_token_seconds_count",
+        seconds_between_tokens="vllm:inter_token_latency_seconds_sum",
+    ),
+    # With --shutdown-timeout, an idle engine needs 6 to 10 s to end. What runs after that time hangs until it is
+    # killed. Measured with vLLM 0.32.
+    stop=Stop(idle_grace=0.5, kill_grace=30),
+    exits={0: "vLLM ends so also when its engine core has died"},
+    argument_check=ArgumentCheck(
+        question=_QUESTION,
+        seconds=_SECONDS,
+        no_result=_UNKNOWN_PLACE,
+        caches=("HOME", "VLLM_CACHE_ROOT"),
+        # In a traceback, in pydantic's words, and in the parser's words.
+        reason=re.compile(r"^(?:Value error, |[\w.]*(?:Error|Exception): |vllm: error: |.*?: error: )"),
+    ),
+    log=LOG,
+    claimed_share=_claimed_share,
+    # Measured with vLLM 0.32: 2.9 GB with a tiny model and 1 GiB of cache, where the estimate of the worker is 2 GiB.
+    server_mib=1024,
+)

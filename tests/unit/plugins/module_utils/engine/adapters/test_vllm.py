@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The words of vLLM, as vLLM 0.32 and 0.33 have them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.contract import GENERATE, Serving
+from ansible_collections.baremetal.inference.plugins.module_utils.engine.adapters.vllm import ADAPTER
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
+
+SERVING = Serving("10.0.0.5", 5005, start_timeout=1800, drain_timeout=300, cache_path="/cache/main")
+
+SAMPLE = Path(__file__).parents[4] / "monitoring/samples/vllm-0.32.0.txt"
+"""The names of all metrics of an engine, recorded."""
+
+
+def test_the_command_line() -> None:
+    assert ADAPTER.model_argv("/models/a", ["main", "a"]) == ["serve", "/models/a", "--served-model-name", "main", "a"]
+    assert ADAPTER.model_argv("/models/a", ()) == ["serve", "/models/a"]
+    assert " ".join(ADAPTER.server_argv(SERVING)) == "--host 10.0.0.5 --port 5005 --shutdown-timeout 300"
+
+
+def test_the_flags_are_in_the_catalogue() -> None:
+    words = [*ADAPTER.model_argv("/models/a", ["a"]), *ADAPTER.server_argv(SERVING), ADAPTER.config_file.flag]
+    rendered = {word.removeprefix("--") for word in words if word.startswith("--")}
+    assert rendered <= choose().flags.keys()
+    assert ADAPTER.config_file.api_keys in choose().flags
+
+
+def test_the_environment() -> None:
+    assert ADAPTER.environment(SERVING) == {
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_WORKER_SHUTDOWN_TIMEOUT_SECONDS": "5",
+        "VLLM_ENGINE_READY_TIMEOUT_S": "1800",
+        "VLLM_CACHE_ROOT": "/cache/main",
+    }
+    assert ADAPTER.variables.api_key not in ADAPTER.variables.public
+
+
+def test_the_engine_has_every_metric() -> None:
+    names = set(SAMPLE.read_text().split())
+    metrics = ADAPTER.metrics
+    assert {*metrics.progress, *metrics.in_flight, *metrics.of_pace, metrics.tokens_cached, metrics.started} <= names
+
+
+def test_the_smallest_request_of_a_model_that_generates() -> None:
+    request = ADAPTER.requests[GENERATE]
+    body = {"model": "main", "prompt": "unique", "max_tokens": 1, "temperature": 0}
+    assert request.body("main", "unique") == body
+
+
+@pytest.mark.parametrize(
+    ("answer", "right"),
+    [
+        ({"choices": [{"text": "x"}], "usage": {"completion_tokens": 1}}, True),
+        ({"choices": [{"text": "x"}], "usage": {"completion_tokens": 2}}, False),
+        ({"choices": [{"text": "x"}], "usage": None}, False),
+        ({"choices": [], "usage": {"completion_tokens": 1}}, False),
+        ({}, False),
+    ],
+)
+def test_one_token_is_right(answer: dict[str, Any], right: bool) -> None:
+    assert ADAPTER.requests[GENERATE].mistake(answer) == ("" if right else "answers no single token")
+
+
+def test_the_question_to_the_image_is_python() -> None:
+    ast.parse(ADAPTER.argument_check.question)
+
+
+@pytest.mark.parametrize(("entry", "share"), [({}, 0.92), ({"gpu-memory-utilization": 0.4}, 0.4)])
+def test_the_share_of_memory_that_must_be_free(entry: dict[str, Any], share: float) -> None:
+    assert ADAPTER.claimed_share(entry) == share
