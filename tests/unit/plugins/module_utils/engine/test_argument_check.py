@@ -71,5 +71,5 @@ def test_the_command() -> None:
     assert not [item for item in argv if item.startswith(("--name", "--network=host", "--memory", "--label"))]
     image = argv.index("image@sha256:0")
     assert argv[image + 1] == "-c"
-    assert argv[image + 3 :] == release.engine_argv[1:]
+    assert argv[image + 3 :] == release.engine_argv
     ast.parse(argv[image + 2])

@@ -421,7 +421,7 @@ def test_gpus_that_are_there_and_free() -> None:
 
 def test_gpus_that_are_not() -> None:
     (problem,) = gpu_problems(gpus(1))
-    assert str(problem).startswith("instances[1] (b): gpus: 'GPU-1': is no GPU of this node")
+    assert str(problem).startswith("instances[1] (b): gpus: 'GPU-1': is no working GPU of this node: the node has 0")
     (problem,) = gpu_problems(gpus(0))
     assert str(problem) == "instances[0] (a): gpus: '0': is no GPU of this node: the PCI bus has none"
 
