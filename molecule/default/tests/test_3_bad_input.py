@@ -56,7 +56,7 @@ def test_what_would_not_fit(deb12: Node, models: dict[str, Any]) -> None:
     late = {**MAIN, "name": "late", "model": "tiny-b", "port": 5007}
     space = {"VLLM_CPU_KVCACHE_SPACE": "100000"}
     output = refused(deb12, instances=[MAIN, late], models=long, vllm_environment=space)
-    assert "deb12: what this run would start here does not fit. Nothing was changed. late: does not fit" in output
+    assert "deb12: engines that this run would start here do not fit. Nothing was changed. late: does not fit" in output
     assert "max-model-len: 99999: is more than the model's 8192 tokens. Beyond it, positions" in output
     assert "would fit: max-model-len: 8192" in output
     assert "VLLM_CPU_KVCACHE_SPACE: 100000: with" in output and "main: does not fit" not in output

@@ -445,7 +445,7 @@ def judged(update: Update, on: str, **extra: Any) -> tuple[bool, str]:
 def test_what_does_not_fit_is_refused_with_the_way_out(update: Update) -> None:
     succeeded, output = judged(update, "b", vllm_set={"main": "tiny-c"}, vllm_models_coming={"tiny-c": "f00"})
     assert not succeeded
-    assert "b: what this run would start here does not fit. Nothing was changed. main: does not fit" in output
+    assert "b: engines that this run would start here do not fit. Nothing was changed. main: does not fit" in output
     assert "PROBLEM max-model-len: 9: is too long would fit: max-model-len: 8" in output
     assert "-e vllm_check_fit=false" in output and "a: what this run" not in output
     (call,) = update.calls("engine_plan", "b")
