@@ -137,7 +137,7 @@ def test_every_mistake_is_reported_at_once() -> None:
     with pytest.raises(InputError) as caught:
         load_instances(instances, entries.read(models, catalogue.choose("0.32.0")), NODE)
     text = str(caught.value)
-    for part in ("needs 2", "is given to a already, as 0", "'2:9': is no GPU"):
+    for part in ("needs 2", "is given to a already, as 0", "'2:9': is no working GPU of this node"):
         assert part in text
 
 
