@@ -71,7 +71,7 @@ def test_what_cannot_fit_is_refused_before_anything_is_touched(fleet: Fleet) -> 
         output = fleet.update(check=False, instances=instances("tiny-b"), **variables)
         said = " ".join(output.replace("\\n", " ").split())
         for node in fleet.nodes:
-            assert f"{node.name}: what this run would start here does not fit" in said, output[-3000:]
+            assert f"{node.name}: engines that this run would start here do not fit" in said, output[-3000:]
         assert words in said and "-e vllm_check_fit=false" in said
         assert changes(output) == 0
     assert (fleet.releases(), [node.engine_pid() for node in fleet.nodes]) == before
