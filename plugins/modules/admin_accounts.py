@@ -6,19 +6,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: admin_accounts
-short_description: Have exactly these admins, with exactly these keys, and the user of a service
+short_description: Manage the admins of a machine, their SSH keys and sudo rules, and the user of a service
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Makes users that log in with SSH keys and have no password, with their groups and their rule of sudo.
-  - Every mistake is found before the first change. What is no public key is never printed, a private key least of all.
-  - Keys that are not declared are gone afterwards, from C(authorized_keys) and C(authorized_keys2). The rule of sudo is
-    C(/etc/sudoers.d/inference-NAME), judged by C(visudo) before it is written.
-  - An admin that is absent loses keys, rule, sessions and account; the home directory stays.
-  - With O(phase=trial) a change of the user of the very connection that the module came by comes undone after
-    O(seconds), by a timer of systemd, unless O(phase=confirm) makes the change permanent before. O(phase=rollback)
-    brings the user's old state back at once. Changes of other users are permanent at once.
+  - Creates users that log in with SSH keys and have no password, with their groups and their sudo rule.
+  - Reports all mistakes before the first change. A text that is no public key is never printed, because it may be a
+    private key.
+  - Removes keys that are not declared from C(authorized_keys) and C(authorized_keys2). C(visudo) checks the sudo rule
+    before it is written to C(/etc/sudoers.d/inference-NAME).
+  - For an absent admin, removes keys, sudo rule, sessions and account. The home directory stays.
+  - With O(phase=trial), a timer of systemd undoes the change after O(seconds) if it concerns the user of Ansible's
+    current connection. O(phase=confirm) makes the change permanent before that, O(phase=rollback) undoes it at once.
+    Changes of other users are permanent at once.
 extends_documentation_fragment:
   - baremetal.inference.attributes
   - baremetal.inference.trial
@@ -26,7 +27,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Where sudo is not installed yet, nothing judges its rules.
+      - If sudo is not installed yet, its rules are not checked.
   diff_mode:
     support: full
     details:
@@ -34,7 +35,7 @@ attributes:
 options:
   admins:
     description:
-      - The admins. Users that are not listed are left alone.
+      - The admins. Users that are not listed stay unchanged.
       - Required with O(phase=apply) and O(phase=trial).
     type: list
     elements: dict
@@ -44,25 +45,24 @@ options:
         type: str
         required: true
       keys:
-        description: Public keys, each as the line of a C(.pub) file; options may stand before it.
+        description: Public keys, each as the line of a C(.pub) file. Options may precede a key.
         type: list
         elements: str
         default: []
       sudo:
         description:
-          - Rules of sudo without the user's name. None if empty.
-          - Where this is left out, the admin may do everything, with C(NOPASSWD), since there is no password that sudo
-            could ask for.
+          - Sudo rules without the user's name. An empty list means no rules.
+          - If omitted, the admin may run every command, with C(NOPASSWD), because the admin has no password.
         type: list
         elements: str
       groups:
         description:
-          - The groups that the user is in beside its own, and no others. Missing ones are made. Left as they are where
-            this is left out.
+          - The exact list of the user's groups beside its own group. Missing groups are created.
+          - If omitted, the user's groups stay unchanged.
         type: list
         elements: str
       shell:
-        description: The login shell. C(/bin/bash) for a new user, left as it is for another, where this is left out.
+        description: The login shell. If omitted, a new user gets C(/bin/bash), and an existing user keeps its shell.
         type: path
       state:
         description: Whether the admin is set up or removed.
@@ -70,25 +70,25 @@ options:
         choices: [present, absent]
         default: present
   service_user:
-    description: A user that is no admin.
+    description: The user that a service runs as. It must not be an admin.
     type: str
     default: ""
   make_service_user:
     description:
-      - Make O(service_user), and the group of this name that is the user's own, as a system account without a home
-        directory, a shell and a password.
+      - Create O(service_user), and a group of the same name, as a system account without home directory, shell and
+        password.
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: Have the user that engines run as
+- name: Create the user that engines run as
   baremetal.inference.admin_accounts:
     admins: []
     service_user: inference
     make_service_user: true
 
-- name: Have two admins, and no longer a third
+- name: Set up two admins, and remove a third
   baremetal.inference.admin_accounts:
     admins:
       - name: alice
@@ -105,7 +105,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 differs:
-  description: What was done, or would be in check mode, for people, and whether sudo is missing.
+  description: The changes, or in check mode the changes to come, one phrase each. Also whether sudo is missing.
   returned: with O(phase=apply) and O(phase=trial)
   type: list
   elements: str
@@ -114,11 +114,11 @@ sudo_installed:
   returned: with O(phase=apply) and O(phase=trial)
   type: bool
 trial:
-  description: Whether a change of the connection's own user waits for its confirmation.
+  description: Whether a change of the connection's user waits for O(phase=confirm).
   returned: with O(phase=apply) and O(phase=trial)
   type: bool
 user:
-  description: Who has logged in for this run; empty where it was not by SSH.
+  description: The user that has logged in for this run; empty without SSH.
   returned: with O(phase=apply) and O(phase=trial)
   type: str
 """
@@ -164,29 +164,29 @@ NO_SHELL = "/usr/sbin/nologin"
 """Home and shell of a user without log-ins. Source: Debian policy 9.2.3"""
 
 REMOVED = "1"
-"""The day on which an account ends that is being removed, in days since 1970."""
+"""The expiry date, in days since 1970, that marks an account whose removal has begun."""
 
 NO_PASSWORD = "*"
-"""A password that nothing matches. Unlike an exclamation mark, it does not lock the account for keys where the server
-runs without PAM. Source: sshd(8), LOGIN PROCESS"""
+"""A password hash that no password matches. An exclamation mark would lock the account, also for keys, on a server
+without PAM. Source: sshd(8), LOGIN PROCESS"""
 
 KEY_FILE = "authorized_keys"
 KEY_FILES = (KEY_FILE, "authorized_keys2")
-"""What sshd reads in ~/.ssh. Source: AuthorizedKeysFile in sshd_config(5)"""
+"""The key files that sshd reads in ~/.ssh. Source: AuthorizedKeysFile in sshd_config(5)"""
 
 QUICK = 60
-"""Seconds for a command."""
+"""Time limit of a command, in seconds."""
 
 END = 5.0
-"""Seconds for killed processes to be gone."""
+"""How long to wait until killed processes are gone, in seconds."""
 
 
 class AccountError(Exception):
-    """Something on the node that speaks against what is declared; the text is for the operator."""
+    """The node does not allow the declared state. The text is for the operator."""
 
 
 def run(*command: str, text: str = "") -> tuple[int, str]:
-    """Exit code and output of a command. Raises AccountError where it hangs."""
+    """Exit code and output of a command. Raises AccountError if the command hangs."""
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
     try:
         result = subprocess.run(
@@ -206,7 +206,7 @@ def run(*command: str, text: str = "") -> tuple[int, str]:
 
 
 def must(*command: str) -> None:
-    """Run a command. Raises AccountError."""
+    """Run a command. Raises AccountError if the command fails or hangs."""
     code, output = run(*command)
     if code:
         raise AccountError(f"{shlex.join(command)} failed ({code}): {output}")
@@ -214,7 +214,7 @@ def must(*command: str) -> None:
 
 @contextmanager
 def acting_as(account: pwd.struct_passwd) -> Iterator[None]:
-    """Act with the rights of the user who owns a home: a link in the home leads no further than these rights."""
+    """Switch to the user and group of a home's owner, so that a link in the home gives access to nothing else."""
     groups = os.getgroups()
     os.setgroups([])
     os.setegid(account.pw_gid)
@@ -228,7 +228,7 @@ def acting_as(account: pwd.struct_passwd) -> Iterator[None]:
 
 
 def rule_file(name: str) -> Path:
-    """Where the rule of an admin stands."""
+    """The file of an admin's sudo rule."""
     return SUDOERS / f"inference-{name}"
 
 
@@ -241,7 +241,7 @@ def in_place(path: Path, text: str) -> bool:
 
 
 class Manager:
-    """One run: look, and (outside check mode) act."""
+    """One run: inspect the node, and (outside check mode) change it."""
 
     def __init__(self, module: QuietModule) -> None:
         self.module = module
@@ -252,10 +252,10 @@ class Manager:
         self.on_trial = False
         self.applies = not module.check_mode
 
-    # --- looking
+    # --- Inspect
 
     def inspect(self) -> None:
-        """Read everything, and refuse what cannot be right. Raises InputError and AccountError."""
+        """Read the node, and check the input. Raises InputError and AccountError."""
         if self.applies:
             self.trial.rollback()
         self.accounts = {account.pw_name: account for account in pwd.getpwall()}
@@ -269,7 +269,7 @@ class Manager:
         for number, admin in enumerate(self.admins):
             if admin.present:
                 found += self.shell_problems(number, admin)
-        # Rules with a line too many say something else than they seem to.
+        # After a problem in a rule's text, for example a line break, visudo would check another rule than declared.
         if VISUDO.exists() and not any(problem.key == "sudo" for problem in found):
             for admin in present:
                 found += self.rule_problems(admin)
@@ -282,7 +282,7 @@ class Manager:
             )
 
     def service_problems(self) -> list[Problem]:
-        """What keeps the service's user from being set up as declared."""
+        """Problems with the name of the service's user."""
         name = self.module.params["service_user"]
         if not self.module.params["make_service_user"]:
             return []
@@ -290,20 +290,19 @@ class Manager:
             message = "must be 1 to 32 of a-z, 0-9, _ and -, and begin with a letter or _"
             return [Problem("common_user", message, "name", name)]
         if name == "root":
-            message = (
-                "is the administrator, whose home and shell stay: choose another, or set common_user_enabled to false"
-            )
+            message = "must not be root, whose home and shell stay: choose another, or set common_user_enabled to false"
             return [Problem("common_user", message, "name", name)]
         return []
 
     def shell_problems(self, number: int, admin: Admin) -> list[Problem]:
-        """Whether a shell can be used."""
+        """Problems with an admin's shell."""
         if admin.shell is None or (os.access(admin.shell, os.X_OK) and Path(admin.shell).is_file()):
             return []
-        return [Problem(f"common_admins[{number}] {admin.name}", "is no program on the node", "shell", admin.shell)]
+        message = "must be a program on the node: correct it, or install the shell first"
+        return [Problem(f"common_admins[{number}] {admin.name}", message, "shell", admin.shell)]
 
     def rule_problems(self, admin: Admin) -> list[Problem]:
-        """What visudo says about a rule that is not in place yet."""
+        """Problems that visudo finds in a new or changed rule."""
         if in_place(rule_file(admin.name), admin.sudo_text):
             return []
         code, output = run(str(VISUDO), "-c", "-f", "-", text=admin.sudo_text)
@@ -311,7 +310,7 @@ class Manager:
             return []
         return [Problem(f"common_admins {admin.name}", f"visudo refuses it: {output}", "sudo", list(admin.sudo))]
 
-    # --- acting
+    # --- Change
 
     def apply(self) -> dict[str, Any]:
         """The module's result. Raises AccountError, TrialError and OSError."""
@@ -322,7 +321,7 @@ class Manager:
                 self.have(admin)
             else:
                 self.remove(admin)
-        # Without sudo, rules that are in place are worth nothing.
+        # Without sudo, the rules have no effect.
         more = ["sudo is not installed"] if self.admins and not VISUDO.exists() else []
         more += [] if self.applies else self.trial.left
         result = {
@@ -337,9 +336,9 @@ class Manager:
         return result
 
     def have_service_user(self, name: str) -> None:
-        """The user that a service runs as, in a group of the same name."""
+        """Create or correct the user that a service runs as, with a group of the same name."""
         try:
-            # By name: a directory service need not list its users and groups.
+            # Looked up by name: a directory service need not list its users and groups.
             number: int | None = grp.getgrnam(name).gr_gid
         except KeyError:
             number = None
@@ -351,12 +350,12 @@ class Manager:
             self.do(f"make the user {name}", "useradd", *words, name)
         elif (account.pw_gid, account.pw_dir, account.pw_shell) != (number, NO_HOME, NO_SHELL):
             self.do(
-                f"take home directory and shell from the user {name}", "usermod",
+                f"remove home directory and shell of the user {name}", "usermod",
                 "--home", NO_HOME, "--shell", NO_SHELL, "--gid", name, name,
             )  # fmt: skip
 
     def have(self, admin: Admin) -> None:
-        """One admin that is there. The rule comes last: it is worth nothing without the account."""
+        """Set up one admin. The sudo rule comes last, because it needs the account."""
         account = self.accounts.get(admin.name)
         if account and admin.name == self.login.user and self.applies and self.module.params["phase"] == TRIAL:
             self.begin(admin, account)
@@ -369,7 +368,7 @@ class Manager:
         self.have_rule(admin)
 
     def begin(self, admin: Admin, account: pwd.struct_passwd) -> None:
-        """Have the connection's own user brought back, if it will change. Raises TrialError."""
+        """Schedule the way back for changes of the connection's user, if there are any. Raises TrialError."""
         before = self.keys_of(account)
         rule = rule_file(admin.name)
         groups = self.groups_of(admin.name)
@@ -400,14 +399,14 @@ class Manager:
             self.on_trial = True
 
     def have_groups(self, admin: Admin) -> None:
-        """Make the groups that are missing; a package that brings one later finds it."""
+        """Create the missing groups. A package that is installed later uses the existing group."""
         for group in admin.groups or ():
             if group not in self.groups:
                 self.do(f"make the group {group}", "groupadd", "--system", group)
                 self.groups[group] = -1
 
     def create(self, admin: Admin) -> None:
-        """Make an account. A group of its name, which an earlier account has left, becomes its own."""
+        """Create an account. If an earlier account left a group of this name, the group becomes the user's own."""
         own = ["--gid", admin.name] if admin.name in self.groups else []
         groups = ["--groups", ",".join(admin.groups)] if admin.groups else []
         self.do(
@@ -416,7 +415,7 @@ class Manager:
         )  # fmt: skip
 
     def adjust(self, admin: Admin, account: pwd.struct_passwd) -> None:
-        """Correct the shell and the groups of an account, and open one whose removal was cut off."""
+        """Correct the shell and the groups of an account. Enable an account again whose removal was cut off."""
         if expiry(admin.name) == REMOVED:
             words = ("--expiredate", "", "--password", NO_PASSWORD)
             self.do(f"open the account of {admin.name} again", "usermod", *words, admin.name)
@@ -427,11 +426,11 @@ class Manager:
             self.do(f"put {admin.name} into the groups {names or '(none)'}", "usermod", "--groups", names, admin.name)
 
     def groups_of(self, name: str) -> set[str]:
-        """The groups that a user is in beside its own."""
+        """The groups of a user beside its own group."""
         return {group.gr_name for group in grp.getgrall() if name in group.gr_mem}
 
     def keys_of(self, account: pwd.struct_passwd) -> dict[str, str]:
-        """The texts of the key files that there are, as the user itself can read them. Raises AccountError."""
+        """The texts of the existing key files by name, read with the user's rights. Raises AccountError."""
         directory = Path(account.pw_dir, ".ssh")
         try:
             with acting_as(account):
@@ -439,16 +438,16 @@ class Manager:
                 return {place.name: files.text(place) or "" for place in places if place.exists()}
         except OSError as error:
             raise AccountError(
-                f"{account.pw_name}: cannot read its keys: {error}. Correct what is wrong there."
+                f"{account.pw_name}: cannot read its keys: {error}. The user must be able to read its files in .ssh."
             ) from error
 
     def have_keys(self, admin: Admin) -> None:
-        """These keys and no others."""
+        """Write exactly the declared keys. Raises AccountError."""
         account = self.account(admin.name)
         before = self.keys_of(account) if account else {}
         if before == {KEY_FILE: admin.keys_text}:
             return
-        # What differs may be a comment of theirs.
+        # The difference may be only the comment of a key.
         old = "".join(before.values())
         self.note(f"replace the keys of {admin.name}")
         self.diff.append(
@@ -463,7 +462,7 @@ class Manager:
         try:
             with acting_as(account):
                 directory.mkdir(mode=0o700, exist_ok=True)
-                # sshd takes no keys from where others may write.
+                # sshd ignores keys in a directory that others may write to.
                 directory.chmod(directory.stat().st_mode & 0o755)
                 files.write(directory / KEY_FILE, admin.keys_text, 0o600)
                 for name in KEY_FILES:
@@ -476,14 +475,14 @@ class Manager:
             ) from error
 
     def account(self, name: str) -> pwd.struct_passwd | None:
-        """An account as it is now, None where check mode has not made it."""
+        """An account as it is now; None if it does not exist, as in check mode for a new user."""
         try:
             return pwd.getpwnam(name)
         except KeyError:
             return None
 
     def have_rule(self, admin: Admin) -> None:
-        """This rule of sudo, or none. Raises AccountError."""
+        """Write or remove the sudo rule. Raises AccountError."""
         path = rule_file(admin.name)
         if in_place(path, admin.sudo_text):
             return
@@ -502,12 +501,14 @@ class Manager:
         if not admin.sudo_text:
             path.unlink()
         elif not VISUDO.exists():
-            raise AccountError(f"{admin.name}: sudo is not installed, so nothing can judge its rule.")
+            raise AccountError(
+                f"{admin.name}: sudo is not installed, so its rule cannot be checked. Install the package sudo first."
+            )
         else:
             files.write(path, admin.sudo_text, 0o440)
 
     def remove(self, admin: Admin) -> None:
-        """An admin that is not there: first the ways in, then who is in, then the account."""
+        """Remove an admin: first sudo rule and keys, then sessions, then the account. Raises AccountError."""
         account = self.accounts.get(admin.name)
         rule = rule_file(admin.name)
         if rule.exists():
@@ -527,15 +528,16 @@ class Manager:
         must("userdel", admin.name)
 
     def end_sessions(self, account: pwd.struct_passwd) -> None:
-        """End everything that a user runs: no process may keep the user's number. Raises AccountError."""
-        # With its shells that sudo has started. Where there is no logind, there is no such session either.
+        """End all processes of a user: none may keep the user's number after the removal. Raises AccountError."""
+        # This ends shells that sudo has started as well. Without logind, there are no such sessions.
         with suppress(FileNotFoundError):
             run("loginctl", "terminate-user", account.pw_name)
         deadline = time.monotonic() + END
         while processes := [path for path in PROC.glob("[0-9]*") if owner(path) == account.pw_uid and is_ours(path)]:
             if time.monotonic() > deadline:
                 raise AccountError(
-                    f"{account.pw_name}: process {processes[0].name} cannot be killed; its keys are gone."
+                    f"{account.pw_name}: process {processes[0].name} cannot be killed, so the account stays. Its keys"
+                    " are removed. End the process or reboot the machine, then run again."
                 )
             for path in processes:
                 with suppress(ProcessLookupError):
@@ -546,14 +548,14 @@ class Manager:
         self.differs.append(action)
 
     def do(self, action: str, *command: str) -> None:
-        """One change by a command. Raises AccountError."""
+        """Record one change, and outside check mode run its command. Raises AccountError."""
         self.note(action)
         if self.applies:
             must(*command)
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a process is the node's own. In a container, the same number means another user."""
+    """Whether a process runs outside of containers. In a container, the same number may be another user."""
     try:
         return os.readlink(path / "ns/pid") == os.readlink(PROC / "1/ns/pid")
     except FileNotFoundError:
@@ -561,7 +563,7 @@ def is_ours(path: Path) -> bool:
 
 
 def expiry(name: str) -> str:
-    """The day since 1970 on which an account ends, empty for none. Source: shadow(5)."""
+    """The expiry date of an account, in days since 1970; empty for none. Source: shadow(5)."""
     fields = next(
         (line.split(":") for line in (files.text(SHADOW) or "").splitlines() if line.startswith(f"{name}:")), []
     )
@@ -569,7 +571,7 @@ def expiry(name: str) -> str:
 
 
 def owner(path: Path) -> int:
-    """The number of a process's user; -1 where the process has ended."""
+    """The number of a process's user; -1 if the process has ended."""
     try:
         return path.stat().st_uid
     except FileNotFoundError:
@@ -582,7 +584,7 @@ def main() -> None:
         "elements": "dict",
         "options": {
             "name": {"type": "str", "required": True},
-            # What is pasted here by mistake may be a private key.
+            # no_log, because a private key may be pasted here by mistake.
             "keys": {"type": "list", "elements": "str", "default": [], "no_log": True},
             "sudo": {"type": "list", "elements": "str"},
             "groups": {"type": "list", "elements": "str"},

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: apt_packages
-short_description: Install, remove, pin and upgrade packages, without changing a package that was not named
+short_description: Install, remove, pin and upgrade packages, without changing packages that are not named
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Installs and removes packages in one run of C(apt-get), without recommended ones. What is installed stays at its
-    version, unless another is wanted. An installation that failed half-way is finished.
-  - Lets C(apt-get) simulate the change first. Where it would remove a package that is not in O(absent), or change one
-    that is on hold and whose version was not named, the module fails, and nothing is changed.
-  - With O(pins), keeps C(apt upgrade) and unattended upgrades away from packages whose change would disturb what the
-    node serves, with a pin, a blacklist and a hold of dpkg. Pins are written before packages are installed, so that apt
-    chooses the pinned version for what packages depend on. Packages that are installed then are held afterwards.
-  - With O(upgrade), installs newer versions of what is installed, as the last step. Never fetches the lists of
-    packages.
+  - Installs and removes packages in one run of C(apt-get), without recommended packages. Installed packages keep their
+    version, unless another version is named. A half-finished installation is completed.
+  - Simulates the change first. If C(apt-get) would remove a package that is not in O(absent), or change a package on
+    hold whose version is not named, the module fails and changes nothing.
+  - With O(pins), keeps C(apt upgrade) and unattended upgrades from changing the given packages, by a pin, a blacklist
+    and a hold of dpkg. Pins are written before packages are installed, so that apt chooses the pinned version also for
+    dependencies. The installed packages are held afterwards.
+  - With O(upgrade), upgrades installed packages as the last step.
+  - Never fetches the package lists.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -28,10 +28,10 @@ attributes:
   diff_mode:
     support: partial
     details:
-      - Of the files of O(pins) and O(unattended).
+      - Shows the files of O(pins) and O(unattended).
 options:
   present:
-    description: Packages to install, as NAME or NAME=VERSION, with C(*) as a wildcard in a version.
+    description: Packages to install, as NAME or NAME=VERSION, with C(*) as a wildcard in the version.
     type: list
     elements: str
     default: []
@@ -41,120 +41,120 @@ options:
     elements: str
     default: []
   optional:
-    description: Packages to install where one of the node's sources has them.
+    description: Packages to install if one of the node's sources has them.
     type: list
     elements: str
     default: []
   held:
-    description: What is declared as held elsewhere, with C(*) as a wildcard; it contradicts O(absent).
+    description: Packages that another task holds, with C(*) as a wildcard. None of them may be in O(absent).
     type: list
     elements: str
     default: []
   own_holds:
     description:
-      - Packages that the caller itself holds, with C(*) as a wildcard, and that may change with the others. O(pins) put
-        their hold back.
+      - Packages on hold that may change all the same, with C(*) as a wildcard, because the caller holds them itself by
+        O(pins). O(pins) holds them again afterwards.
     type: list
     elements: str
     default: []
   pins:
     description:
-      - Sets of packages that are kept at their version. Each set writes C(/etc/apt/preferences.d/52-NAME) and
-        C(/etc/apt/apt.conf.d/52-NAME). Only packages that are installed are held.
-      - What an earlier run with the same name held and is no longer declared is released, unless another name has it.
+      - Sets of packages that keep their version. Each set is written to C(/etc/apt/preferences.d/52-NAME) and
+        C(/etc/apt/apt.conf.d/52-NAME). Only installed packages are held.
+      - A package that an earlier run with the same name held, and that is no longer declared, is released, unless
+        another set has the package.
     type: list
     elements: dict
     default: []
     suboptions:
       name:
-        description: What the packages make up, which becomes part of the files' names.
+        description: The name of the set. It is part of the files' names.
         type: str
         required: true
       packages:
-        description: The packages to hold, with C(*) as a wildcard. With an empty list, both files are removed.
+        description: The packages to hold, with C(*) as a wildcard. An empty list removes both files.
         type: list
         elements: str
         required: true
       pinned:
-        description: Those of them that are pinned to O(pins[].version).
+        description: The packages of the set that are pinned to O(pins[].version).
         type: list
         elements: str
         default: []
       version:
-        description: The version, with C(*) as a wildcard. Required where O(pins[].pinned) is not empty.
+        description: The version, with C(*) as a wildcard. Required unless O(pins[].pinned) is empty.
         type: str
         default: ""
       versions:
         description:
-          - Versions by package, for those that are each pinned to one of their own, with C(*) as a wildcard.
+          - Versions by package, with C(*) as a wildcard, for packages that are pinned to different versions.
         type: dict
         default: {}
   unattended:
     description:
-      - What Debian's own timers upgrade unattended, as C(/etc/apt/apt.conf.d/52-inference). The file is written before
-        packages are installed, for C(unattended-upgrades) would otherwise begin with its own defaults.
+      - The settings of Debian's unattended upgrades, in C(/etc/apt/apt.conf.d/52-inference). The file is written before
+        packages are installed, because C(unattended-upgrades) would otherwise start with its own defaults.
     type: dict
     suboptions:
       enabled:
-        description: Whether anything is upgraded unattended. Never with a reboot.
+        description: Whether Debian's timers upgrade packages. They never reboot.
         type: bool
         required: true
       origins:
-        description: From where upgrades come, as patterns of C(KEY=VALUE) joined by commas.
+        description: The origins of unattended upgrades, each as patterns of C(KEY=VALUE) joined by commas.
         type: list
         elements: str
         default: []
   coming:
     description:
-      - For O(pins), packages that another task would have installed in a run outside check mode, as NAME or
-        NAME=VERSION. In check mode they count as installed.
+      - For O(pins) in check mode, packages that another task would have installed before, as NAME or NAME=VERSION.
+        They count as installed.
     type: list
     elements: str
     default: []
   upgrade:
     description:
-      - Newer versions of what is installed. What an earlier run has left half installed is finished.
-      - Packages on hold stay, unless the hold is that of an O(upgrade.release) and the pin allows the version. The hold
-        is kept.
-      - Where C(apt-get) would remove a package, or move one on hold, the module fails, and nothing is changed.
+      - Upgrade installed packages, and complete half-finished installations.
+      - Packages on hold keep their version, unless O(upgrade.release) names their set and the pin allows the newer
+        version. The hold stays.
+      - If C(apt-get) would remove a package, or change another package on hold, the module fails and changes nothing.
     type: dict
     suboptions:
       mode:
-        description: Which updates come.
+        description: Which updates to install.
         type: str
         choices: [security, all, none]
         default: security
       labels:
-        description: The labels of the archives whose updates are those of security.
+        description: The labels of the archives with security updates.
         type: list
         elements: str
         default: [Debian-Security]
       release:
         description:
-          - Names of O(pins), as V(docker), whose packages may come this time.
-          - They come whatever their archive is, but not with O(upgrade.mode=none).
+          - Names of O(pins), such as V(docker), whose held packages are upgraded in this run.
+          - They are upgraded from any archive, but not with O(upgrade.mode=none).
         type: list
         elements: str
         default: []
   gone:
     description:
-      - What is removed before, by a run of its own. For the simulation and the result, it is not installed any
-        more, also in check mode, where it still is.
+      - Packages that another task removes before. They count as not installed, also in check mode.
     type: list
     elements: str
     default: []
   microcode:
-    description: Add the microcode of the node's processor to O(optional). A guest or container needs none.
+    description: Add the microcode of the node's processor to O(optional). Virtual machines and containers need none.
     type: bool
     default: false
   allow_unavailable:
-    description: In check mode, do not fail where C(apt-get) cannot simulate, since the sources are about to change.
+    description: In check mode, do not fail if C(apt-get) cannot find packages, because the sources are about to change.
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: Have the tools, and another time server than Debian's
+- name: Install tools, and replace Debian's time service
   baremetal.inference.apt_packages:
     present: [curl, chrony]
     absent: [systemd-timesyncd]
@@ -168,7 +168,7 @@ EXAMPLES = r"""
         pinned: [docker.io]
         version: 20.10.24*
 
-- name: Keep the kernel, whichever is installed
+- name: Keep the installed kernel
   baremetal.inference.apt_packages:
     pins:
       - name: kernel
@@ -182,42 +182,42 @@ EXAMPLES = r"""
 
 RETURN = r"""
 installed:
-  description: What was installed or changed in version, or would be in check mode.
+  description: The packages that were installed or changed their version, or would be in check mode.
   returned: success
   type: list
   elements: str
 removed:
-  description: What was removed, or would be in check mode.
+  description: The packages that were removed, or would be in check mode.
   returned: success
   type: list
   elements: str
 differs:
-  description: What differed from what is declared, for people.
+  description: The differences between node and input, one phrase each.
   returned: success
   type: list
   elements: str
 unavailable:
-  description: What no source of the node has, of O(optional), and with O(allow_unavailable) of O(present).
+  description: Packages of O(optional), and with O(allow_unavailable) of O(present), that no source of the node has.
   returned: success
   type: list
   elements: str
 components:
-  description: The components of the node's sources, where something is unavailable.
+  description: The components of the node's sources, if a package is unavailable.
   returned: success
   type: list
   elements: str
 held:
-  description: The packages that O(pins) put on hold, or would in check mode.
+  description: The packages that O(pins) has put on hold, or would in check mode.
   returned: success
   type: list
   elements: str
 released:
-  description: The packages whose hold was taken off, or would be in check mode.
+  description: The packages that were released from their hold, or would be in check mode.
   returned: success
   type: list
   elements: str
 updates:
-  description: What came, or would in check mode.
+  description: The updates that were installed, or would be in check mode.
   returned: with O(upgrade)
   type: list
   elements: dict
@@ -226,13 +226,13 @@ updates:
       description: The package.
       type: str
     old:
-      description: The version that was there; empty where it came along for the first time.
+      description: The version before; empty for a new dependency.
       type: str
     new:
-      description: The version that came.
+      description: The version after the update.
       type: str
 finished:
-  description: The packages that were half installed before.
+  description: The packages whose half-finished installation was completed.
   returned: with O(upgrade)
   type: list
   elements: str
@@ -242,7 +242,7 @@ on_hold:
   type: list
   elements: str
 lines:
-  description: The updates and the finished packages, as sentences for people.
+  description: The updates and the completed packages, one phrase each.
   returned: with O(upgrade)
   type: list
   elements: str
@@ -267,12 +267,12 @@ STATUS = Path("/var/lib/dpkg/status")
 
 
 class PackageError(Exception):
-    """The change is not possible, or must not be made; the text is for the operator."""
+    """The change is not possible, or not allowed. The text is for the operator."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What apt-get will do, in the words of apt-get, and what the node will have afterwards."""
+    """The arguments for apt-get, and the packages that apt-get would install and remove with these."""
 
     changes: list[str] = field(default_factory=list)
     installed: list[str] = field(default_factory=list)
@@ -281,7 +281,7 @@ class Plan:
 
 
 class Manager:
-    """The packages by their names: inspect, simulate, and (outside check mode) install and remove."""
+    """Packages by name: inspects the node, simulates, and (outside check mode) installs and removes."""
 
     def __init__(self, module: AnsibleModule, lists: ap.Lists, pins: Sequence[apt_pins.Pins] = ()) -> None:
         self.module = module
@@ -292,7 +292,7 @@ class Manager:
         return self.module.run_command(list(command), environ_update=ap.ENVIRONMENT)
 
     def installed(self, names: list[str]) -> dict[str, ap.Installed]:
-        """What is installed of some packages, all where none is named. Raises PackageError."""
+        """The installed packages by name, of the given names or of all. Raises PackageError."""
         code, output, words = self.run("dpkg-query", "--show", f"--showformat={ap.FORM}", *names)
         if code not in (0, 1):
             raise PackageError(f"dpkg-query failed ({code}): {words.strip()}")
@@ -300,7 +300,7 @@ class Manager:
         return {name: package for name, package in ap.read_installed(output).items() if name not in gone}
 
     def plan(self) -> Plan:
-        """What is to do, as apt-get simulates it. Raises PackageError and OSError."""
+        """The changes, as apt-get simulates them. Raises PackageError and OSError."""
         names = [*self.lists.present, *self.lists.absent, *self.lists.optional]
         before = self.installed(names) if names else {}
         gap = ap.gap(self.lists, before, lambda names: self.run("apt-cache", "policy", *names)[1])
@@ -328,7 +328,7 @@ class Manager:
         results = [pins.apply(coming) for pins in self.pins]
         if not self.module.check_mode:
             self.carry_out(plan)
-            # apt-get takes the hold off what it changes, and what came along is new.
+            # Again: apt-get removes the hold of packages that it changes, and new dependencies have no hold.
             results += [pins.apply() for pins in self.pins if plan.installed]
         pinned = {key: [item for result in results for item in result[key]] for key in ("held", "released", "diff")}
         verbs = {
@@ -352,13 +352,13 @@ class Manager:
         }
 
     def simulate(self, changes: list[str]) -> tuple[list[str], list[str], list[str]]:
-        """What no source has, and what apt-get would install and remove. Raises PackageError."""
+        """The packages that no source has, and those that apt-get would install and remove. Raises PackageError."""
         with self.future() as future:
             code, output, words = self.run("apt-get", *ap.OPTIONS, *future, "--simulate", "install", *changes)
         if code:
             unknown = ap.unknown(words)
             if self.module.check_mode and self.module.params["allow_unavailable"]:
-                # With other sources, apt may say something else: more than the names cannot be predicted.
+                # The new sources may give another result: only the names are certain.
                 names = [name for name in changes if not name.startswith("--")]
                 return unknown, [n for n in names if not n.endswith("-")], [n[:-1] for n in names if n.endswith("-")]
             where = f" {self.offers(unknown)}" if unknown else ""
@@ -372,7 +372,10 @@ class Manager:
 
     @contextmanager
     def future(self) -> Iterator[list[str]]:
-        """The options that let apt-get see the node as it will be by then, as long as this lasts. Raises OSError."""
+        """Options for apt-get that simulate the future node: packages of `gone` removed, pins written.
+
+        The options are valid within the context. Raises OSError.
+        """
         gone = self.module.params["gone"]
         with TemporaryDirectory() as name:
             directory, options = Path(name), []
@@ -389,7 +392,7 @@ class Manager:
             yield options
 
     def offers(self, unknown: list[str]) -> str:
-        """What the sources have instead of what they do not have."""
+        """A sentence with the versions or components that the sources have, for packages that were not found."""
         versions = {name: ap.read_versions(self.run("apt-cache", "madison", name)[1]) for name in unknown}
         found = [f"of {name} {', '.join(has)}" for name, has in versions.items() if has]
         components = f"the components {', '.join(self.components())}"
@@ -401,7 +404,7 @@ class Manager:
 
 
 class Upgrade:
-    """Newer versions of what is installed: inspect, simulate, and (outside check mode) install."""
+    """Upgrades: inspects the node, simulates, and (outside check mode) installs newer versions."""
 
     def __init__(self, module: AnsibleModule, wanted: Mapping[str, Any]) -> None:
         self.module = module
@@ -409,7 +412,7 @@ class Upgrade:
         self.installed = self._installed()
 
     def run(self, *command: str) -> str:
-        """What a command says. Raises PackageError."""
+        """The output of a command. Raises PackageError."""
         code, output, words = self.module.run_command(list(command), environ_update=ap.ENVIRONMENT)
         if code:
             raise PackageError(f"{' '.join(command[:2])} failed ({code}): {ap.tail(output, words)}")
@@ -419,7 +422,7 @@ class Upgrade:
         return ap.read_installed(self.run("dpkg-query", "--show", f"--showformat={ap.FORM}"))
 
     def apply(self) -> dict[str, Any]:
-        """What came. Raises PackageError, PinError and OSError."""
+        """Upgrade, and return the updates. Raises PackageError, PinError and OSError."""
         half = up.half(self.installed)
         free = self.free()
         held = sorted(name for name, package in self.installed.items() if package.held and name not in free)
@@ -429,7 +432,7 @@ class Upgrade:
             self.run("apt-get", *ap.OPTIONS, "install", "--only-upgrade", *coming)
             if free:
                 apt_pins.select(self.module.run_command, free)
-        # After the updates: a newer version may be what a package is missing that failed to install.
+        # After the updates: a package may have failed to install because it needs a newer version of another package.
         if half and not self.module.check_mode and up.half(self._installed()):
             self.run("dpkg", "--configure", "--pending", "--force-confdef", "--force-confold")
         lines = [f"finish {', '.join(half)}"] if half else []
@@ -441,22 +444,22 @@ class Upgrade:
         }
 
     def free(self) -> list[str]:
-        """The packages on hold that may move. Raises OSError."""
+        """The packages on hold that may be upgraded. Raises OSError."""
         patterns = [item for name in self.wanted["release"] for item in apt_pins.held_patterns(name)]
         return up.released(self.installed, patterns)
 
     def coming(self, free: Sequence[str]) -> list[str]:
-        """What there is to update, by the names and versions that apt-get wants. Raises PackageError."""
+        """The available updates, as NAME=VERSION for apt-get. Raises PackageError."""
         found = up.parse(self.run("apt-get", *ap.OPTIONS, "--simulate", "upgrade", "--with-new-pkgs"))
         chosen = up.wanted(found, self.wanted["mode"], self.wanted["labels"])
         if free and self.wanted["mode"] != up.NONE:
-            # What is on hold is no part of an upgrade.
+            # apt-get upgrade leaves out packages on hold.
             more = up.parse(self.run("apt-get", *ap.OPTIONS, "--simulate", "install", "--only-upgrade", *free))
             chosen += [one for one in more if one.name in free and one.old]
         return sorted({f"{one.name}={one.new}" for one in chosen})
 
     def simulate(self, coming: Sequence[str], held: Sequence[str]) -> list[up.Update]:
-        """What comes with all that it takes along. Raises PackageError."""
+        """The updates with all dependencies that they bring. Raises PackageError."""
         output = self.run("apt-get", *ap.OPTIONS, "--simulate", "install", "--only-upgrade", *coming)
         planned = up.parse(output)
         found = up.objections(planned, up.removals(output), held)
@@ -466,19 +469,19 @@ class Upgrade:
 
 
 def unavailable(result: Mapping[str, Any], sources_change: bool) -> str:
-    """What to say of packages that no source has."""
+    """The warning about packages that no source has."""
     names = ", ".join(result["unavailable"])
     if sources_change:
-        return f"{names}: will come from the new sources, as far as they have it."
+        return f"{names}: will be installed from the new sources, if these have the package."
     return (
-        f"{names}: in none of the components {', '.join(result['components'])} that the sources have. Microcode and"
-        " firmware lie in non-free-firmware: add it to the source of Debian (common_apt_sources), or set"
+        f"{names}: not found in the components of the sources ({', '.join(result['components'])}). Microcode and"
+        " firmware are in non-free-firmware: add this component to Debian's source (common_apt_sources), or set"
         " common_firmware to false."
     )
 
 
 def guest(module: AnsibleModule) -> bool:
-    """Whether this is a virtual machine or a container."""
+    """Whether the node is a virtual machine or a container."""
     code, _output, _words = module.run_command(["systemd-detect-virt", "--quiet"])
     return code == 0
 

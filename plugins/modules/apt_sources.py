@@ -6,55 +6,55 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: apt_sources
-short_description: Declare APT's sources, proxies and authorities, tried before they replace what works
+short_description: Configure APT's sources, proxies and authorities, and try them before they replace the old files
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Declares all sources in one call, as files in deb822 below C(/etc/apt/sources.list.d), with their keys, and how APT
-    reaches them.
-  - Where something differs from the node, APT first tries the declared sources in a directory of its own, through the
-    declared proxies and with the declared authorities, in check mode too. Where one does not answer, is not signed by
-    its key, or has no such suite or component, the module fails with APT's own words, and nothing is replaced.
-  - Files are replaced all or none, and APT's lists of the declared sources are refreshed. Where that fails, the old
-    files are put back.
-  - An earlier proxy or authority of this module that is no longer declared is removed.
+  - Writes all sources in one call, as deb822 files below C(/etc/apt/sources.list.d), with their keys, proxies and
+    authorities.
+  - If anything differs from the node, APT first tries the declared sources in a temporary directory, also in check
+    mode. If a source does not answer, has a wrong signature, or lacks a suite or component, the module fails with
+    APT's message, and changes nothing.
+  - Then the module replaces the files, and refreshes APT's lists of the declared sources. If this fails, it puts all
+    old files back.
+  - Removes a proxy or authority that this module has set earlier and that is no longer declared.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
     details:
-      - What differs is tried in check mode as well, in a temporary directory.
+      - Check mode tries differing sources as well, in a temporary directory.
   diff_mode:
     support: full
     details:
       - Logins of proxies are not shown.
 options:
   sources:
-    description: The sources. Where the list is empty, those of the node stay as they are.
+    description: The sources. If the list is empty, the node's sources stay unchanged.
     type: list
     elements: dict
     default: []
     suboptions:
       name:
-        description: What the file is called, C(/etc/apt/sources.list.d/NAME.sources).
+        description: The name of the file, C(/etc/apt/sources.list.d/NAME.sources).
         type: str
         required: true
       uris:
-        description: Where the repository lies. A login belongs into C(/etc/apt/auth.conf.d), not here.
+        description: The addresses of the repository. Put a login into C(/etc/apt/auth.conf.d), not here.
         type: list
         elements: str
         default: []
       suites:
         description:
-          - The suites, where V($(CODENAME\)) stands for the name of the node's release.
-          - One that ends in C(/) is the path of a flat repository.
+          - The suites. V($(CODENAME\)) stands for the name of the node's Debian release.
+          - A suite that ends in C(/) is the path of a flat repository.
         type: list
         elements: str
         default: []
       components:
-        description: The components. None for a flat repository.
+        description: The components. A flat repository has none.
         type: list
         elements: str
         default: []
@@ -64,29 +64,29 @@ options:
         elements: str
         default: [deb]
       architectures:
-        description: The architectures. Where the list is empty, those of the node.
+        description: The architectures. An empty list means the node's architectures.
         type: list
         elements: str
         default: []
       key:
         description:
-          - Who signs it, as the path of a keyring on the node, or as ASCII armoured text, which is put into
-            C(/etc/apt/keyrings/inference-NAME.asc). Where it is empty, APT accepts every key that it trusts anyway.
+          - The key that signs the repository, as the path of a keyring on the node, or as ASCII armoured text. The text
+            is written to C(/etc/apt/keyrings/inference-NAME.asc).
+          - If empty, APT accepts every key in its trusted keyrings.
         type: str
         default: ""
       state:
-        description: V(absent) removes the file, and the key that this module made for it.
+        description: V(absent) removes the source's file, and the key that this module wrote for the source.
         type: str
         choices: [present, absent]
         default: present
   exclusive:
     description:
-      - Take every other source out of use. Their files are kept under names that end in C(.inference.save), which APT
-        ignores.
+      - Disable every other source. Their files are renamed to names that end in C(.inference.save), which APT ignores.
     type: bool
     default: false
   keep:
-    description: What O(exclusive) spares, as names of files without their ending; C(*) is a wildcard.
+    description: Sources that O(exclusive) does not disable, as file names without their suffix; C(*) is a wildcard.
     type: list
     elements: str
     default: []
@@ -99,18 +99,18 @@ options:
     type: str
     default: ""
   no_proxy:
-    description: Names of hosts that are reached without a proxy. APT knows no wildcards and no networks here.
+    description: Names of hosts that are reached without a proxy. APT supports no wildcards and no networks here.
     type: list
     elements: str
     default: []
   ca:
-    description: The authorities that APT trusts for C(https) instead of the machine's own, in PEM.
+    description: The authorities in PEM that APT trusts for C(https), in place of the machine's authorities.
     type: str
     default: ""
 """
 
 EXAMPLES = r"""
-- name: Use the site's own mirror alone
+- name: Use only the site's mirror
   baremetal.inference.apt_sources:
     sources:
       - name: debian
@@ -128,18 +128,18 @@ differs:
   type: list
   elements: str
 saved:
-  description: The files that O(exclusive) took out of use, or would in check mode.
+  description: The files that O(exclusive) has disabled, or would in check mode.
   returned: success
   type: list
   elements: str
 undeclared:
-  description: The files of sources that are not declared and stay in use.
+  description: The files of sources that are not declared and stay enabled.
   returned: success
   type: list
   elements: str
 duplicates:
   description:
-    - Pairs of files that declare the same packages, which makes APT warn at every use. Looked for when something
+    - Pairs of files that declare the same packages, about which APT warns at every use. Only determined if anything
       differs.
   returned: success
   type: list
@@ -180,18 +180,18 @@ ETC_APT = Path("/etc/apt")
 OS_RELEASE = Path("/etc/os-release")
 
 SAVED = ".inference.save"
-"""The ending of a file that was taken out of use. apt ignores *.save silently. Source: Dir::Ignore-Files-Silently."""
+"""The suffix of a disabled file. apt ignores *.save silently. Source: Dir::Ignore-Files-Silently."""
 
 CONNECT_SECONDS = 15
-"""How long a source may be silent."""
+"""Time limit in seconds for a connection to a source."""
 
 TRIAL_SECONDS = 300
-"""How long the trial may take altogether."""
+"""Time limit of the whole trial, in seconds."""
 
 LOCK_SECONDS = 120
-"""How long another apt may hold the lists, as one of a timer does."""
+"""How long to wait in seconds while another apt, for example one of a timer, locks the lists."""
 
-# Read after all other files. The trial needs no descriptions, compressed lists suffice, and no hook is called.
+# apt reads this after all other files. The trial needs no descriptions, uses compressed lists, and calls no hook.
 TRIAL = """\
 Dir::Etc::SourceList "{root}/sources.list";
 Dir::Etc::SourceParts "{root}/sources.list.d";
@@ -210,11 +210,11 @@ APT::Update::Error-Mode "any";
 
 
 class SourceError(Exception):
-    """The declared sources cannot be used; the text is for the operator."""
+    """The declared sources cannot be used. The text is for the operator."""
 
 
 class Manager:
-    """One run: look, try, and (outside check mode) act."""
+    """One run: inspects the node, tries the sources, and (outside check mode) replaces the files."""
 
     def __init__(self, module: AnsibleModule, sources: list[Source], transport: Transport) -> None:
         self.module = module
@@ -228,7 +228,7 @@ class Manager:
         for path in self.others():
             spared = any(fnmatch.fnmatchcase(path.stem, pattern) for pattern in module.params["keep"])
             (self.saved if module.params["exclusive"] and not spared else self.undeclared).append(path)
-        # What this module may have made and is no longer declared.
+        # Files that this module may have written and that are no longer declared.
         mine = [ETC_APT / PROXY_FILE, ETC_APT / CA_FILE, *(ETC_APT / source.keyring for source in sources)]
         mine += [ETC_APT / source.file for source in sources if not source.present]
         self.gone = [path for path in mine if path not in self.wanted and path.exists()]
@@ -237,7 +237,7 @@ class Manager:
         return declared_files(self.sources, self.transport, etc, self.codename)
 
     def others(self) -> list[Path]:
-        """The files with sources in use that the site does not declare."""
+        """The files with enabled sources that are not declared."""
         parts = ETC_APT / "sources.list.d"
         found = [ETC_APT / "sources.list", *sorted(parts.glob("*.list")), *sorted(parts.glob("*.sources"))]
         declared = {ETC_APT / source.file for source in self.sources}
@@ -273,29 +273,29 @@ class Manager:
         }
 
     def shown(self, text: str) -> str:
-        """A text without logins: of the declared proxies, and of those that the node had."""
+        """A text without the logins of declared and earlier proxies."""
         old = [word.strip('";') for word in text.split() if "://" in word]
         return redact(text, [*self.transport.proxies.values(), *old])
 
     # --- The trial
 
     def try_out(self) -> list[tuple[str, str]]:
-        """Let apt use what is declared, in a directory of its own. Returns the duplicates. Raises SourceError."""
+        """Try the declared sources in a temporary directory. Returns duplicates. Raises SourceError."""
         with trial_directory() as root:
             self.lay_out(root)
-            # Without sources of its own, a proxy or an authority is tried on those of the node.
+            # Without declared sources, a proxy or an authority is tried with the node's sources.
             if not self.present:
                 self.add_others(root)
             if self.present or {ETC_APT / PROXY_FILE, ETC_APT / CA_FILE} & {*self.wanted, *self.gone}:
                 self.judge(root, "update", "Nothing was changed, because APT cannot use the sources as declared:")
             if self.present:
                 self.add_others(root)
-            # Two sources may each be sound, and still make apt refuse them all: the same repository with two keys.
+            # apt may accept each source alone and still refuse them together: the same repository with two keys.
             output = self.judge(root, "indextargets", "Nothing was changed, because APT refuses the sources together:")
             return duplicates(output.replace(str(root), str(ETC_APT)))
 
     def lay_out(self, root: Path) -> None:
-        """The declared sources, and the node's options with the declared ones in place of the old ones."""
+        """Write the declared sources, and the node's options with the declared proxies and authorities."""
         for part in ("sources.list.d", "keyrings", "apt.conf.d", "lists/partial", "cache/archives/partial"):
             (root / part).mkdir(parents=True)
         (root / "apt.conf.d").chmod(0o700)
@@ -312,7 +312,7 @@ class Manager:
             shutil.copy(path, root / path.relative_to(ETC_APT))
 
     def judge(self, root: Path, verb: str, reason: str) -> str:
-        """Run apt-get on the trial. Returns what it complained of. Raises SourceError with its words."""
+        """Run apt-get in the trial directory. Returns its warnings. Raises SourceError with its errors."""
         code, output, words = self.module.run_command(
             ["timeout", str(TRIAL_SECONDS), "apt-get", "--quiet", verb],
             environ_update={"APT_CONFIG": str(root / "apt.conf"), "LC_ALL": "C", "LANGUAGE": "C"},
@@ -324,7 +324,7 @@ class Manager:
         return words
 
     def failure(self, reason: str, words: str, output: str) -> SourceError:
-        """The error with apt's words, warnings included: there it says what is wrong with a signature."""
+        """The error with apt's errors and warnings: the warnings explain what is wrong with a signature."""
         told = complaints(words, output) or [(words or output).strip()]
         told = [attribute(line, self.present, self.codename) for line in told]
         return SourceError(redact("\n- ".join([reason, *told]), self.transport.proxies.values()))
@@ -332,7 +332,7 @@ class Manager:
     # --- The change
 
     def replace(self, changed: list[Path]) -> None:
-        """Replace all files, or none, and refresh the lists. Raises SourceError and OSError."""
+        """Replace all files, and refresh the lists; on an error, put all back. Raises SourceError and OSError."""
         old = {
             path: File(files.text(path) or "", mode(path) or 0o644) if path.exists() else None
             for path in [*changed, *self.gone]
@@ -358,7 +358,7 @@ class Manager:
             raise
 
     def refresh(self) -> None:
-        """Refresh the lists of the declared sources; another's silence is none of theirs. Raises SourceError."""
+        """Refresh the lists of the declared sources alone: other sources may not answer. Raises SourceError."""
         with trial_directory() as root:
             for source in self.present:
                 shutil.copy(ETC_APT / source.file, root)
@@ -384,7 +384,7 @@ class Manager:
 
 @contextmanager
 def trial_directory() -> Iterator[Path]:
-    """A temporary directory that apt's own user can enter."""
+    """A temporary directory that the user _apt can enter."""
     root = Path(tempfile.mkdtemp(prefix="inference-apt-"))
     try:
         root.chmod(0o755)
@@ -394,30 +394,30 @@ def trial_directory() -> Iterator[Path]:
 
 
 def codename() -> str:
-    """The name of the node's release, as bookworm."""
+    """The name of the node's Debian release, such as bookworm."""
     lines = OS_RELEASE.read_text(encoding="utf-8").splitlines()
     values = dict(line.split("=", 1) for line in lines if "=" in line)
     return values.get("VERSION_CODENAME", "").strip('"')
 
 
 def saved(path: Path) -> Path:
-    """Where a file goes that is taken out of use: nothing that was saved before is overwritten."""
+    """The new path for a disabled file, which overwrites no file that was saved before."""
     names = (f"{path.name}{number}{SAVED}" for number in ("", *(f".{count}" for count in range(2, 1000))))
     return next(place for place in map(path.with_name, names) if not place.exists())
 
 
 def mode(path: Path) -> int | None:
-    """A file's permissions."""
+    """A file's permissions; None if the file does not exist."""
     return stat.S_IMODE(path.stat().st_mode) if path.exists() else None
 
 
 def write(path: Path, file: File) -> None:
-    """Replace a file in one step."""
+    """Replace a file atomically."""
     path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    # apt leaves a name with this ending alone, should the run be cut off.
+    # apt ignores names with this suffix, which may stay if the run is cut off.
     new = path.with_name(f"{path.name}.dpkg-new")
     new.unlink(missing_ok=True)
-    # Closed from the start: the text may hold a login.
+    # Mode 0600 from the start: the text may contain a login.
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
         stream.write(file.text)
         os.fchmod(stream.fileno(), file.mode)
@@ -427,10 +427,10 @@ def write(path: Path, file: File) -> None:
 
 
 def check(sources: list[Source], transport: Transport, exclusive: bool) -> list[Problem]:
-    """What is wrong with the declaration on this node."""
+    """Mistakes in the input that depend on the node."""
     found = transport.problems()
     found += [
-        Problem(f"source {source.name}", "is not on the node", "key", source.key)
+        Problem(f"source {source.name}", "must be a file on the node: correct the path", "key", source.key)
         for source in sources
         if source.present and source.key and not source.key_is_text and not Path(source.key).is_file()
     ]
@@ -455,14 +455,14 @@ def main() -> None:
                     "components": words,
                     "types": {"type": "list", "elements": "str", "default": ["deb"]},
                     "architectures": words,
-                    # A key that is public.
+                    # A public key.
                     "key": {"type": "str", "default": "", "no_log": False},
                     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
                 },
             },
             "exclusive": {"type": "bool", "default": False},
             "keep": words,
-            # May hold a login.
+            # May contain a login.
             "http_proxy": {**text, "no_log": True},
             "https_proxy": {**text, "no_log": True},
             "no_proxy": words,
@@ -470,7 +470,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    # apt's own user must be able to read what is written, whatever the administrator's umask is.
+    # The user _apt must be able to read the files, independent of root's umask.
     os.umask(0o022)
     params = module.params
     transport = Transport(params["http_proxy"], params["https_proxy"], tuple(params["no_proxy"]), params["ca"].strip())
@@ -490,9 +490,9 @@ def main() -> None:
     pairs = result["duplicates"]
     if pairs:
         module.warn(
-            "APT finds the same packages twice, and will say so at every use: "
+            "APT finds the same packages in two files, and warns at every use: "
             + "; ".join(" and ".join(pair) for pair in pairs)  # type: ignore[attr-defined]
-            + ". Let the declared sources be the only ones (role common: common_apt_exclusive), or declare less."
+            + ". Disable other sources by common_apt_exclusive (role common), or remove one declaration."
         )
     module.exit_json(**result)
 

@@ -7,32 +7,33 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: backup
-short_description: Install scheduled backups of a node, and make their repository
+short_description: Install scheduled backups of a node, and create their repository
 version_added: 0.1.0
 description:
   - Installs the command C(inference-backup), its settings and secrets (mode 0600), services and timers.
-  - Before that, asks restic whether the repository is there and whether the password opens it. Makes the repository if
-    it is absent. If this node has already made backups in it, it is gone or not mounted, and the module fails.
-  - With O(state=absent) it removes the command and its files. The repository with its snapshots stays.
-  - Every mistake of the input is reported at once, before anything is changed.
-  - Secrets reach restic in files of mode 0600 and in its environment, never on a command line.
+  - Before that, restic checks whether the repository exists and whether the password opens it. The module creates a
+    missing repository. If this node has made backups there before, the repository was removed or is not mounted, and
+    the module fails.
+  - O(state=absent) removes the command and its files. The repository with its snapshots stays.
+  - Reports all mistakes of the input at once, before anything changes.
+  - restic gets secrets by files of mode 0600 and by its environment, never on a command line.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   repository:
-    description: Where backups go, a directory on the node, or C(sftp:), C(s3:) or C(rest:) as restic writes them.
+    description: The repository, a directory on the node, or a C(sftp:), C(s3:) or C(rest:) address in restic's form.
     type: str
     default: ""
   packages:
     description:
-      - The packages that another task installs. Check mode tells which of them are missing (RV(missing)), and does not
-        ask the repository then.
+      - The packages that another task installs. Check mode returns missing packages as RV(missing), and then does not
+        check the repository.
     type: list
     elements: str
     default: []
   repository_checked:
     description:
-      - Whether the module asks the repository, and makes it if it is absent. If V(false), it only checks and installs
+      - Whether the module checks the repository, and creates a missing one. If V(false), it only checks and installs
         the settings.
     type: bool
     default: true
@@ -45,11 +46,11 @@ options:
     type: dict
     default: {}
   sftp_key:
-    description: The private key for SFTP; without it, the keys of root.
+    description: The private key for SFTP. If empty, root's keys are used.
     type: str
     default: ""
   known_hosts:
-    description: The server's host keys for SFTP, as lines of C(known_hosts); without any, the keys that root knows.
+    description: The server's host keys for SFTP, as lines of C(known_hosts). If empty, root's C(known_hosts) is used.
     type: list
     elements: str
     default: []
@@ -62,7 +63,7 @@ options:
     type: str
     default: ""
   paths:
-    description: The paths to save, absolute, with shell patterns. Missing paths are skipped.
+    description: The paths to back up, absolute, with shell patterns. Missing paths are skipped.
     type: list
     elements: str
     default: []
@@ -76,11 +77,11 @@ options:
     type: dict
     default: {}
   check_subset:
-    description: The part of the data that a check reads, as V(5%), V(1/10) or V(500M).
+    description: The part of the data that a check reads, for example V(5%), V(1/10) or V(500M).
     type: str
     default: 5%
   max_mib:
-    description: The most that a backup saves, in MiB.
+    description: The largest size of a backup, in MiB.
     type: int
     default: 1024
   lock_minutes:
@@ -88,15 +89,15 @@ options:
     type: int
     default: 30
   schedules:
-    description: When C(backup), C(prune) and C(check) start, as systemd.time(7) has it; empty for never.
+    description: The start times of C(backup), C(prune) and C(check), in the format of systemd.time(7); empty for never.
     type: dict
     default: {}
   delay_minutes:
-    description: The most by which each node starts later than the schedule, in minutes.
+    description: The largest random delay of each node's start, in minutes.
     type: int
     default: 60
   cpu_quota:
-    description: How much of one processor a job may use.
+    description: The share of one processor that a job may use.
     type: str
     default: 100%
   timeout_hours:
@@ -114,7 +115,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Where restic is not installed yet, RV(repository_state) is V(unknown).
+      - If restic is not installed yet, RV(repository_state) is V(unknown).
   diff_mode:
     support: full
     details:
@@ -140,12 +141,12 @@ EXAMPLES = r"""
 RETURN = r"""
 due:
   description:
-    - Whether anything is, or was, to do. True also where O(packages) are missing, and where the task itself must not
-      report a change.
+    - Whether the module changes, or would change, anything, or packages of O(packages) are missing. Unlike C(changed),
+      not hidden by C(changed_when).
   returned: success
   type: bool
 missing:
-  description: Those of O(packages) that are not installed; empty outside of check mode.
+  description: The packages of O(packages) that are not installed; empty outside of check mode.
   returned: success
   type: list
   elements: str
@@ -156,11 +157,11 @@ files:
   elements: str
 repository_state:
   description:
-    - V(ready), V(absent) where check mode would make the repository, or V(unknown) where check mode finds no restic.
+    - V(ready); in check mode also V(absent), if the repository would be created, or V(unknown), if restic is missing.
   returned: if O(repository_checked) and O(state=present)
   type: str
 repository_id:
-  description: The repository's id; empty unless it is V(ready).
+  description: The repository's ID; empty unless RV(repository_state) is V(ready).
   returned: if O(repository_checked) and O(state=present)
   type: str
 """
@@ -182,7 +183,8 @@ from ansible_collections.baremetal.inference.plugins.module_utils.backup import 
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.places import JOBS, Places, service, timer
 from ansible_collections.baremetal.inference.plugins.module_utils.backup.settings import ACCESS, Settings, problems
 
-# Ansible sends what is imported here to the node, with everything that these modules import: the command is among it.
+# Ansible sends imported files to the node, with everything that they import. The command inference-backup is one of
+# them.
 from ansible_collections.baremetal.inference.plugins.module_utils.core import files, node_library, systemd
 from ansible_collections.baremetal.inference.plugins.module_utils.debian import apt_packages, tested
 
@@ -208,7 +210,7 @@ ARGUMENTS = {
 
 
 def settings_of(params: dict[str, Any], intervals: dict[str, int]) -> Settings:
-    """The settings, without the secrets."""
+    """The settings without the secrets."""
     keep = {str(key): int(count) if str(count).isdigit() else count for key, count in params["keep"].items()}
     return Settings(
         repository=params["repository"],
@@ -225,7 +227,7 @@ def settings_of(params: dict[str, Any], intervals: dict[str, int]) -> Settings:
 
 
 def limits_of(params: dict[str, Any]) -> units.Limits:
-    """Schedules and limits of the jobs."""
+    """The schedules and limits of the jobs."""
     return units.Limits(
         schedules={job: str(params["schedules"].get(job, "")) for job in JOBS},
         delay_minutes=params["delay_minutes"],
@@ -235,7 +237,7 @@ def limits_of(params: dict[str, Any]) -> units.Limits:
 
 
 def intervals_of(params: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
-    """The longest time between two runs of each job, and schedules that are none."""
+    """The longest time between two runs of each job, in seconds, and the mistakes in schedules."""
     intervals: dict[str, int] = {}
     found = []
     for job, text in limits_of(params).schedules.items():
@@ -243,33 +245,33 @@ def intervals_of(params: dict[str, Any]) -> tuple[dict[str, int], list[str]]:
             seconds = schedule.longest_gap(text) if text else 0
         except ValueError as error:
             name = "backup_schedule" if job == "backup" else f"backup_{job}_schedule"
-            found.append(f"{name} is {text!r}: systemd.time(7) says how it is written, as Sun 04:30 ({error})")
+            found.append(f"{name} is {text!r}: must be a time as in systemd.time(7), such as Sun 04:30 ({error})")
         else:
             intervals |= {} if seconds is None else {job: seconds}
     return intervals, found
 
 
 def found_problems(params: dict[str, Any], settings: Settings) -> list[str]:
-    """Every other mistake of the input, with what is allowed."""
+    """All other mistakes of the input, with the allowed values."""
     found = problems(settings, params["environment"], password=params["password"])
     if not params["paths"]:
-        found.append("backup_paths is empty: nothing would be saved")
+        found.append("backup_paths is empty: name at least one path to back up")
     unknown = sorted(set(params["schedules"]) - set(JOBS))
     if unknown:
-        found.append(f"schedules: {', '.join(unknown)}: must be of {', '.join(JOBS)}")
+        found.append(f"schedules has {', '.join(unknown)}: allowed are {', '.join(JOBS)}")
     for key in ("delay_minutes", "timeout_hours"):
         if params[key] < (key == "timeout_hours"):
             found.append(f"backup_{key} is {params[key]}: must be {int(key == 'timeout_hours')} or more")
     quota = params["cpu_quota"]
     if not (quota.endswith("%") and quota[:-1].isdigit() and int(quota[:-1]) > 0):
-        found.append(f"backup_cpu_quota is {quota!r}: must be as 50%")
+        found.append(f"backup_cpu_quota is {quota!r}: must be a percentage above 0, such as 50%")
     if any("\n" in line for line in params["known_hosts"]):
-        found.append("backup_sftp_known_hosts: every entry must be of one line")
+        found.append("backup_sftp_known_hosts has an entry of several lines: each entry must be one line")
     return found
 
 
 def wanted_files(params: dict[str, Any], settings: Settings, places: Places) -> dict[Path, tuple[str, int]]:
-    """Text and mode of every file, without the command's."""
+    """Text and mode of every file, except those of the command."""
     environment = {str(name): str(value) for name, value in params["environment"].items()}
     found = {
         places.settings: (files.to_json(settings.to_json()), 0o600),
@@ -285,19 +287,19 @@ def wanted_files(params: dict[str, Any], settings: Settings, places: Places) -> 
 
 
 def possible_files(places: Places) -> list[Path]:
-    """Every file of the module, without the command's."""
+    """All files that the module may write, except those of the command."""
     secrets = [places.settings, places.password, places.environment, places.key, places.known_hosts]
     return [*secrets, *(places.units / name for job in JOBS for name in (service(job), timer(job)))]
 
 
 def shown(path: Path, text: str, places: Places) -> str:
-    """A file's text for the diff."""
+    """A file's text for the diff, without secrets."""
     secret = path in (places.password, places.environment, places.key)
     return f"{path}:\n{'(not shown)' if secret else text.rstrip()}\n"
 
 
 def idle_timers(present: list[str]) -> list[str]:
-    """Timers that do not run, or are not enabled."""
+    """The timers that do not run, or are not enabled."""
     found = systemd.show(present, ["ActiveState", "UnitFileState"])
     return [name for name, unit in found.items() if list(unit.values()) != ["active", "enabled"]]
 
@@ -312,7 +314,7 @@ def main() -> None:
         untested = tested.refusal("backup", "restic")
         found += [*([untested] if untested else []), *found_problems(params, settings)]
     if found:
-        module.fail_json(msg="The backup cannot be set up like this. Nothing was changed.\n- " + "\n- ".join(found))
+        module.fail_json(msg="The settings of the backup have mistakes. Nothing was changed.\n- " + "\n- ".join(found))
     result: dict[str, Any] = {}
     made = False
     missing: list[str] = []
@@ -356,7 +358,7 @@ def main() -> None:
             if again:
                 systemd.systemctl("restart", *again)
             if present:
-                # From now on, the metrics judge the last runs by this schedule.
+                # From now on, metrics and alerts compare the last runs with this schedule.
                 state.set_up(places, settings, time.time())
     except (systemd.SystemdError, ImportError, OSError, ValueError) as error:
         module.fail_json(msg=str(error))

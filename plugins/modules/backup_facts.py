@@ -10,12 +10,12 @@ module: backup_facts
 short_description: List the snapshots of a node, and the results of its last backups
 version_added: 0.1.0
 description:
-  - Asks the repository that M(baremetal.inference.backup) has configured on the node. Changes nothing.
+  - Reads the repository that M(baremetal.inference.backup) has configured on the node. Changes nothing.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   host:
-    description: The name whose snapshots are listed; the node's own, if empty.
+    description: The host name of the snapshots. If empty, the node's name.
     type: str
     default: ""
 extends_documentation_fragment:
@@ -41,19 +41,19 @@ snapshots:
   elements: dict
   contains:
     id:
-      description: What baremetal.inference.restore takes as C(snapshot).
+      description: The snapshot's ID, for the option C(snapshot) of the playbook baremetal.inference.restore.
       type: str
     time:
-      description: When it was made.
+      description: When the snapshot was made.
       type: str
     host:
       description: The name under which the snapshot is kept.
       type: str
     machine:
-      description: The first characters of the machine-id that made it. It differs where a machine was set up anew.
+      description: The first characters of the machine-id of the host. A reinstalled machine has another machine-id.
       type: str
 machine:
-  description: The same of this machine.
+  description: The first characters of this machine's machine-id.
   returned: success
   type: str
 repository:

@@ -7,48 +7,48 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: backup_restore
-short_description: Restore a snapshot to a node, or compare them
+short_description: Restore a snapshot to a node, or compare the snapshot with the node
 version_added: 0.1.0
 description:
-  - Fetches a snapshot into a private directory, compares it with the node, and puts what differs in its place, each
-    file in one step, with mode and owner. Owners are matched by name, for a new machine may have other numbers.
-  - Nothing is deleted. What is replaced lies in RV(aside) until the next restore that replaces something has
-    succeeded; what only the node has, stays. Where a file cannot be written, everything is put back.
+  - Fetches a snapshot into a private directory, compares it with the node, and replaces each file that differs
+    atomically, with mode and owner. Owners are matched by name, because a new machine may have other numbers.
+  - Nothing is deleted. Replaced files are kept in RV(aside) until a later restore has replaced files successfully.
+    Files that only the node has stay. If a file cannot be written, all files are put back.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   snapshot:
-    description: The snapshot, by the first characters of its id; V(latest) for the last one.
+    description: The first characters of the snapshot's ID; V(latest) for the last snapshot.
     type: str
     required: true
   host:
-    description: Whose snapshot; the node's own, if empty.
+    description: The host name of the snapshot. If empty, the node's name.
     type: str
     default: ""
   paths:
-    description: What is restored, as absolute paths with shell patterns; all that is saved, if empty.
+    description: The absolute paths to restore, with shell patterns. If empty, all paths of the snapshot.
     type: list
     elements: str
     default: []
   target:
-    description: Where the one path is restored to, a directory or a new name; in its own place, if empty.
+    description: Where to restore the only path of O(paths), as a directory or a new name. If empty, at its own path.
     type: str
     default: ""
   drill:
-    description: Only compare. Nothing is changed.
+    description: Only compare, and change nothing.
     type: bool
     default: false
   serves:
     description:
-      - Whether engines are to be started with what is restored. Nothing is restored then unless all that they need is
-        on the node, but for images.
+      - Whether engines will be started from the restored files. If V(true), the module restores nothing unless the node
+        has everything that the engines need, except images.
     type: bool
     default: false
   models:
     description:
-      - The registry of today, as the inventory has it. By it, models are fetched that the snapshot's own does not have,
-        such as one that was served for once.
+      - The current model registry of the inventory, for served models that the snapshot's registry does not have, for
+        example after an update with C(set).
     type: dict
     default: {}
 extends_documentation_fragment:
@@ -59,11 +59,11 @@ attributes:
   diff_mode:
     support: full
     details:
-      - Of files that not everybody may read, only that they differ.
+      - For files that not everybody may read, the diff shows only that they differ.
 """
 
 EXAMPLES = r"""
-- name: Restore what the node serves
+- name: Restore configuration, releases and units of the engines
   baremetal.inference.backup_restore:
     snapshot: latest
     paths: [/etc/inference, /var/lib/inference, /etc/systemd/system/vllm@*.service]
@@ -76,15 +76,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 snapshot:
-  description: The snapshot that was meant, with C(id), C(time), C(host) and C(machine).
+  description: The chosen snapshot, with C(id), C(time), C(host) and C(machine).
   returned: success
   type: dict
 files:
-  description: How many files, links and directories of the snapshot were compared.
+  description: The number of files, links and directories that were compared.
   returned: success
   type: int
 differences:
-  description: Where the node was not as the snapshot.
+  description: The paths that differ between snapshot and node.
   returned: success
   type: list
   elements: dict
@@ -93,11 +93,11 @@ differences:
       description: The path on the node.
       type: str
     differs:
-      description: V(missing), V(kind), or some of V(content), V(target), V(mode) and V(owner).
+      description: V(missing), V(kind), or any of V(content), V(target), V(mode) and V(owner).
       type: list
       elements: str
 only_here:
-  description: What only the node has. It stays.
+  description: Paths that only the node has. They stay.
   returned: success
   type: list
   elements: str
@@ -107,7 +107,7 @@ instances:
   type: list
   elements: str
 served:
-  description: What each instance served when the snapshot was made.
+  description: The release of each instance at the time of the snapshot.
   returned: success
   type: list
   elements: dict
@@ -116,7 +116,7 @@ served:
       description: The instance.
       type: str
     release:
-      description: The number of its release.
+      description: The number of the release.
       type: int
     model:
       description: The model's name in the registry.
@@ -125,28 +125,28 @@ served:
       description: The model's revision in the store.
       type: str
     path:
-      description: Where the engine reads the model.
+      description: The directory from which the engine reads the model.
       type: str
     image:
       description: The engine's image.
       type: str
 absent_models:
   description:
-    - Entries of the registry of that time, or else of O(models), by name, of the models that are served and not on the
-      node, with their bases. By them, the models can be fetched again.
+    - Registry entries by name, with their bases, of served models that the node does not have. The role model_store can
+      fetch the models by these. They come from the snapshot's registry, or else from O(models).
   returned: success
   type: dict
 absent_instances:
-  description: The instances that served these, as the inventory would declare them.
+  description: The instances of RV(absent_models), in the form of the inventory.
   returned: success
   type: list
   elements: dict
 aside:
-  description: Where that lies which was replaced; empty where nothing was.
+  description: The directory with the replaced files; empty if no file was replaced.
   returned: success
   type: str
 recorded:
-  description: The versions that the node had, C(debian), C(kernel) and C(nvidia_driver).
+  description: The node's versions at the time of the snapshot, C(debian), C(kernel) and C(nvidia_driver).
   returned: success
   type: dict
 """
@@ -196,12 +196,12 @@ def main() -> None:
 
 
 def problems(params: dict[str, Any]) -> list[str]:
-    """Every mistake of the input."""
-    found = [f"{path!r} is no absolute path without .." for path in params["paths"] if _crooked(path)]
+    """All mistakes of the input."""
+    found = [f"paths has {path!r}: must be an absolute path without .." for path in params["paths"] if _crooked(path)]
     if params["target"] and (len(params["paths"]) != 1 or _crooked(params["target"])):
-        found.append("target must be an absolute path, and there must be one path to go there")
+        found.append(f"target is {params['target']!r}: must be an absolute path without .., for exactly one of paths")
     if params["target"] and params["drill"]:
-        found.append("a drill writes nothing: it takes no target")
+        found.append("target and drill are both set: a drill writes nothing, so leave target out")
     return found
 
 
@@ -212,7 +212,7 @@ def _crooked(path: str) -> bool:
 def run(
     places: Places, settings: Settings, target: restic.Restic, params: dict[str, Any], check: bool
 ) -> dict[str, Any]:
-    """Compare, and restore unless it is a drill. Raises what the parts raise."""
+    """Compare, and restore unless `drill` is set. Raises ResticError, RestoreError, ValueError and OSError."""
     host = params["host"] or settings.host
     snapshot = restore.choose(target.snapshots(host), params["snapshot"], host)
     with restore.fetched(places, target, str(snapshot["id"])) as saved:

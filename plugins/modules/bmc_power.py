@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-# Kept because: community.general.ipmi_power needs pyghmi on the controller, and redfish_command waits for no
-# machine's power, only for a BMC that restarts itself.
+# Not replaced by community.general: its ipmi_power needs pyghmi on the controller, and its redfish_command does not
+# wait for a machine's power state, only for a BMC that restarts itself.
 
 DOCUMENTATION = r"""
 module: bmc_power
@@ -14,27 +14,26 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Asks a machine's baseboard management controller for the power's state, or takes the power away and brings it back,
-    by Redfish or by IPMI.
-  - Runs where the BMC can be reached, which usually is the controller. Nothing asks the operating system first.
-  - Redfish needs nothing but Python; IPMI needs C(ipmitool), which is given the password by its standard input.
+  - Reads the power state from a machine's BMC, or switches the power off and on, by Redfish or by IPMI.
+  - Run it where the BMC can be reached, usually on the controller. It does not shut the operating system down before.
+  - Redfish needs only Python. IPMI needs C(ipmitool), which gets the password by its standard input.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
     details:
-      - Asks for the state, and changes no power.
+      - Reads the state, and does not switch the power.
   diff_mode:
     support: none
 options:
   protocol:
-    description: How to talk to the BMC.
+    description: The protocol of the BMC.
     type: str
     choices: [redfish, ipmi]
     default: redfish
   address:
-    description: The BMC's name or address, with C(:PORT) where that is not the usual one.
+    description: The BMC's name or address, with C(:PORT) if the port is not the default.
     type: str
     required: true
   user:
@@ -47,8 +46,9 @@ options:
     required: true
   action:
     description:
-      - V(cycle) takes the power away for O(pause) seconds, V(reset) only restarts, V(status) only asks.
-      - A machine that is off is switched on by V(cycle) and V(reset).
+      - V(cycle) switches the power off for O(pause) seconds, V(reset) resets the machine without that, V(status) only
+        reads the state.
+      - V(cycle) and V(reset) switch on a machine that is off.
     type: str
     choices: [cycle, reset, status]
     default: status
@@ -57,24 +57,24 @@ options:
     type: int
     default: 10
   timeout:
-    description: Seconds that the machine may take to go off, or on.
+    description: Time limit in seconds for the power to go off, or on.
     type: int
     default: 120
   system:
-    description: The name of the machine's Redfish system, where a BMC has several.
+    description: The name of the machine's Redfish system, if a BMC has several.
     type: str
     default: ""
   validate_certs:
-    description: Whether the BMC's certificate is checked.
+    description: Whether to verify the BMC's certificate.
     type: bool
     default: true
   ca_path:
-    description: A file with the authority of the BMC's certificate.
+    description: A file with the authority that has signed the BMC's certificate.
     type: path
 """
 
 EXAMPLES = r"""
-- name: Take the power away from a machine that hangs, and bring it back
+- name: Power-cycle a machine that hangs
   baremetal.inference.bmc_power:
     address: bmc-gpu7.example.com
     user: operator
@@ -86,11 +86,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 state:
-  description: The power's state, V(on), V(off), or the BMC's word for what lies between.
+  description: The power state, V(on), V(off), or the BMC's word for a state in between.
   returned: success
   type: str
 before:
-  description: The state before.
+  description: The power state before.
   returned: success
   type: str
 """
@@ -103,7 +103,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware impor
 
 
 def connect(module: AnsibleModule) -> bmc.Bmc:
-    """The BMC. Raises OSError where the authority's file cannot be read."""
+    """Connect to the BMC. Raises OSError if the authority's file cannot be read."""
     wanted = module.params
     who = (wanted["address"], wanted["user"], wanted["password"])
     if wanted["protocol"] == "ipmi":

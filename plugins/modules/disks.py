@@ -6,31 +6,32 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: disks
-short_description: Make blank disks into mounted file systems, and mount NFS exports, without harm to any data
+short_description: Format blank disks, and mount disks and NFS exports, without ever overwriting data
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Formats a device only when it is provably blank. libblkid, asked in two ways, finds no signature on it; it has no
-    partition and no holder (array, volume, mapping); it is neither mounted nor swap nor read-only; the kernel opens it
-    exclusively; its first 4 MiB are empty and its last sector can be read. All of that is looked at again, under a
-    lock, right before the format. Nothing overrides it.
-  - A file system that this module made is known by its label C(inf-NAME), also after the node was installed anew. It is
-    kept and mounted. Any other content is left alone, and the error says what it is.
-  - Several blank devices are joined by md (raid0) or LVM (striped) first. The array or the group has the same name.
-  - Mounts by UUID, and puts the old C(/etc/fstab) back where a mount fails. All lines get C(nofail) and a time limit,
-    so that neither a dead disk nor a dead server holds up a boot. NFS exports are mounted on first use after a boot.
-  - Directories are made on the mounted file system only. The empty mount point below gets the attribute immutable where
-    its file system knows it, so that nothing fills the root disk while the disk is away; C(chattr -i) takes it off.
-  - All mistakes are reported at once, before the first change. A disk that is declared no more stays as it is and is
-    reported in RV(undeclared).
+  - Formats a device only if it is provably blank. Two checks by libblkid must find no signature. The device must have
+    no partition and no holder (array, volume, mapping), and must not be mounted, swap or read-only. The kernel must
+    open it exclusively. Its first 4 MiB must be empty, and its last sector readable.
+  - Repeats all these checks under a lock, right before the format. No option overrides them.
+  - Finds a file system that this module has made by its label C(inf-NAME), also after a reinstallation of the node.
+    It is kept and mounted. A device with any other content stays unchanged, and the error names the content.
+  - Joins several blank devices by md (raid0) or LVM (striped) first. The array or volume group has the same name.
+  - Mounts by UUID, and puts the old C(/etc/fstab) back if a mount fails. All lines get C(nofail) and a time limit, so
+    that a dead disk or server does not block a boot. After a boot, NFS exports are mounted on first use.
+  - Creates directories only on the mounted file system. The empty mount point below becomes immutable if its file
+    system supports this. Then nothing fills the root disk while the disk is missing. C(chattr -i) removes the
+    attribute.
+  - Reports all mistakes at once, before the first change. A disk that is no longer declared stays unchanged, and is
+    returned in RV(undeclared).
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
     details:
-      - What an array or a group that is not assembled holds is seen only once it is.
+      - The content of an array or a volume group is only checked if it is assembled.
   diff_mode:
     support: full
 options:
@@ -41,16 +42,16 @@ options:
     default: []
     suboptions:
       name:
-        description: Becomes the label C(inf-NAME). 1 to 8 characters of a-z, 0-9 and dash.
+        description: The name, from which the label C(inf-NAME) is made. 1 to 8 characters of a-z, 0-9 and dash.
         type: str
         required: true
       devices:
-        description: Names below C(/dev/disk/by-id) or C(/dev/disk/by-path), of whole disks or partitions.
+        description: The whole disks or partitions, by their names below C(/dev/disk/by-id) or C(/dev/disk/by-path).
         type: list
         elements: str
         required: true
       join:
-        description: What makes several devices one.
+        description: How to join several devices.
         type: str
         choices: [none, raid0, lvm]
         default: none
@@ -60,22 +61,22 @@ options:
         choices: [ext4, xfs]
         default: ext4
       path:
-        description: The mount point. It must be empty, or not be there.
+        description: The mount point. It must be empty, or must not exist.
         type: str
         required: true
       options:
-        description: Mount options, besides those that the module adds.
+        description: Mount options, in addition to those of the module.
         type: list
         elements: str
         default: [noatime]
       directories:
-        description: Directories to make on the disk.
+        description: Directories to create on the disk.
         type: list
         elements: dict
         default: []
         suboptions:
           path:
-            description: Relative to the mount point; a single dot is the mount point itself.
+            description: The path, relative to the mount point. A single dot is the mount point itself.
             type: str
             required: true
           owner:
@@ -87,11 +88,11 @@ options:
             type: str
             default: root
           mode:
-            description: Four octal digits.
+            description: The mode, as four octal digits.
             type: str
             default: "0755"
       adopt:
-        description: Mount the file system that is there, whatever its label is. Never formats.
+        description: Mount the device's existing file system, with any label. Never formats the device.
         type: bool
         default: false
   shares:
@@ -101,15 +102,15 @@ options:
     default: []
     suboptions:
       source:
-        description: SERVER:/EXPORT.
+        description: The export, as SERVER:/EXPORT.
         type: str
         required: true
       path:
-        description: The mount point. It must be empty, or not be there.
+        description: The mount point. It must be empty, or must not exist.
         type: str
         required: true
       options:
-        description: Mount options, besides those that the module adds.
+        description: Mount options, in addition to those of the module.
         type: list
         elements: str
         default: [hard]
@@ -144,17 +145,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 differs:
-  description: What was done, or would be in check mode, one sentence each, the installation of packages included.
+  description: The changes, or in check mode the changes to come, one phrase each, with missing packages.
   returned: success
   type: list
   elements: str
 packages:
-  description: Packages that are needed and not installed. Outside check mode this is an error.
+  description: Needed packages that are not installed. Outside check mode, missing packages are an error.
   returned: success
   type: list
   elements: str
 undeclared:
-  description: What this module mounts at boot and is declared no more.
+  description: Mounts of this module that are no longer declared.
   returned: success
   type: list
   elements: str
@@ -198,7 +199,7 @@ ARGUMENTS = {
 
 
 def run(module: AnsibleModule, host: Host) -> dict[str, Any]:
-    """Rehearse, and (outside check mode) act; returns the module's result. Raises DiskError and OSError."""
+    """Plan all changes, and (outside check mode) make them. Returns the result. Raises DiskError and OSError."""
     disks, problems = dk.declared_disks(module.params["disks"])
     shares, more = dk.declared_shares(module.params["shares"])
     problems += [*more, *dk.path_problems(disks, shares)]
@@ -211,7 +212,7 @@ def run(module: AnsibleModule, host: Host) -> dict[str, Any]:
         raise dk.DiskError("\n- ".join(["Nothing was changed.", *map(str, problems)]))
     missing = host.missing(disks, shares)
     if missing and not module.check_mode:
-        raise dk.DiskError(f"These packages are needed first: {', '.join(missing)}. Nothing was changed")
+        raise dk.DiskError(f"Packages are missing: {', '.join(missing)}. Install them first. Nothing was changed")
     done = rehearsal
     if rehearsal.actions and not module.check_mode:
         done = Pass(host, disks, shares, rehearsal=False)
@@ -242,8 +243,8 @@ def main() -> None:
         module.fail_json(msg=str(error))
     if result["undeclared"]:
         module.warn(
-            f"no longer declared, and left as it is: {'; '.join(result['undeclared'])}. To give it up, stop what uses"
-            f" it, unmount it, and remove its line from {FSTAB}."
+            f"no longer declared, but still mounted at boot: {'; '.join(result['undeclared'])}. To remove a mount, stop"
+            f" what uses it, unmount it, and remove its line from {FSTAB}."
         )
     module.exit_json(**result)
 

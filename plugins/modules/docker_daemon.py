@@ -6,62 +6,62 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: docker_daemon
-short_description: Merge keys into Docker's daemon.json and bring them into effect without harm
+short_description: Merge keys into Docker's daemon.json, and apply them without ending containers
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Sets keys of C(daemon.json), keeps what others set there, and removes what this module set earlier and is no longer
-    declared.
-  - The daemon itself checks the new file before it replaces the old one. Nothing is touched when the daemon refuses it.
-  - A change that the daemon takes over while it runs is reloaded. One that needs a restart is made at once when no
-    container runs. It is never made under a running container, unless O(restart_allowed=true);
-    RV(restart_required) says so instead, on every run until the daemon was restarted.
-  - When the daemon does not come up, or does not reload, the module puts the old file back and reports the last words
-    of the daemon.
-  - Writes the authorities of registries and the logins of a client, which need neither a reload nor a restart.
-  - With O(engine), looks at the engine's packages and at the bus, sets the keys of C(daemon.json) by which containers
-    get GPUs, and refuses, all at once, what is wrong with the input of the role C(docker). The module installs no
-    package; RV(due) tells whether one is missing, or is not pinned and held.
-  - Starts and enables the service. While the service is down, containers that live on without it are counted by their
-    shims, and a start that would end them, because C(live-restore) is off, is refused unless O(restart_allowed=true).
+  - Sets keys of C(daemon.json), keeps keys of others, and removes keys that this module has set earlier and that are no
+    longer declared.
+  - The daemon checks the new file before it replaces the old file. If the daemon refuses the file, nothing changes.
+  - Reloads the daemon if a reload is enough. A change that needs a restart is applied at once if no container runs. If
+    containers run, the module does not restart the daemon, unless O(restart_allowed=true). It returns
+    RV(restart_required) on every run until the daemon was restarted.
+  - If the daemon does not start or reload, the module puts the old file back and reports the daemon's last messages.
+  - Writes the authorities of image registries and the logins of Docker's client. Neither needs a reload or a restart.
+  - With O(engine), reads Docker's packages and the PCI bus, and sets the keys of C(daemon.json) that give containers
+    their GPUs. Reports all mistakes in the input of the role C(docker) at once.
+  - Installs no packages. With O(engine), RV(due) is true if a package is missing, or is not pinned and held.
+  - Starts and enables the service. While the service is down, containers may still run without it. If C(live-restore)
+    is off, a start would end these containers, so the module refuses it unless O(restart_allowed=true).
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
     details:
-      - Where the engine is not installed yet, the daemon cannot check the file; RV(validated_by) is then empty.
+      - If Docker is not installed yet, the file cannot be checked, and RV(validated_by) is empty.
   diff_mode:
     support: full
     details:
-      - Of O(environment), only the names are shown. Of O(client_config), nothing is.
+      - Shows only the names in O(environment), and nothing of O(client_config).
 options:
   config:
     description:
-      - The keys to set, as in C(daemon.json). Objects are merged key by key, a list is one value.
+      - The keys to set, as in C(daemon.json). Objects are merged key by key. A list is replaced as a whole.
     type: dict
     default: {}
   environment:
     description:
-      - Environment of the daemon, for its proxies. Kept in a file of mode 0600, since proxies often hold a password.
-      - Every variable that is not declared is removed from that file; other drop-ins of the unit stay.
+      - The environment of the daemon, for its proxies. Its file has mode 0600, because a proxy's address often
+        contains a password.
+      - Variables that are not declared are removed from this file. Other drop-ins of the unit stay.
     type: dict
     default: {}
   restart_allowed:
-    description: Restart the daemon when needed, also while containers run.
+    description: Restart the daemon if needed, also while containers run.
     type: bool
     default: false
   authorities:
     description:
-      - Certificate authorities of registries, each in a directory of its own below C(/etc/docker/certs.d), which the
-        daemon reads at every pull.
+      - The certificate authorities of image registries. Each has its own directory below C(/etc/docker/certs.d), which
+        the daemon reads at every pull.
     type: list
     elements: dict
     default: []
     suboptions:
       registry:
-        description: HOST or HOST:PORT.
+        description: The image registry, as HOST or HOST:PORT.
         type: str
         required: true
       ca:
@@ -69,71 +69,73 @@ options:
         type: str
         default: ""
       state:
-        description: V(absent) removes the directory with all that is in it.
+        description: V(absent) removes the registry's directory with all its files.
         type: str
         choices: [present, absent]
         default: present
   logins:
     description:
-      - Logins in O(client_config), by registry, as C(docker login) writes them, USER:PASSWORD in Base64. Other logins
-        stay. An empty value is refused as an incomplete login.
+      - The logins in O(client_config) by image registry, as USER:PASSWORD in Base64, like those of C(docker login).
+        Other logins stay. An empty value is refused as an incomplete login.
     type: dict
     default: {}
   logins_gone:
-    description: Registries whose logins are removed from O(client_config).
+    description: The image registries whose logins are removed from O(client_config).
     type: list
     elements: str
     default: []
   client_config:
-    description: The client's configuration, of mode 0600. Left alone where O(logins) and O(logins_gone) are empty.
+    description: >-
+      The configuration file of Docker's client, with mode 0600. It stays unchanged if O(logins) and O(logins_gone) are
+      empty.
     type: path
     default: /root/.docker/config.json
   engine:
-    description: The engine that is wanted. Where it is left out, packages and GPUs are not looked at.
+    description: The declared Docker version and GPU access. If omitted, the module does not read packages and GPUs.
     type: dict
     suboptions:
       source:
-        description: Debian's archive, or Docker's repository.
+        description: The source of the packages, Debian's archive or Docker's repository.
         type: str
         choices: [debian, docker]
         default: debian
       version:
-        description: The version, with C(*) as a wildcard. Empty for the tested one of Debian's release.
+        description: The version, with C(*) as a wildcard. Empty for the tested version of the Debian release.
         type: str
         default: ""
       repository_key:
-        description: The repository's key, an address or the ASCII armoured text.
+        description: The repository's key, as an address or as ASCII armoured text.
         type: str
         default: ""
       cdi:
-        description: Whether to set C(features.cdi) where the engine knows CDI, from version 25 on.
+        description: Whether to set C(features.cdi) for Docker 25 and later, which support CDI.
         type: bool
         default: true
       nvidia:
-        description: Whether containers get GPUs; V(auto) where the PCI bus has an NVIDIA GPU.
+        description: Whether containers get GPUs. With V(auto), they do if the PCI bus has an NVIDIA GPU.
         type: str
         choices: [auto, always, never]
         default: auto
       toolkit_version:
-        description: The version of NVIDIA's toolkit that is wanted.
+        description: The declared version of NVIDIA's container toolkit.
         type: str
         default: ""
       toolkit_minimum:
-        description: The first version of the toolkit that does.
+        description: The oldest supported version of the toolkit.
         type: str
         default: 0.0.0
       toolkit_excluded:
-        description: A later version that does not do.
+        description: A newer version of the toolkit that is not supported.
         type: str
         default: ""
       root:
-        description: The directory below which the PCI bus is read.
+        description: The root directory below which C(sys) is read for the PCI bus.
         type: path
         default: /
   files:
     description:
-      - Files that other tasks write, and that count for RV(due) alone. C($(CODENAME\)) in a text stands for the name of
-        the node's release.
+      - Files that other tasks write. The module only compares them, for RV(due). C($(CODENAME\)) in a text stands for
+        the name of the node's Debian release.
     type: list
     elements: dict
     default: []
@@ -143,25 +145,25 @@ options:
         type: path
         required: true
       text:
-        description: The text, with mode 0644. Any text will do where it is left out.
+        description: The expected text, with mode 0644. If omitted, any text is accepted.
         type: str
       checksum:
-        description: The checksum, as ALGORITHM:DIGEST.
+        description: The expected checksum, as ALGORITHM:DIGEST.
         type: str
         default: ""
       state:
-        description: Whether the file is there, or a directory with mode 0755.
+        description: The expected state. V(directory) is a directory with mode 0755.
         type: str
         choices: [present, absent, directory]
         default: present
   gpu_files:
-    description: Such files, where containers get GPUs.
+    description: Further files like those of O(files), compared only if containers get GPUs.
     type: list
     elements: dict
     default: []
     suboptions: *files
   gpu_units:
-    description: Units that other tasks enable and start, where containers get GPUs, and that count for RV(due) alone.
+    description: Units that other tasks enable and start. The module compares them for RV(due) if containers get GPUs.
     type: list
     elements: dict
     default: []
@@ -179,11 +181,11 @@ options:
         type: bool
         default: true
   path:
-    description: The configuration file.
+    description: The configuration file of the daemon.
     type: path
     default: /etc/docker/daemon.json
   state_path:
-    description: Where the module remembers which keys it has set, and what the running daemon has really loaded.
+    description: The file in which the module records the keys that it has set, and what the running daemon has loaded.
     type: path
     default: /var/lib/inference/docker-daemon.json
 """
@@ -199,7 +201,7 @@ EXAMPLES = r"""
         max-file: "3"
   register: result
 
-- name: Say that a restart is due
+- name: Report that a restart is due
   ansible.builtin.debug:
     msg: "{{ result.restart_reasons | join('; ') }}"
   when: result.restart_required
@@ -211,12 +213,12 @@ config:
   returned: success
   type: dict
 reload_keys:
-  description: Keys that a reload brings, or would bring, into effect.
+  description: Keys that a reload applies, or would apply.
   returned: success
   type: list
   elements: str
 restart_keys:
-  description: Keys that only a restart brings into effect; V(environment) stands for O(environment).
+  description: Keys that only a restart applies; V(environment) stands for O(environment).
   returned: success
   type: list
   elements: str
@@ -233,72 +235,73 @@ restarted:
   returned: success
   type: bool
 restart_required:
-  description: Whether a restart is due that was not made, because containers run.
+  description: Whether a restart is due that was not made because containers run.
   returned: success
   type: bool
 restart_reasons:
-  description: Why a restart is due, for people. Empty when it is not.
+  description: Why a restart is due, one sentence each. Empty if none is due.
   returned: success
   type: list
   elements: str
 containers_running:
   description:
-    - How many containers run, V(-1) when the daemon did not say. While the daemon is down, how many have lived on
-      without it.
+    - The number of running containers, V(-1) if the daemon did not answer. While the daemon is down, the number of
+      containers that still run without it.
   returned: success
   type: int
 validated_by:
-  description: How the daemon checked the file; empty when there was nothing to check, or no daemon yet in check mode.
+  description: >-
+    How the daemon checked the file. Empty if the file did not change, or in check mode if Docker is not installed.
   returned: success
   type: str
   sample: dockerd --validate
 due:
   description:
-    - Whether anything is not as declared, and can be changed now, packages, pins and O(files) included. What waits
-      for a restart is left out.
+    - Whether anything differs from the input and can be changed now, with packages, pins and O(files). A pending
+      restart does not count.
   returned: success
   type: bool
 due_reasons:
-  description: What is not as declared beside RV(config), a sentence for each.
+  description: The differences beside RV(config), one sentence each.
   returned: success
   type: list
   elements: str
 engine:
-  description: The engine.
-  returned: when O(engine) is given
+  description: The facts about Docker's packages and GPU access.
+  returned: if O(engine) is set
   type: dict
   contains:
     present:
       description: Whether all packages are installed.
       type: bool
     moving:
-      description: The packages that are installed in another version than the wanted one.
+      description: The packages whose installed version differs from the declared version.
       type: list
       elements: str
     postponed:
-      description: Whether the other version waits, because containers run. RV(restart_required) is then true.
+      description: Whether the change of the version waits because containers run. RV(restart_required) is then true.
       type: bool
     version:
-      description: The version that is there once the role has run, with C(*) as a wildcard.
+      description: The version after the run of the role, with C(*) as a wildcard.
       type: str
     install:
-      description: The packages, as apt-get reads them.
+      description: The packages, as arguments for apt-get.
       type: list
       elements: str
     pins:
-      description: How the packages are pinned and held, as M(baremetal.inference.apt_packages) takes it.
+      description: The pins and holds of the packages, as an option for M(baremetal.inference.apt_packages).
       type: dict
     codename:
-      description: The name of the node's release.
+      description: The name of the node's Debian release.
       type: str
     gpus:
       description: Whether containers get GPUs.
       type: bool
     gpu_request:
-      description: How containers ask for GPUs, V(cdi) of Docker itself, V(runtime) of NVIDIA's runtime.
+      description: How containers get GPUs, V(cdi) from Docker itself, V(runtime) from NVIDIA's runtime.
       type: str
     cdi_problem:
-      description: Why containers cannot ask for GPUs by CDI name, and what to do; empty when they can.
+      description: Why containers cannot get GPUs by CDI name, and what to do; empty if they can.
       type: str
     driver_loaded:
       description: Whether an NVIDIA driver is loaded.
@@ -394,27 +397,27 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 SHIM = "containerd-shim"
-"""What the kernel calls the process that keeps a container without its daemon: the first 15 characters of
-containerd-shim-runc-v2, and of its like for other runtimes."""
+"""The kernel's name of the process that keeps a container running without the daemon: the first 15 characters of
+containerd-shim-runc-v2, and of the shims of other runtimes."""
 
 NOBODY = 65534
-"""The user that checks a file: even a daemon without a check mode can neither start nor write as this one."""
+"""The user ID for checks of a file: as this user, even a daemon without a check mode can neither start nor write."""
 
 QUICK = 30
-"""Seconds for a question to the daemon."""
+"""Time limit of a query to the daemon, in seconds."""
 
 SLOW = 300
-"""Seconds for the daemon's start or stop."""
+"""Time limit of the daemon's start or stop, in seconds."""
 
 RELOAD = 10
-"""Seconds for the daemon to say that it has reloaded."""
+"""How long to wait for the daemon's event of its reload, in seconds."""
 
 
 class Host:
     """The machine: its commands, files and GPUs."""
 
     def run(self, *command: str, timeout: int = QUICK, **options: Any) -> tuple[int, str]:
-        """Exit code and both outputs of a command; 124 when it took too long, 127 when it is not there."""
+        """Exit code and both outputs of a command; 124 after its time limit, 127 if the program is missing."""
         environment = {
             "PATH": os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin",
             "LC_ALL": "C.UTF-8",
@@ -439,21 +442,21 @@ class Host:
         return result.returncode, result.stdout + result.stderr
 
     def read(self, path: Path) -> str | None:
-        """A file's text, or None where there is none. Raises ServiceError."""
+        """A file's text, or None if the file does not exist. Raises ServiceError."""
         try:
             return path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            raise ServiceError(f"{path}: cannot be read: {error}. Nothing was changed.") from error
+            raise ServiceError(f"{path}: cannot be read: {error}. Correct the file. Nothing was changed.") from error
 
     def release(self) -> dict[str, str]:
-        """What the operating system says of itself. Raises ServiceError."""
+        """The keys of /etc/os-release. Raises ServiceError."""
         lines = (self.read(RELEASE) or "").splitlines()
         return {key: value.strip('"') for key, _sign, value in (line.partition("=") for line in lines)}
 
     def packages(self, names: Sequence[str]) -> dict[str, apt_packages.Installed]:
-        """What is installed of some packages. Raises ServiceError."""
+        """The installed packages of some names. Raises ServiceError."""
         code, output = self.run("dpkg-query", "--show", f"--showformat={apt_packages.FORM}", *names)
         # 1: dpkg does not know one of the packages.
         if code not in (0, 1):
@@ -461,11 +464,11 @@ class Host:
         return apt_packages.read_installed(output)
 
     def has_gpu(self, root: Path) -> bool:
-        """Whether the PCI bus has an NVIDIA GPU that is this machine's own."""
+        """Whether the PCI bus has an NVIDIA GPU that is not given to a virtual machine."""
         return any(not driver.left_alone(root, gpu.driver, gpu.address) for gpu in pci.nvidia_gpus(root))
 
     def service(self) -> dict[str, str]:
-        """The properties of the daemon's unit. Raises ServiceError where no systemd answers."""
+        """The properties of the daemon's unit. Raises ServiceError if systemd does not answer."""
         names = "LoadState,ActiveState,UnitFileState,InvocationID,ExecStart,EnvironmentFiles"
         code, output = self.run("systemctl", "show", SERVICE, f"--property={names}")
         if code:
@@ -473,12 +476,12 @@ class Host:
         return dict(line.split("=", 1) for line in output.splitlines() if "=" in line)
 
     def containers(self) -> int:
-        """How many containers run, -1 when the daemon does not say. Ask an active daemon only: asking starts it."""
+        """The number of running containers, -1 without an answer. Only for an active daemon: the query starts it."""
         code, output = self.run("docker", "--host", SOCKET, "ps", "--quiet", "--no-trunc")
         return len(re.findall(r"^[0-9a-f]{64}$", output, re.MULTILINE)) if code == 0 else -1
 
     def shims(self) -> int:
-        """How many containers live on while no daemon runs, by their shims; with live-restore, a stop leaves them."""
+        """The number of containers that run without a daemon, by their shims. live-restore leaves them at a stop."""
         count = 0
         for name in PROCESSES.glob("[0-9]*/comm"):
             with suppress(OSError):  # The process has ended meanwhile.
@@ -486,7 +489,7 @@ class Host:
         return count
 
     def unit_variables(self, service: dict[str, str]) -> dict[str, str]:
-        """What the unit's environment files set, for the flags that come from there."""
+        """The variables of the unit's environment files, from which the daemon may get flags."""
         variables: dict[str, str] = {}
         for name in service.get("EnvironmentFiles", "").split(" (ignore_errors=yes)"):
             for line in (self.read(Path(name.strip())) or "").splitlines() if name.strip() else []:
@@ -496,11 +499,11 @@ class Host:
         return variables
 
     def check(self, dockerd: str, text: str, flags: list[str]) -> tuple[bool, str, str]:
-        """Have the daemon check a configuration: accepted, its words, and how it was asked.
+        """Let the daemon check a configuration. Returns whether it is accepted, the daemon's messages, and the method.
 
-        Daemons from 23.0 on have --validate. An older one, started without any privilege, checks its configuration
-        first and ends because it is not root, before it has written anything.
-        The text is handed over in memory: it may hold a secret, and no file is left behind.
+        Docker 23.0 and later have --validate. An older daemon without privileges checks its configuration first, and
+        then ends because it is not root, before it has written anything.
+        The text is passed by a file in memory: it may contain a secret, and no file stays behind.
         """
         memory = os.memfd_create("daemon.json")
         try:
@@ -520,7 +523,7 @@ class Host:
             os.close(memory)
 
     def reloaded_since(self, moment: float) -> bool:
-        """Whether the daemon says that it has reloaded since a time (seconds since the epoch)."""
+        """Whether the daemon has reloaded since a time (seconds since the epoch), by its events."""
         code, output = self.run(
             "docker", "--host", SOCKET, "events", "--since", f"{moment:.6f}", "--until", f"{time.time():.6f}",
             "--filter", "type=daemon", "--filter", "event=reload",
@@ -543,7 +546,7 @@ class DockerDaemon(ServiceFiles):
         self.drop_ins = frozenset({DROP_IN})
         self.client_config = Path(self.params["client_config"])
         self.secret = (ENVIRONMENT_FILE, self.client_config)
-        # With the owner and the mode that the operator gave them.
+        # These files keep the owner and the mode that the operator gave them.
         self.operators = (self.path, ENVIRONMENT_FILE, DROP_IN)
 
     def command(self, *words: str) -> tuple[int, str, str]:
@@ -584,7 +587,7 @@ class DockerDaemon(ServiceFiles):
         self.validated_by = self.validate()
 
     def refuse_bad_input(self) -> None:
-        """Refuse what role docker was told and cannot do, all of it at once. Raises ServiceError."""
+        """Check the input of the role docker. Raises ServiceError with all mistakes."""
         params = self.params
         found = docker_registries.authority_problems(params["authorities"])
         found += docker_registries.login_problems(params["logins"])
@@ -592,10 +595,10 @@ class DockerDaemon(ServiceFiles):
             found += docker_input.problems(params["engine"])
             found += docker_input.path_problems(str(params["config"].get("data-root", "")), params["client_config"])
         if found:
-            raise ServiceError("\n- ".join(["To correct, before anything is changed:", *found]))
+            raise ServiceError("\n- ".join(["The input of role docker has mistakes. Nothing was changed.", *found]))
 
     def read_engine(self) -> None:
-        """Read packages and GPUs, and refuse what cannot become the engine that is wanted. Raises ServiceError."""
+        """Read packages and GPUs. Raises ServiceError if the node does not allow the declared Docker."""
         self.engine: docker_engine.Engine | None = None
         wish = self.params["engine"]
         if not wish:
@@ -606,7 +609,7 @@ class DockerDaemon(ServiceFiles):
             raise ServiceError(
                 f"role docker supports Debian {' and '.join(docker_engine.PACKAGES)}, found "
                 f"{self.release.get('PRETTY_NAME', 'an unknown system')}. Install a supported release on the node, or "
-                "take the node out of the inventory group. Nothing was changed."
+                "remove the node from the inventory group. Nothing was changed."
             )
         quiet = self.containers == 0 or self.params["restart_allowed"]
         installed = self.host.packages(docker_engine.names(source, number))
@@ -614,22 +617,22 @@ class DockerDaemon(ServiceFiles):
         self.engine = docker_engine.Engine(source, packages, installed, wish["version"], quiet)
         if foreign := self.engine.foreign:
             raise ServiceError(
-                f'docker_source is "{source}", but {", ".join(foreign)} of the other source is installed, and both '
-                "cannot be. Set docker_source to the installed one, or drain the node, run `apt-get remove "
+                f'docker_source is "{source}", but {", ".join(foreign)} of the other source is installed. A node can '
+                "have only one of them. Set docker_source to the installed one, or drain the node, run `apt-get remove "
                 f"--allow-change-held-packages {' '.join(foreign)}`, and try again. Nothing was changed."
             )
         nvidia = wish["nvidia"]
         self.gpus = nvidia == "always" or (nvidia == "auto" and self.host.has_gpu(Path(wish["root"])))
 
     def declared(self) -> dict[str, Any]:
-        """The keys that are declared, with those by which containers get GPUs."""
+        """The declared keys, with the keys that give containers their GPUs."""
         config: dict[str, Any] = self.params["config"]
         if not self.engine:
             return config
         return dd.merge(self.engine.keys(self.params["engine"]["cdi"], self.gpus), config).config
 
     def authorities(self) -> dict[Path, str | None]:
-        """The files of the registries' authorities; remembers the directories that must go."""
+        """The files of the registries' authorities. Sets `surplus`, the directories to remove."""
         declared = self.params["authorities"]
         directories = [
             docker_registries.authority(one["registry"]).parent for one in declared if one["state"] == "absent"
@@ -640,7 +643,7 @@ class DockerDaemon(ServiceFiles):
         }
 
     def client(self) -> dict[Path, str | None]:
-        """The client's configuration, where logins are declared. Raises ServiceError."""
+        """The client's configuration, if logins are declared. Raises ServiceError."""
         logins, gone = self.params["logins"], self.params["logins_gone"]
         if not (logins or gone):
             return {}
@@ -650,10 +653,10 @@ class DockerDaemon(ServiceFiles):
     def refuse_bad_values(self) -> None:
         found = dd.problems(self.config)
         if found:
-            raise ServiceError("\n- ".join([f"{self.path} would not be usable. Nothing was changed.", *found]))
+            raise ServiceError("\n- ".join([f"{self.path} would have mistakes. Nothing was changed.", *found]))
 
     def refuse_lost_containers(self, old: dict[str, Any]) -> None:
-        """The daemon would come up without the containers of its old data root."""
+        """Refuse a new data root: the daemon would start without the containers of the old one. Raises ServiceError."""
         before, after = dd.data_root(old), dd.data_root(self.config)
         containers = Path(before, "containers")
         count = len(list(containers.iterdir())) if before != after and containers.is_dir() else 0
@@ -664,30 +667,30 @@ class DockerDaemon(ServiceFiles):
             )
 
     def refuse_ended_containers(self) -> None:
-        """A daemon that starts without live-restore ends the containers that have lived on without it."""
+        """Refuse a start without live-restore that would end running containers. Raises ServiceError."""
         lives_on = self.config.get("live-restore") is True or self.params["restart_allowed"]
         if self.containers and not self.active[SERVICE] and not lives_on:
             raise ServiceError(
-                f"{SERVICE} does not run, but {self.containers} container(s) do, and its start would end them, since "
-                f"live-restore would not be true in {self.path}. Declare it as true, or drain the node and allow the "
-                "restart. Nothing was changed."
+                f"{SERVICE} does not run, but {self.containers} container(s) do. Its start would end them, because "
+                f"live-restore would not be true in {self.path}. Declare live-restore as true, or drain the node and "
+                "allow the restart. Nothing was changed."
             )
 
     def validate(self) -> str:
-        """Have the daemon check a changed file; returns how. Raises ServiceError."""
+        """Let the daemon check a changed file. Returns the method, empty without a check. Raises ServiceError."""
         if self.path not in self.altered:
             return ""
         dockerd = self.module.get_bin_path("dockerd", opt_dirs=["/usr/sbin"])
         if dockerd is None:
             if self.module.check_mode:
                 return ""
-            raise ServiceError("dockerd is not installed: install the engine first. Nothing was changed.")
+            raise ServiceError("dockerd is not installed: install Docker's packages first. Nothing was changed.")
         flags = dd.daemon_flags(self.service.get("ExecStart", ""), self.host.unit_variables(self.service))
         accepted, words, how = self.host.check(dockerd, str(self.wanted[self.path]), flags)
         if not accepted:
             raise ServiceError(
                 f"{self.path}: the daemon refuses the new configuration: {words}\n"
-                "Correct the declared keys, or the foreign ones in the file. The file was not changed."
+                "Correct the declared keys, or other keys in the file. The file was not changed."
             )
         return how
 
@@ -733,7 +736,10 @@ class DockerDaemon(ServiceFiles):
         return result
 
     def judge(self, result: dict[str, Any]) -> dict[str, Any]:
-        """The result with what is due, and with what there is to know of the engine. Raises SystemdError and others."""
+        """Add `due`, its reasons and the facts about Docker to the result.
+
+        Raises ServiceError, SystemdError, PinError and OSError.
+        """
         reasons: list[str] = []
         files_of_others = list(self.params["files"])
         if self.engine:
@@ -765,20 +771,20 @@ class DockerDaemon(ServiceFiles):
         return result
 
     def package_reasons(self, engine: docker_engine.Engine) -> list[str]:
-        """What is missing of the packages, or is not pinned and held. Raises PinError and OSError."""
+        """Which packages are missing, or not pinned and held. Raises PinError and OSError."""
         reasons = [] if engine.present else [f"not all of {' '.join(engine.install)} are installed"]
         if not engine.postponed:
             reasons += [f"{name} has another version than {engine.wanted}" for name in engine.moving]
         return reasons + apt_pins.Pins(self.module.run_command, engine.pins, check=True).reasons()
 
     def runtime_reasons(self, engine: docker_engine.Engine) -> list[str]:
-        """Why NVIDIA's runtime would not go by the specification of the GPUs. Raises ServiceError."""
+        """Why NVIDIA's runtime would not use the CDI specification. Raises ServiceError."""
         if engine.gpu_request == "cdi" or docker_engine.goes_by_specification(self.read(TOOLKIT_CONFIG)):
             return []
-        return [f"{TOOLKIT_CONFIG} does not say that the runtime goes by the specification"]
+        return [f"{TOOLKIT_CONFIG} does not set the runtime to use the CDI specification"]
 
     def with_codename(self, declared: dict[str, Any]) -> dict[str, Any]:
-        """A declared file, with the name of this release in its text."""
+        """A declared file, with the name of the node's Debian release in its text."""
         text, codename = declared["text"], self.release.get("VERSION_CODENAME", "")
         return declared if text is None else {**declared, "text": text.replace(CODENAME, codename)}
 
@@ -794,13 +800,13 @@ class DockerDaemon(ServiceFiles):
     def reasons(self, keys: tuple[str, ...]) -> list[str]:
         why = f"{self.containers} container(s) run"
         if self.containers < 0:
-            why = "the daemon did not say whether containers run"
+            why = "the daemon did not answer whether containers run"
         names = ["its proxy environment" if key == dd.ENVIRONMENT else key for key in keys]
-        return [f"the running daemon does not have yet: {', '.join(names)} ({why})"]
+        return [f"the running daemon has not loaded yet: {', '.join(names)} ({why})"]
 
     def apply(self, result: dict[str, Any]) -> None:
         if (loaded := self.service.get("LoadState")) != "loaded":
-            raise ServiceError(f"{SERVICE} is {loaded}: install the engine, or unmask its unit. Nothing was changed.")
+            raise ServiceError(f"{SERVICE} is {loaded}: install Docker, or unmask its unit. Nothing was changed.")
         super().apply(result)
         for directory in self.surplus:
             shutil.rmtree(directory)
@@ -808,7 +814,7 @@ class DockerDaemon(ServiceFiles):
     def back_up(self) -> dict[str, Any]:
         if not self.differing and self.owned == self.state.owned:
             return {}
-        # The state first: should this run be cut off, the next one knows what the daemon has not loaded yet.
+        # The state first: if this run is cut off, the next run still knows what the daemon has not loaded yet.
         self.write_state(dd.State(self.owned, self.invocation, self.loaded if self.active[SERVICE] else None))
         if self.path not in self.altered or self.old_text is None:
             return {}
@@ -820,17 +826,17 @@ class DockerDaemon(ServiceFiles):
             self.state = state
 
     def record(self, result: dict[str, Any]) -> None:
-        # What the daemon has loaded is kept only as long as it differs from the file.
+        # The state has the loaded configuration only as long as it differs from the file.
         loaded: dd.Snapshot | None = None
         if result["restart_required"]:
             loaded = dd.after_reload(self.loaded, self.config, result["reload_keys"])
         self.write_state(dd.State(self.owned, self.invocation if loaded else "", loaded))
 
     def why_not_up(self, unit: str, action: str, began: float) -> str:
-        # systemctl returns from a reload as soon as the signal is sent, and from a start when the daemon is up.
+        # systemctl returns from a reload when the signal is sent, but from a start only when the daemon is up.
         if action != "reload" or self.wait(lambda: self.host.reloaded_since(began) or None, RELOAD):
             return ""
-        return f"it did not say within {RELOAD} s that it has reloaded"
+        return f"the daemon did not report its reload within {RELOAD} s"
 
     def is_noise(self, line: str) -> bool:
         return "level=info" in line or "level=debug" in line
@@ -841,7 +847,7 @@ class DockerDaemon(ServiceFiles):
 
 
 def _names(text: str, changes: bool, which: str) -> str:
-    """The names in an environment file; values may hold a password."""
+    """The names in an environment file, without their values, which may contain a password."""
     names = [line.partition("=")[0] for line in text.splitlines()]
     return "".join(f"{name}=({which if changes else 'same'} value, not shown)\n" for name in names)
 

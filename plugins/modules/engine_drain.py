@@ -6,14 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: engine_drain
-short_description: Record that requests must be kept away from an engine
+short_description: Drain or undrain an instance
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Records the intent on the node, as C(inferctl drain) does; the node's agent tells the gateways. The module does
-    not wait for the gateways, see M(baremetal.inference.engine_outage).
-  - Another owner's drain stays as it is. This is no failure, since requests are kept away already.
+  - Records or removes the drain on the node, like C(inferctl drain). The node's agent then reports the drain to the
+    gateways. The module does not wait for the gateways, see M(baremetal.inference.engine_outage).
+  - A drain of another owner stays unchanged. This is no failure, because gateways already send no requests.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -28,23 +28,23 @@ options:
     type: str
     required: true
   owner:
-    description: Whose intent it is. Only their own is taken back.
+    description: The owner of the drain. V(undrained) removes only a drain of this owner.
     type: str
     required: true
   state:
     description:
-      - V(drained) records the intent. One of its own gets another O(reason).
-      - V(undrained) takes the intent back.
+      - V(drained) records the drain. If O(owner) already has a drain, it gets the new O(reason).
+      - V(undrained) removes the drain.
     type: str
     choices: [drained, undrained]
     default: drained
   reason:
-    description: Why, for those who wonder. Required for V(drained).
+    description: The reason of the drain, for operators. Required for V(drained).
     type: str
 """
 
 EXAMPLES = r"""
-- name: Keep requests away
+- name: Drain the instance
   baremetal.inference.engine_drain:
     name: main
     owner: update
@@ -53,7 +53,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 drained_by:
-  description: Whose intent is in force now; empty where there is none.
+  description: The owner of the drain after the call; empty if the instance is not drained.
   returned: success
   type: str
 """

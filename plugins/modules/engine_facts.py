@@ -6,13 +6,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: engine_facts
-short_description: Read which instances a node has, which are due for another release, and what they have counted
+short_description: Read a node's instances, which of them are due for another release, and their counters
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Reads every instance that has a release or a desired state on the node, whether the inventory declares it or not.
-  - Changes nothing, and needs nothing on the node.
+  - Changes nothing.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -26,28 +26,31 @@ options:
   gather_subset:
     description:
       - What to read.
-      - V(instances) is the state of each instance; V(update) compares what each instance runs with what it must run,
-        and checks that the node has all of that; V(counters) asks each engine for what it has counted.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves one out, of V(all) where nothing else is given.
+      - V(instances) is the state of each instance. V(update) compares the running release of each instance with the
+        release that it must run, and checks that the node has all of the latter. V(counters) reads each engine's
+        counters.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, the
+        rest of V(all) is read.
     type: list
     elements: str
     default: [instances]
     choices: [all, min, instances, '!instances', update, '!update', counters, '!counters']
   names:
     description:
-      - The instances that V(update) and V(counters) read; all of the node where this is omitted.
-      - V(instances) always reads all of them.
+      - The instances for V(update) and V(counters). If omitted, all instances of the node. V(instances) always reads
+        all.
     type: list
     elements: str
   targets:
     description:
-      - The release that each instance must run, by its name, in the place of the inventory's or of a pinned release.
-      - Used by V(update), as are all options below.
+      - The release that each instance must run, by the instance's name. It overrides the inventory's and a pinned
+        release.
+      - Used by V(update), like all options below.
     type: dict
     default: {}
   rollback:
     description:
-      - Whether the instances go back to the release that they served with before, or to O(release).
+      - Whether the instances must run the release that served before, or O(release).
     type: bool
     default: false
   release:
@@ -55,15 +58,15 @@ options:
     type: int
   unstaged:
     description:
-      - What M(baremetal.inference.engine_release) returned as C(releases). In check mode that module has kept nothing,
-        and the target is only known from there.
+      - C(releases) as M(baremetal.inference.engine_release) returned them. Needed in check mode, because that module
+        has then staged nothing.
     type: list
     elements: dict
     default: []
   ask_engine:
     description:
-      - Whether the image of a release that is due, and has not served yet, is asked if it takes the arguments. The
-        image starts nothing and reads no weights, but takes some seconds.
+      - Whether to check, by the image of a due release that has not served yet, that the engine accepts its
+        arguments. This starts no engine and reads no weights, but takes some seconds.
     type: bool
     default: false
 """
@@ -78,7 +81,7 @@ EXAMPLES = r"""
     gather_subset: [update]
     names: [main]
 
-- name: Read what the engine has counted
+- name: Read the counters of the engine
   baremetal.inference.engine_facts:
     gather_subset: [counters]
     names: [main]
@@ -96,52 +99,53 @@ instances:
       description: The instance's name.
       type: str
     model:
-      description: The model that it serves, or has to serve; empty where that is not known.
+      description: The model of the release; empty if unknown.
       type: str
     release:
-      description: The release that is installed; none before the first start.
+      description: The active release; null before the first start.
       type: int
     serving:
-      description: Whether clients get answers.
+      description: Whether the instance is serving, see docs/glossary.md.
       type: bool
     running:
-      description: Whether systemd runs it, or starts it.
+      description: Whether systemd runs or starts the unit.
       type: bool
     swapping:
-      description: Whether an update swaps it, or did when the update was cut off.
+      description: Whether a swap is under way, or was cut off.
       type: bool
     drained_by:
-      description: The owner of its drain; empty where it is not drained.
+      description: The owner of the drain; empty if the instance is not drained.
       type: str
     drain_reason:
-      description: The reason of its drain.
+      description: The reason of the drain.
       type: str
     load_seconds:
-      description: How long it took to load; none where that is not known.
+      description: How long the engine took to load, in seconds; null if unknown.
       type: float
     endpoints:
       description:
-        - What it is reached by - of the release that runs, and of both releases of a swap. None where nothing runs.
+        - The endpoint of the running release, and during a swap the endpoints of both releases. Empty if no release
+          runs.
       type: list
       elements: dict
       contains: &endpoint
         address:
-          description: The address that it listens on.
+          description: The address that the engine listens on.
           type: str
         port:
           description: The port.
           type: int
         marks:
-          description: What tells the keys that it accepts apart, without telling a key; none where it needs no key.
+          description: The key marks of the accepted API keys; empty if the engine needs no key.
           type: list
           elements: str
 bridges:
-  description: The instances that have a bridge, an engine that serves in their place during an update.
+  description: The instances that have a bridge.
   returned: if V(instances) is gathered
   type: list
   elements: str
 updates:
-  description: What each instance runs and must run.
+  description: The running and the target release of each instance.
   returned: if V(update) is gathered
   type: list
   elements: dict
@@ -150,76 +154,74 @@ updates:
       description: The instance.
       type: str
     model:
-      description: The model of the release that it must run.
+      description: The model of the target release.
       type: str
     origin:
       description:
-        - The release that it runs; of a swap that was cut off, the release that ran before. None before the first
-          start.
+        - The running release; after a swap that was cut off, the release before the swap. Null before the first start.
       type: int
     target:
-      description: The release that it must run; none for an instance that the inventory does not declare.
+      description: The release that the instance must run; null if the inventory does not declare the instance.
       type: int
     due:
-      description: Whether it runs another release, or a swap was cut off.
+      description: Whether another release than the target runs, or a swap was cut off.
       type: bool
     interrupted:
       description: Whether a swap was cut off.
       type: bool
     serving:
-      description: Whether it answers, as systemd and the node's agent see it.
+      description: Whether the instance is serving, see docs/glossary.md.
       type: bool
     load_seconds:
       description:
-        - How long the target took to load when it last did. For a target that has not served yet, what the release that
-          runs took, and for more bytes of another model in proportion longer; none where these are not known.
+        - How long the target release took to load last time, in seconds. For a target that has not served yet, the time
+          of the running release, in proportion longer if the new model is larger. Null if unknown.
       type: float
     drained_by:
-      description: The owner of its drain; empty where it is not drained.
+      description: The owner of the drain; empty if the instance is not drained.
       type: str
     drained_until:
       description: When the drain ends by itself; empty for never.
       type: str
     runs:
-      description: What the target runs, by model, revision and image; the same on all nodes where it is the same.
+      description: Model, revision and image of the target release, as one text that can be compared between nodes.
       type: str
     bridge:
-      description: The engine that could serve in its place while it is swapped.
+      description: The bridge that could serve while the instance is swapped.
       type: dict
       contains:
         name:
-          description: By which name other modules know the bridge.
+          description: The bridge's name, for other modules.
           type: str
         port:
-          description: Where it would listen; none where the inventory declares no C(bridge_port).
+          description: The bridge's port; null if the inventory declares no C(bridge_port).
           type: int
         gpus:
-          description: The GPUs that it would get.
+          description: The bridge's GPUs.
           type: list
           elements: str
         left:
-          description: Whether an update has left a bridge, or parts of one.
+          description: Whether a cut-off update has left a bridge, or parts of a bridge.
           type: bool
         certain:
           description:
-            - Whether it is known that the bridge fits. In check mode it is not, for a release that is not staged.
+            - Whether the result of the check is certain. It is not in check mode for a release that is not staged.
           type: bool
         problem:
-          description: Why there can be no bridge; empty where there can.
+          description: Why no bridge is possible; empty if it is.
           type: str
     problems:
-      description: Why it cannot run the target.
+      description: Why the instance cannot run the target release.
       type: list
       elements: str
     coming:
-      description: What the target is reached by, where it is due and that differs from what runs. None otherwise.
+      description: The endpoint of a due target release, if it differs from the running release's endpoint. Else null.
       type: dict
       contains: *endpoint
 counters:
   description:
-    - What each engine has counted, by the name of its instance; empty where the engine does not answer, or does not
-      count. From two of these, M(baremetal.inference.engine_swap) works out how fast an engine answered its clients
-      between them.
+    - The counters of each engine, by the name of its instance; empty if the engine does not answer or has no counters.
+      From two readings, M(baremetal.inference.engine_swap) calculates the engine's speed for its clients in between.
   returned: if V(counters) is gathered
   type: dict
 """

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: engine_image
-short_description: Have the engine's image on a node
+short_description: Pull the engine's image to a node
 version_added: 0.1.0
 description:
-  - Pulls an image by its digest unless the node has it. Needs nothing but the Docker engine on the node.
-  - Running containers are not touched.
-  - With O(background), only begins the pull, in a transient unit of systemd. A later call without it waits for the
-    image. Docker joins two pulls of one image, and the later call reports why an image cannot be pulled.
+  - Pulls an image by its digest unless the node has the image. Needs only Docker on the node.
+  - Does not change running containers.
+  - With O(background), only begins the pull, in a transient unit of systemd. A later call without O(background) waits
+    for the image. Docker joins two pulls of one image. The later call reports why an image cannot be pulled.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -23,7 +23,7 @@ options:
     type: str
     required: true
   client_config:
-    description: The file of Docker's client that holds the registry's credentials.
+    description: The configuration file of Docker's client, with the credentials of the image registry.
     type: path
     default: /root/.docker/config.json
   background:
@@ -47,12 +47,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 id:
-  description: The image's id on the node.
-  returned: when the image is there
+  description: The image's ID on the node.
+  returned: if the node has the image
   type: str
 pulling:
   description: The image whose pull has begun, or would in check mode.
-  returned: with O(background), unless the image is there
+  returned: with O(background), unless the node has the image
   type: str
 """
 
@@ -64,23 +64,23 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.baremetal.inference.plugins.module_utils.core import defaults
 
-# What the registry's usual refusals mean for the operator.
+# Advice for the usual errors of image registries, by a part of the message.
 ADVICE = (
-    ("manifest unknown", "The registry has no image of that digest: correct engine_image."),
-    ("not found", "The registry has no image of that name or digest: correct engine_image."),
-    ("unauthorized", "The registry wants credentials: set docker_registry_credentials."),
+    ("manifest unknown", "The registry has no image with this digest: correct engine_image."),
+    ("not found", "The registry has no image with this name or digest: correct engine_image."),
+    ("unauthorized", "The registry needs credentials: set docker_registry_credentials."),
     ("denied", "The registry refuses access: check the name in engine_image and docker_registry_credentials."),
-    ("no basic auth credentials", "The registry wants credentials: set docker_registry_credentials."),
+    ("no basic auth credentials", "The registry needs credentials: set docker_registry_credentials."),
     ("no such host", "The node cannot resolve the registry's name: check its DNS and engine_image."),
     ("x509", "The node does not trust the registry's certificate: set docker_registry_cas."),
-    ("server gave HTTP response", "The registry speaks plain HTTP: add it to docker_insecure_registries."),
-    ("connection refused", "Nothing answers at the registry's address: start it, or correct engine_image."),
+    ("server gave HTTP response", "The registry uses plain HTTP: add it to docker_insecure_registries."),
+    ("connection refused", "Nothing answers at the registry's address: start the registry, or correct engine_image."),
     ("no space left", "The disk below Docker's data-root is full: free space, or move docker_data_root."),
 )
 
 
 def advice(message: str) -> str:
-    """What to do about a registry's message."""
+    """What the operator must do about a registry's error."""
     known = (text for pattern, text in ADVICE if pattern.lower() in message.lower())
     return next(known, "Check engine_image, and whether the node reaches the registry.")
 
@@ -96,16 +96,16 @@ def unit(name: str) -> str:
 
 
 def begin(module: AnsibleModule, docker: str, environment: dict[str, str]) -> dict[str, Any]:
-    """Begin the pull, unless an earlier run has. Returns the result of the module.
+    """Begin the pull, unless an earlier run has begun it. Returns the result of the module.
 
-    A pull that cannot begin, or that fails later, is no failure here: the task that needs the image pulls the image
-    again and reports the reason.
+    A pull that cannot begin, or that fails later, is no failure here: the task that needs the image pulls it again,
+    and reports the reason.
     """
     name = module.params["name"]
     if module.run_command(["systemctl", "is-active", "--quiet", unit(name)])[0] == 0:
         return {"changed": False, "pulling": name}
     settings = [f"--setenv={key}={value}" for key, value in environment.items()]
-    # The unit is gone when it ends, however it ends.
+    # --collect: systemd removes the unit at its end, also after a failure.
     command = ["systemd-run", "--quiet", "--collect", f"--unit={unit(name)}", f"--description=Pull {name}", *settings]
     code, _output, error = module.run_command([*command, *pull(docker, name)])
     if code != 0:
@@ -128,9 +128,9 @@ def main() -> None:
     docker = module.get_bin_path("docker")
     if docker is None:
         if module.check_mode:
-            # A fresh node in check mode: Docker would be installed before.
+            # On a fresh node, a run outside check mode would have installed Docker before.
             module.exit_json(**foreseen)
-        module.fail_json(msg="There is no docker on this node: run the role docker first.")
+        module.fail_json(msg="Docker is not installed on this node: run the role docker first.")
     inspect = [docker, "image", "inspect", "--format", "{{.Id}}", name]
     code, identity, _error = module.run_command(inspect)
     if code == 0:

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: engine_outage
-short_description: Keep requests away from engines for work on their node, and let requests back
+short_description: Begin or end an outage of a node's instances, for work on the node
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Drains instances of the node, and waits until every gateway knows of the drain and no client is connected any more.
-    The engines run on.
-  - Asks the gateways in C(/etc/inference/swap.json) which other engines serve, and leaves each gateway at least one
-    server of each set.
+  - Drains instances of the node, and waits until every gateway has the drain and no client is connected any more. The
+    engines keep running.
+  - Reads from the gateways in C(/etc/inference/swap.json) which other engines serve, and leaves each gateway at least
+    one server of each set.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -30,7 +30,7 @@ options:
     elements: str
     required: true
   owner:
-    description: Owner of the drains. Another owner's drain stays as it is.
+    description: Owner of the drains. A drain of another owner stays unchanged.
     type: str
     required: true
   state:
@@ -67,7 +67,7 @@ EXAMPLES = r"""
   retries: 90
   delay: 0
 
-- name: Probe the engine, and let requests in again
+- name: Probe the engine, and end the outage
   baremetal.inference.engine_outage:
     names: [main]
     owner: maintenance
@@ -80,11 +80,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 reached:
-  description: Whether the goal is reached - no requests are left, or every gateway sends requests again.
+  description: Whether no requests are left (V(begun)), or every gateway sends requests again (V(ended)).
   returned: success
   type: bool
 words:
-  description: What is missing until the goal is reached, a line each.
+  description: What the call still waits for, one line each.
   returned: success
   type: list
   elements: str

@@ -7,87 +7,87 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: engine_plan
-short_description: Check what the engines of a node must run, and plan whether it fits, before anything changes
+short_description: Check the declared instances of a node, and plan whether they fit, before anything changes
 version_added: 0.1.0
 description:
-  - Checks the instances and the registry, the GPUs that instances ask for, what every container shares, the addresses
-    and ports that engines would listen on, and what engines that serve are reached by. If O(strict) is set, also the
-    image, and the system prompts of models on the node.
-  - The registry's engine flags are checked by the catalogue of the engine's version, or by the nearest that there is.
-  - Plans every present instance without a mistake of its own, if O(fit) is set. A plan holds the exact command, the
-    memory that it takes of the GPUs, what would change against what runs now, and every problem. Models are read where
-    their files are on the node, in the store or at a source of theirs. Of other models, O(facts) may tell, or else
-    nothing is known but their flags.
-  - Reads only, and asks no other machine.
+  - Checks instances and model registry, declared GPUs, shared settings of containers, addresses and ports of engines,
+    and endpoints of serving engines. With O(strict), also checks the image, and the system prompts of models on the
+    node.
+  - Checks the registry's engine flags against the catalogue of the engine's version, or of the nearest known version.
+  - With O(fit), plans every present instance without a mistake. A plan has the exact command, the estimated GPU
+    memory, the changes to the running release, and every problem.
+  - Reads a model's configuration from the store or from a source on the node. For other models, the plan uses O(facts),
+    or else only their flags.
+  - Changes nothing, and connects to no other machine.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   strict:
     description:
-      - Whether to fail with every mistake at once, and to warn of what works but is deprecated, or is not known for
-        sure. Otherwise both are returned alone.
-      - A plan that does not fit is never a failure.
+      - Whether to fail with all mistakes at once, and to warn of deprecated or uncertain input. Otherwise, mistakes and
+        warnings are only returned.
+      - The module never fails for a plan that does not fit.
     type: bool
     default: false
   fit:
-    description: Whether to plan every instance. Otherwise only the input is checked.
+    description: Whether to plan every instance. Otherwise, only the input is checked.
     type: bool
     default: true
   facts:
     description:
-      - What is known of models that are not on the node yet, by the name of the entry that has the weights, as
-        M(baremetal.inference.model_facts) returns it.
+      - Facts of models that are not on the node yet, by the registry entry with the weights, as
+        M(baremetal.inference.model_facts) returns them.
     type: dict
     default: {}
   coming:
     description:
-      - The revision of each model that is still to be published, or once more because its files are damaged, by the
-        name of the entry that has the weights, as M(baremetal.inference.model) returns it. Of these, nothing
-        is read in the store.
+      - The revisions of models that will be published by this run, also again because files are damaged. They are
+        given by the registry entry with the weights, as M(baremetal.inference.model) returns them. Their files in the
+        store are not read.
     type: dict
     default: {}
   gpus:
     description:
-      - The node's GPUs, as the fact C(gpus) of M(baremetal.inference.gpu_facts). Every GPU that an instance asks for
-        must be one of them, and free. Before the driver works, only their number counts.
-      - If omitted, the node is asked where an instance runs on GPUs.
+      - The node's GPUs, as the fact C(gpus) of M(baremetal.inference.gpu_facts). Every GPU of an instance must be one
+        of them, and free. Before the driver works, only their number is checked.
+      - If omitted, the module reads the node's GPUs, if an instance needs GPUs.
     type: list
     elements: dict
   image_gib:
     description:
-      - Free space in GiB that pulling the image needs, for the check of the disk. If omitted, the disk is not checked.
+      - The free space in GiB that a pull of the image needs, for the disk check. If omitted, the disk is not checked.
     type: int
   engine_cuda:
     description:
-      - The version of CUDA that O(image) is built with, such as V(12.9). A plan compares it with driver and GPUs.
-      - If empty, the environment of the image tells it, where the node has the image.
+      - The CUDA version of O(image), such as V(12.9). A plan compares it with driver and GPUs.
+      - If empty, the version is read from the image's environment, if the node has the image.
     type: str
     default: ""
   docker_data_root:
-    description: Where Docker will keep its images; a Docker that runs already is asked instead.
+    description: The directory of Docker's images. A running Docker's own answer overrides it.
     type: path
     default: /var/lib/docker
   cdi_problem:
-    description: Why containers of this node cannot ask for GPUs by CDI name. Empty where they can.
+    description: Why containers of this node cannot get GPUs by CDI name. Empty if they can.
     type: str
     default: ""
   agent:
     description:
-      - The node's agent, to check where it would listen, and whether it is as it must be. With it, the module also
-        compares the command inferctl and the engines' units.
+      - The node's agent. If set, the module checks the agent's address and port, and compares the agent, the command
+        inferctl and the engines' units with the node.
     type: dict
     suboptions:
       address:
-        description: The address that it listens on.
+        description: The address that the agent listens on.
         type: str
         required: true
       port:
-        description: The port that it listens on.
+        description: The port that the agent listens on.
         type: int
         required: true
       swap:
-        description: What the node must know to swap an engine alone, as in M(baremetal.inference.node_agent).
+        description: The settings for swaps that the node runs by itself, as in M(baremetal.inference.node_agent).
         type: dict
         default: {}
 extends_documentation_fragment:
@@ -134,15 +134,15 @@ EXAMPLES = r"""
 RETURN = r"""
 ok:
   description:
-    - Whether everything fits and nothing is wrong; null where no check has failed, and not everything is known.
+    - Whether everything fits and there is no mistake. Null if no check has failed, but not everything is known.
   returned: success
   type: bool
 text:
-  description: The plan as a table for people; empty without O(fit).
+  description: The plan as a table for operators; empty without O(fit).
   returned: success
   type: str
 problems:
-  description: Mistakes in instances, registry, settings and the node, which are no single plan's.
+  description: Mistakes in instances, model registry, settings and node that do not belong to a single plan.
   returned: always
   type: list
   elements: dict
@@ -152,22 +152,22 @@ problems:
       type: str
       sample: inventory
     key:
-      description: The variable, flag or fact that it failed for.
+      description: The variable, flag or fact for which the check failed.
       type: str
       sample: "models.qwen3-8b: dtypee"
     value:
-      description: What was found.
+      description: The found value.
       type: raw
     message:
-      description: What is wrong with it, and what to do.
+      description: What is wrong, and what to do.
       type: str
     fits:
-      description: What would pass the check. Each item is enough by itself.
+      description: Values that would pass the check. Each item alone is enough.
       type: list
       elements: dict
       sample: [{"tensor-parallel-size": 4}]
 warned:
-  description: What works, but not as its author may think, such as deprecated flags.
+  description: Input that works, but perhaps not as intended, such as deprecated flags.
   returned: success
   type: list
   elements: str
@@ -178,13 +178,13 @@ orphans:
   elements: str
 image_space:
   description:
-    - Space in GiB that the image will take, by the directory that it goes to. Empty where the node has the image, or
-      the disk was not checked.
+    - The space in GiB that the image will take, by directory. Empty if the node has the image, or if the disk was not
+      checked.
   returned: success
   type: dict
 agent_due:
   description:
-    - Whether the units of agent and metrics, or their state, differ from what they must be. V(false) without O(agent).
+    - Whether the units of agent and metrics, or their state, differ from the input. V(false) without O(agent).
   returned: success
   type: bool
 tool_due:
@@ -193,8 +193,8 @@ tool_due:
   type: bool
 services_due:
   description:
-    - Whether the engines' units, or their state, differ from what they must be, or an engine must be waited for.
-      V(false) without O(agent).
+    - Whether the engines' units, or their state, differ from the input, or an engine is still loading. V(false) without
+      O(agent).
   returned: success
   type: bool
 starts:
@@ -203,23 +203,23 @@ starts:
   type: list
   elements: str
 engine_version:
-  description: The version of vLLM in the image. Empty where that is not known.
+  description: The version of vLLM in the image; empty if unknown.
   returned: success
   type: str
   sample: 0.32.0
 catalogue_version:
-  description: The version of vLLM whose flags the registry was checked by.
+  description: The version of vLLM whose catalogue the registry was checked against.
   returned: success
   type: str
   sample: 0.32.0
 plans:
-  description: The plan of each present instance without a mistake of its own; none without O(fit).
+  description: The plan of each present instance without a mistake; empty without O(fit).
   returned: success
   type: list
   elements: dict
   contains:
     ok:
-      description: Whether it fits; null where nothing speaks against it, and not everything is known.
+      description: Whether the instance fits. Null if no check has failed, but not everything is known.
       type: bool
     instance:
       description: The instance.
@@ -228,18 +228,18 @@ plans:
       description: The registry's entry.
       type: str
     revision:
-      description: The revision of its weights; null where only their source tells it.
+      description: The revision of the weights; null if only their source knows it.
       type: str
     argv:
-      description: The exact command, inside the container.
+      description: The exact command inside the container.
       type: list
       elements: str
     gpus:
-      description: Its GPUs, by index or UUID.
+      description: The GPUs, by index or UUID.
       type: list
       elements: str
     devices:
-      description: What it computes on.
+      description: The devices that the engine computes on.
       type: list
       elements: dict
       contains:
@@ -247,74 +247,74 @@ plans:
           description: The product.
           type: str
         memory_mib:
-          description: Memory in MiB, without what the driver keeps; null where unknown.
+          description: Memory in MiB, without the memory that the driver reserves; null if unknown.
           type: int
         compute_capability:
-          description: Compute capability; null where unknown, and of processors.
+          description: Compute capability; null if unknown, and for processors.
           type: str
     estimate:
-      description: Memory of the device that has the most to hold; null where unknown.
+      description: The memory estimate of the device with the most data; null if unknown.
       type: dict
       contains:
         budget_gib:
-          description: What the engine may take, in GiB.
+          description: The memory that the engine may take, in GiB.
           type: float
         weights_gib:
-          description: Weights, in GiB.
+          description: The weights, in GiB.
           type: float
         overhead_gib:
-          description: What is computed with, in GiB.
+          description: The memory for computations, in GiB.
           type: float
         kv_cache_gib:
-          description: What is left for the KV cache, in GiB.
+          description: The remaining memory for the KV cache, in GiB.
           type: float
         kv_cache_tokens:
-          description: Tokens that fit into it, as requests of full length.
+          description: The tokens that fit into the KV cache, for requests of full length.
           type: int
         max_model_len:
           description: The longest request, in tokens.
           type: int
         max_concurrency:
-          description: Requests of full length that fit at once.
+          description: The number of requests of full length that fit at once.
           type: float
         spare_gib:
-          description: What is left beyond one of them, in GiB; less than nothing if it does not fit.
+          description: The memory beyond one request of full length, in GiB. Negative if the model does not fit.
           type: float
     change:
-      description: What becomes of what runs now.
+      description: The change to the running release.
       type: dict
       contains:
         action:
           description: >-
-            V(none); V(start) where the instance does not run, by C(baremetal.inference.site); V(update) where another
+            V(none); V(start) if the instance does not run: C(baremetal.inference.site) starts it; V(update) if another
             release serves.
           type: str
         active:
-          description: The release whose unit is installed; null before the first.
+          description: The active release; null before the first start.
           type: int
         desired:
           description:
-            - The release that would run; null where it is not staged yet. The one that is pinned, where a rollback or a
-              model that was set for once stands in the place of what the inventory asks for.
+            - The release that would run; null if it is not staged yet. If a release is pinned, by a rollback or by
+              C(set) of an update, the pinned release.
           type: int
         served:
-          description: Whether that release has served on this node before.
+          description: Whether this release has served on this node before.
           type: bool
         differences:
-          description: Lines of the unit that go (-) and come (+), and names of environment variables that differ.
+          description: Removed (-) and added (+) lines of the unit, and names of environment variables that differ.
           type: list
           elements: str
     problems:
-      description: Every reason why it would not start.
+      description: All reasons why the engine would not start.
       type: list
       elements: dict
       contains: *problem
     unknown:
-      description: What could not be checked, and might be such a reason.
+      description: What could not be checked, and might keep the engine from starting.
       type: list
       elements: str
     notes:
-      description: What an operator should know all the same.
+      description: Further remarks for the operator.
       type: list
       elements: str
 """

@@ -10,32 +10,32 @@ module: engine_release
 short_description: Stage the releases of a node's engines
 version_added: 0.1.0
 description:
-  - Renders a release (unit, container command and environment) of every declared instance and keeps it on the node
-    under C(/var/lib/inference/releases/NAME/N), unless a release that runs the same is kept already.
-  - Nothing is started, stopped or restarted. An instance that serves another release than the desired one is reported
-    as pending.
-  - A kept release that is damaged is warned of and left out; state files that are damaged are written anew.
-  - Desired state is written to C(/etc/inference), and each instance gets the directory of its compile cache.
+  - Renders a release (unit, container command and environment) of every declared instance. Stages the release in
+    C(/var/lib/inference/releases/NAME/N) on the node, unless an identical release is already staged.
+  - Starts, stops and restarts nothing. An instance that serves another release than the desired one is reported as
+    pending.
+  - Warns of a damaged release and ignores it. Damaged state files are written again.
+  - Writes the desired state to C(/etc/inference), and creates the directory of each instance's compile cache.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   gpus:
     description:
-      - The node's GPUs, as the fact C(gpus) of M(baremetal.inference.gpu_facts). Those that an instance only counts
-        are chosen among them. Before the driver works, only their number counts.
-      - If omitted, the node is asked where an instance runs on GPUs.
+      - The node's GPUs, as the fact C(gpus) of M(baremetal.inference.gpu_facts). For an instance that declares a number
+        of GPUs, the module chooses among them. Before the driver works, only their number is used.
+      - If omitted, the module reads the node's GPUs, if an instance needs GPUs.
     type: list
     elements: dict
   places:
     description:
-      - Where the store keeps each model, by the registry's name, with the keys C(path) and C(revision). An entry with a
-        system prompt is looked up by its own name, as M(baremetal.inference.model_variants) returns it.
+      - The place of each model in the store, by the registry entry's name, with the keys C(path) and C(revision). An
+        entry with a system prompt has a place of its own, as M(baremetal.inference.model_variants) returns it.
     type: dict
     required: true
   desired:
     description:
-      - Whether this is what the inventory asks for. Otherwise releases are only kept, to be switched to once.
+      - Whether the input is the inventory's. Otherwise, releases are only staged, for one update with another model.
     type: bool
     default: true
 extends_documentation_fragment:
@@ -48,7 +48,7 @@ attributes:
   diff_mode:
     support: full
     details:
-      - Secrets are left out.
+      - Secrets are not shown.
 """
 
 EXAMPLES = r"""
@@ -66,7 +66,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 due:
-  description: Whether anything was to be staged or written, also where the task itself must not report a change.
+  description: Whether anything was staged or written, or would be. Unlike C(changed), not hidden by C(changed_when).
   returned: success
   type: bool
 releases:
@@ -82,28 +82,28 @@ releases:
       description: The model of the desired release.
       type: str
     model_path:
-      description: Where its files are, or will be.
+      description: The directory of the model's files, which may not exist yet.
       type: str
     release:
       description: The number of the desired release.
       type: int
     active:
-      description: The release whose unit is installed; none before the first start.
+      description: The active release; null before the first start.
       type: int
     state:
-      description: What systemd says of the unit, such as C(active), C(activating), C(failed) or C(inactive).
+      description: The unit's state in systemd, such as C(active), C(activating), C(failed) or C(inactive).
       type: str
     pending:
-      description: Whether another release serves than the desired one, or the one that is pinned in its place.
+      description: Whether another release serves than RV(releases[].wanted).
       type: bool
     wanted:
-      description: The release to run, which is the desired one or the one that is pinned in its place.
+      description: The release to run, which is the pinned one, or else the desired one.
       type: int
     pin:
-      description: Which release is pinned in the place of the desired one, since when and why; empty for none.
+      description: The pinned release, with time and reason of the pin; empty for none.
       type: str
     differences:
-      description: What differs between the release that serves and the desired one.
+      description: The differences between the serving and the desired release.
       type: list
       elements: str
 orphans:
@@ -112,7 +112,7 @@ orphans:
   type: list
   elements: str
 bridges:
-  description: Engines that stood in for an instance during an update that was cut off.
+  description: The bridges that an update has left because it was cut off.
   returned: success
   type: list
   elements: str

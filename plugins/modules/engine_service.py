@@ -10,8 +10,8 @@ module: engine_service
 short_description: Start, await, stop and remove the engines of a node
 version_added: 0.1.0
 description:
-  - Works on the units that the desired releases describe, see M(baremetal.inference.engine_release).
-  - An engine that serves, or that is loading, is never restarted.
+  - Uses the units of the releases that M(baremetal.inference.engine_release) has staged.
+  - Never restarts an engine that serves or loads.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
@@ -22,56 +22,57 @@ options:
     required: true
   state:
     description:
-      - V(started) installs the unit of the desired release, or of the one that is pinned in its place, where the
-        instance does not run, enables it and starts it without waiting for the answer. Of an instance that runs, the
-        files of the release that runs are repaired, so that it comes back after its end.
-      - V(ready) waits until every instance has answered a completion, and marks the release that answered as proven.
-        A release that failed to start and has never answered is stopped, so that it does not go on trying with what
-        cannot work; one that has answered before is left to systemd. The module fails with the engine's last words.
-      - V(stopped) stops the instances and leaves their units in place.
+      - V(started) starts each instance that does not run. It installs and enables the unit of the pinned release, or
+        else of the desired release, and does not wait for an answer. For an instance that runs, it repairs the files of
+        the running release, so that systemd can start the engine again.
+      - V(ready) waits until every instance has answered a completion, and marks the release as proven. If a start fails
+        and the release has never answered, the unit is stopped; otherwise, systemd tries again. The module then fails
+        with the engine's last log lines.
+      - V(stopped) stops the instances, and keeps their units.
       - V(absent) stops the engines, and removes their units, containers, environments, releases, histories, probes,
-        drains, compile caches, and what the recovery has kept of them. Images that only their releases needed go as
-        well. Models stay, and so do logs. It does not ask whether clients still need them; the playbook C(decommission)
-        does that, and drains them first. The bridge of an instance goes along with the instance, or alone by its own
-        name, as RV(bridge) or M(baremetal.inference.engine_facts) returns it. An instance that is not there is fine.
+        drains, compile caches and records of recovery. It also removes images that only their releases needed. Models
+        and logs stay. A missing instance is no error.
+      - V(absent) does not check whether clients still need an instance. The playbook C(decommission) does, and drains
+        first. An instance's bridge is removed with the instance, or alone by its own name, as RV(bridge) or
+        M(baremetal.inference.engine_facts) returns it.
     type: str
     choices: [started, ready, stopped, absent]
     default: started
   prove:
     description:
-      - Whether V(ready) marks what answered as proven. An update wants to see more of a release first.
+      - Whether V(ready) marks a release that has answered as proven. An update watches the release for longer first.
     type: bool
     default: true
   timeout:
-    description: How long V(ready) waits, in seconds. Instances that load longer are returned as RV(loading).
+    description: How long V(ready) waits, in seconds. Instances that are still loading then are returned as RV(loading).
     type: int
     default: 20
   bridge:
     description:
-      - Starts the bridge of the one instance of O(names) instead, without waiting for its answer. A bridge is a second
-        engine that serves while the instance is swapped. It runs one of the instance's releases, on a port and GPUs of
-        its own.
-      - It is drained from the beginning, until it has passed the acceptance probe. A bridge that runs the same is left
-        alone, but drained.
-      - By its own name, RV(bridge), all modules handle it like any instance.
-      - Goes with V(started) alone.
+      - Instead, starts the bridge of the only instance in O(names), without waiting for its answer. A bridge is a
+        second engine that serves while the instance is swapped. It runs a release of the instance on its own port and
+        GPUs.
+      - A bridge starts drained, until it has passed the acceptance probe. If the bridge already runs with the same
+        settings, it keeps running, drained.
+      - Other modules take the bridge by its own name, RV(bridge), like an instance.
+      - Only for V(started).
     type: dict
     suboptions:
       release:
-        description: The number of the instance's release that it runs.
+        description: The number of the instance's release that the bridge runs.
         type: int
         required: true
       port:
-        description: Where it listens.
+        description: The port that the bridge listens on.
         type: int
         required: true
       gpus:
-        description: The GPUs that it gets, by index or UUID.
+        description: The GPUs of the bridge, by index or UUID.
         type: list
         elements: str
         default: []
   cache_path:
-    description: Where each instance has its compile cache, for V(absent) to remove; empty to leave it.
+    description: The directory of the instances' compile caches, for V(absent); empty to keep the caches.
     type: str
     default: ""
 extends_documentation_fragment:
@@ -82,13 +83,13 @@ attributes:
   diff_mode:
     support: partial
     details:
-      - Of what O(state=absent) removes.
+      - Shows what O(state=absent) removes.
 seealso:
   - module: baremetal.inference.engine_release
 """
 
 EXAMPLES = r"""
-- name: Start what does not run
+- name: Start the instances that do not run
   baremetal.inference.engine_service:
     names: [main]
 
@@ -123,12 +124,12 @@ started:
   elements: str
 due:
   description:
-    - Whether anything was or is left to do until every instance serves, an engine to start or to wait for, a file or a
-      unit to repair, or a release to mark as proven.
+    - Whether an engine must be started or is still loading, a file or unit must be repaired, or a release must be
+      marked as proven.
   returned: O(state=started) without O(bridge)
   type: bool
 ready:
-  description: The instances that answer.
+  description: The instances that have answered.
   returned: O(state=ready)
   type: list
   elements: str
@@ -138,12 +139,12 @@ loading:
   type: list
   elements: str
 progress:
-  description: What the loading instances are at, in their own words.
+  description: The progress of the loading instances, from their log.
   returned: O(state=ready)
   type: list
   elements: str
 failed_instances:
-  description: The instances that failed, each with its last words.
+  description: The last log lines of each instance that failed, by name.
   returned: failure
   type: dict
 bridge:
@@ -151,7 +152,7 @@ bridge:
   returned: if O(bridge) is given
   type: str
 release:
-  description: The number that the release has as one of the bridge's own.
+  description: The number of the release under the bridge's name.
   returned: if O(bridge) is given
   type: int
 removed:
@@ -160,7 +161,7 @@ removed:
   type: list
   elements: str
 also:
-  description: What was removed with them, as compile caches, containers, images, and entries of the node's registry.
+  description: What else was removed, such as compile caches, containers, images, and entries of the node's registry.
   returned: O(state=absent)
   type: list
   elements: str

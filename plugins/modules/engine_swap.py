@@ -6,14 +6,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: engine_swap
-short_description: Have a node swap the release of an instance, and wait for the end of the swap
+short_description: Start the swap of an instance on its node, and wait for the end of the swap
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Starts the swap that the node leads by itself, as C(inferctl swap) does. The swap ends by itself, forward or back,
-    whatever becomes of the run that has started it.
-  - A swap that was cut off is adopted, and goes on towards O(release).
+  - Starts a swap like C(inferctl swap). The node runs all steps itself, and finishes the swap or goes back also if the
+    run of the playbook ends before.
+  - Continues a swap that was cut off, towards O(release).
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -28,13 +28,13 @@ options:
     type: str
     required: true
   run_id:
-    description: The run that swaps.
+    description: The ID of the run that swaps.
     type: str
     required: true
   state:
     description:
-      - V(begun) starts the swap, and does not wait. A swap of the same run to the same release is left alone.
-      - V(awaited) waits until the swap of the run has ended or is stuck, for O(seconds) at most.
+      - V(begun) starts the swap, and does not wait. A swap of the same run to the same release stays unchanged.
+      - V(awaited) waits up to O(seconds) until the swap of the run has ended or is stuck.
     type: str
     choices: [begun, awaited]
     default: begun
@@ -43,53 +43,53 @@ options:
     type: int
   back:
     description:
-      - Whether the release has served before. Then neither golden prompts nor bounds of speed judge it, and another run
-        of the rollback goes on with it.
+      - Whether the swap is a rollback to a release that has served before. Then golden prompts and speed bounds are not
+        checked, and another run of the rollback may continue the swap.
     type: bool
     default: false
   pin:
     description:
-      - Whether a proven release that is not the inventory's is pinned in its place, until the inventory changes.
-        Otherwise a pin of another release is removed.
+      - Whether to pin the release, if it proves itself and is not the inventory's, until the inventory changes.
+        Otherwise, a pin of another release is removed.
     type: bool
     default: true
   reason:
-    description: What for, in words. For the drain, and for the pin.
+    description: The reason, which the drain and the pin record.
     type: str
     default: it was asked for
   terms:
-    description: The terms of the swap. What is left out is as the node keeps it.
+    description: The terms of the swap. Omitted terms are those of the node.
     type: dict
     default: {}
     suboptions:
       drain_seconds:
-        description: How long requests at work may take to end, in seconds.
+        description: How long requests in flight may take to end, in seconds.
         type: int
       watch_seconds:
         description: How long the release is watched before it counts as proven, in seconds.
         type: int
       speed_bound:
-        description: The share of the speed of before that one request alone has to get; 0 for no bound.
+        description: The share of the earlier speed that a single request must reach; 0 for no bound.
         type: float
       watch_speed_bound:
-        description: The same for a request of the clients, while the release is watched.
+        description: The share of the earlier speed that requests of clients must reach while the release is watched.
         type: float
       error_share:
         description: The share of requests that may fail while the release is watched.
         type: float
       force:
-        description: Whether requests are cut that do not end in time.
+        description: Whether to cut requests that do not end in time.
         type: bool
       allow_downtime:
-        description: Whether clients may see that the only engine of a replica set is away.
+        description: Whether the only serving engine of a replica set may be swapped, so that clients may get errors.
         type: bool
       vouched:
-        description: Whether the caller knows that others serve. Counts only where the node has no gateway to ask.
+        description: Whether the caller has checked that other engines serve. Only used if the node has no gateways.
         type: bool
   counted:
     description:
-      - What the engine had counted when the run began, as C(counters) of M(baremetal.inference.engine_facts) has it. By
-        that, its speed under the load of its clients is compared.
+      - The engine's counters at the begin of the run, from C(counters) of M(baremetal.inference.engine_facts). The swap
+        compares the speed for clients with these.
     type: dict
     default: {}
   seconds:
@@ -118,42 +118,41 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ended:
-  description: Whether the swap has ended, or is stuck. Of V(begun), whether there is nothing to swap.
+  description: Whether the swap has ended, or is stuck. For V(begun), whether there is nothing to swap.
   returned: success
   type: bool
 run_id:
-  description: The run whose swap is under way. Another one than O(run_id) where that was killed, and the node goes on.
+  description: The run whose swap is under way. Not O(run_id) if the node continues the swap of an earlier, killed run.
   returned: O(state=begun)
   type: str
 outcome:
   description:
-    - C(done), the release serves; C(returned), the release before serves again; C(refused), nothing was touched;
-      C(stuck), requests stay away. Empty while the swap is under way.
+    - C(done), the release serves; C(returned), the release before serves again; C(refused), nothing was changed;
+      C(stuck), the instance stays drained. Empty while the swap is under way.
   returned: success
   type: str
 step:
-  description: The step that the swap is at; empty where it has ended.
+  description: The current step of the swap; empty after its end.
   returned: O(state=awaited)
   type: str
 words:
-  description: What the operator should read, a line each.
+  description: Messages for the operator, one line each.
   returned: O(state=awaited)
   type: list
   elements: str
 line:
-  description: What a swap that is done has brought, for the report.
+  description: The result of a swap with outcome C(done), for the report.
   returned: success
   type: str
 failure:
   description:
-    - Why the swap went back, was refused or is stuck. Of a swap that is done, why no other one may follow - a gateway
-      has not told that it sends requests again, or the bridge could not be removed.
+    - Why the swap went back, was refused or is stuck. After outcome C(done), why the next swap must not start. Then a
+      gateway did not confirm that it sends requests again, or the bridge could not be removed.
   returned: success
   type: str
 permission:
   description:
-    - Which of O(terms.force) and O(terms.allow_downtime) would have let a swap go on that was refused. Empty where
-      neither.
+    - Which of O(terms.force) and O(terms.allow_downtime) would have allowed a refused swap; empty for neither.
   returned: success
   type: str
 """

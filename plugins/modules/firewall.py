@@ -6,22 +6,22 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: firewall
-short_description: Load a node's nftables rules in a way that comes undone when they lock the operator out
+short_description: Load a node's nftables rules, and undo them if they lock the operator out
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Owns the table C(inet inference) and C(/etc/nftables.conf), drops what comes in and is not declared, and leaves
-    every other table alone, Docker's among them.
-  - Published container ports are dropped as well, unless they are declared. They are matched by the port that the
-    client asked for.
-  - Each part of a site has a file of its own in C(/etc/nftables.d); files of others there are loaded too.
-  - The rules are first loaded into an empty network namespace. What the kernel lists there is compared with what runs,
-    so a table that was flushed is found, and rules that could not be loaded at boot are refused. Then
-    C(nft --check) judges them in their place.
-  - With O(phase=trial) the rules are loaded, not written, and a timer of systemd brings the old ones back after
-    O(seconds), whatever becomes of Ansible. SSH sessions that are open then go on. O(phase=confirm) writes them and
-    stops the timer, O(phase=rollback) brings the old ones back at once.
+  - Manages the table C(inet inference) and C(/etc/nftables.conf). Drops incoming connections that are not declared.
+    Does not change other tables, such as Docker's.
+  - Also drops connections to published container ports that are not declared. They are matched by the port that the
+    client connects to.
+  - Each part of a site has its own file in C(/etc/nftables.d). Files of others in this directory are loaded, too.
+  - Loads the rules into an empty network namespace first, and compares the kernel's list there with the running rules.
+    This finds a flushed table, and refuses rules that could not be loaded at boot. Then C(nft --check) checks the rules
+    on the node.
+  - With O(phase=trial), loads the rules without writing files. A timer of systemd loads the old rules again after
+    O(seconds), also if Ansible is cut off. Open SSH sessions continue. O(phase=confirm) writes the files and stops the
+    timer, O(phase=rollback) loads the old rules at once.
 extends_documentation_fragment:
   - baremetal.inference.attributes
   - baremetal.inference.trial
@@ -29,7 +29,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Where nftables is not installed yet, nothing judges the rules.
+      - If nftables is not installed yet, the rules are not checked.
   diff_mode:
     support: full
 options:
@@ -39,38 +39,38 @@ options:
     default: site
   allow:
     description:
-      - What is let in, as mappings with C(name), C(port) (a port, a range as V(5005-5010), or a list of them),
-        C(protocol) (V(tcp), V(udp), or V(vrrp) without a port) and C(sources) (addresses and networks; left out,
-        anywhere).
-      - Empty removes the part's file.
+      - The allowed incoming connections, as mappings with C(name), C(port), C(protocol) and C(sources).
+      - C(port) is a port, a range such as V(5005-5010), or a list of these. C(protocol) is V(tcp), V(udp), or V(vrrp)
+        without a port. C(sources) are addresses and networks; if omitted, anywhere.
+      - An empty list removes the part's file.
     type: list
     elements: raw
     default: []
   ssh_sources:
-    description: Addresses and networks that may come by SSH; none means anywhere.
+    description: The addresses and networks from which SSH is allowed. An empty list means anywhere.
     type: list
     elements: raw
     default: []
   ssh_ports:
-    description: Where the SSH server listens. Looked up on the node if empty.
+    description: The ports of the SSH server. If empty, the module reads them from the node.
     type: list
     elements: raw
     default: []
   trusted_interfaces:
-    description: Interfaces from which everything is let in. A C(*) may end a name.
+    description: Interfaces from which everything is allowed. A name may end in C(*).
     type: list
     elements: str
     default: []
   log:
-    description: Whether some of what is dropped is written to the kernel's log.
+    description: Whether the kernel logs a sample of the dropped packets.
     type: bool
     default: true
   replace:
-    description: Replace a C(/etc/nftables.conf) that this collection did not write. A copy of it is kept.
+    description: Replace a C(/etc/nftables.conf) that this collection did not write. A copy is kept.
     type: bool
     default: false
   seconds:
-    description: Seconds that a trial lasts, 15 to 600.
+    description: The length of a trial in seconds, 15 to 600.
     type: int
     default: 60
 """
@@ -84,13 +84,13 @@ EXAMPLES = r"""
         port: 5005-5010
         sources: [192.0.2.0/24, "2001:db8::/64"]
 
-- name: Come by a new connection
+- name: Try a new connection
   ansible.builtin.wait_for_connection:
     timeout: 30
   vars:
     ansible_control_path: none
 
-- name: Keep them
+- name: Keep the rules
   baremetal.inference.firewall:
     phase: confirm
 """
@@ -101,7 +101,7 @@ installed:
   returned: with O(phase=apply) and O(phase=trial)
   type: bool
 differs:
-  description: What differed from what is declared, for people.
+  description: The differences between node and input, one phrase each.
   returned: with O(phase=apply) and O(phase=trial)
   type: list
   elements: str
@@ -116,12 +116,12 @@ ssh_clients:
   type: list
   elements: str
 rolled_back:
-  description: Whether the old rules were brought back now. False where there was no trial any more.
+  description: Whether this call has loaded the old rules. False if the trial was over before.
   returned: with O(phase=rollback)
   type: bool
 backup_file:
   description: The copy of a replaced file that this collection did not write.
-  returned: when there is one
+  returned: if such a file was replaced
   type: str
 """
 
@@ -153,14 +153,14 @@ INTERFACES = Path("/sys/class/net")
 UFW = Path("/etc/ufw/ufw.conf")
 
 RUN = Path("/run/inference/firewall")
-"""What a trial needs. Gone after a boot, which loads what /etc holds: the rules that were confirmed last."""
+"""The files of a trial. A boot removes them, and loads the last confirmed rules from /etc."""
 
 TIMER = "inference-firewall-rollback"
 
 SERVICE = "nftables.service"
 
 OTHERS = ("ufw.service", "firewalld.service", "netfilter-persistent.service", "ferm.service", "shorewall.service")
-"""Units of Debian's packages that load rules of their own."""
+"""Units of other firewalls in Debian."""
 
 DROP_IN_TEXT = f"""\
 # {nftables.HEADER}
@@ -172,7 +172,7 @@ ExecStop={NFT} "table inet {nftables.TABLE}; delete table inet {nftables.TABLE}"
 
 ROLLBACK = f"""\
 #!/bin/sh
-# Brings back the firewall that ran before a trial, unless the trial is over.
+# Loads the firewall from before a trial, unless the trial is over.
 cd {{directory}} || exit 1
 exec 9>>lock
 flock 9
@@ -180,7 +180,7 @@ flock 9
 if {{nft}} -f old.nft; then
     echo 'The new rules were not confirmed: the old firewall is back.'
 else
-    # A roll-back that does not work must not lock the operator out.
+    # If the old rules cannot be loaded, no rules at all: the operator must not be locked out.
     {{nft}} 'table inet {nftables.TABLE}; delete table inet {nftables.TABLE}'
     echo 'The new rules were not confirmed, and the old ones cannot be loaded: THERE IS NO FIREWALL NOW.' >&2
 fi
@@ -188,19 +188,19 @@ rm -f trial.json
 """
 
 SSH_PORT = 22
-"""Where no SSH server is found on the node. Source: RFC 4253, section 4.1"""
+"""The port if no SSH server is found on the node. Source: RFC 4253, section 4.1"""
 
 QUICK = 60
-"""Seconds for a command."""
+"""Time limit of a command, in seconds."""
 
 
 class Node:
     """The node: its commands, files and sockets."""
 
     def run(self, *command: str, text: str | None = None) -> tuple[int, str]:
-        """Exit code and output of a command, its errors only where it failed.
+        """Exit code and output of a command, with its errors if it failed.
 
-        Raises FirewallError where it hangs or is not there.
+        Raises FirewallError if the command hangs or is missing.
         """
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
         try:
@@ -227,14 +227,14 @@ class Node:
         return output
 
     def listing(self) -> str | None:
-        """Our table as it runs, or None where there is none."""
+        """The running table of this module, or None if there is none."""
         code, output = self.run(str(NFT), "--stateless", "list", "table", "inet", nftables.TABLE)
         return f"{output}\n" if code == 0 else None
 
     def expected(self, text: str) -> tuple[bool, str]:
-        """How the kernel would list our table: success, and the listing or nft's words.
+        """How the kernel would list the table: whether it loads, and the listing or nft's errors.
 
-        An empty network namespace is as the node is when it boots: no interface but lo.
+        An empty network namespace is like the node at its boot: it has no interface but lo.
         """
         script = f"{NFT} -f - && {NFT} --stateless list table inet {nftables.TABLE}"
         code, output = self.run("unshare", "--net", "sh", "-c", script, text=text)
@@ -246,12 +246,12 @@ class Node:
         return nftables.units(self.must("systemctl", "show", names, SERVICE, "ssh.service", "ssh.socket", *OTHERS))
 
     def sockets(self) -> list[nftables.Socket]:
-        """All TCP sockets."""
+        """All TCP sockets of the node."""
         texts = (files.text(PROC / "net" / name) or "" for name in ("tcp", "tcp6"))
         return [found for text in texts for found in nftables.sockets(text)]
 
     def ssh_ports(self, units: dict[str, dict[str, str]]) -> tuple[int, ...]:
-        """Where the SSH server listens: by its main process, since sessions that forward ports listen too."""
+        """The ports of the SSH server's main process: sessions that forward ports listen as well."""
         found: set[int] = set()
         socket_unit = units.get("ssh.socket", {})
         if socket_unit.get("ActiveState") == "active":
@@ -264,18 +264,18 @@ class Node:
         return tuple(sorted(found)) or (SSH_PORT,)
 
     def foreign_bridges(self) -> tuple[str, ...]:
-        """Bridges that share the beginning of their name with Docker's, and are a way to the outside."""
+        """Network bridges that are not Docker's, but whose names begin like those of Docker's bridges."""
         names = (path.name for path in INTERFACES.glob("br-*"))
         return tuple(sorted(name for name in names if not nftables.DOCKER_BRIDGE.fullmatch(name)))
 
     def default_main(self) -> bool:
-        """Whether /etc/nftables.conf is as Debian's package brought it."""
+        """Whether /etc/nftables.conf is unchanged since Debian's package installed it."""
         return pristine(lambda argv: (*self.run(*argv), ""), "nftables", MAIN)
 
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """Hold the lock of the trial: no other process, the roll-back included, touches the trial meanwhile."""
+    """Hold the lock of the trial, also against the rollback script."""
     RUN.mkdir(parents=True, exist_ok=True, mode=0o700)
     with (RUN / "lock").open("a", encoding="utf-8") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
@@ -289,10 +289,10 @@ class Manager:
         self.module = module
         self.node = Node()
 
-    # --- looking
+    # --- Inspect
 
     def inspect(self) -> dict[str, Any]:
-        """Read everything, refuse what cannot be right, and say what differs. Raises FirewallError and InputError."""
+        """Read the node, check the input, and return the differences. Raises FirewallError and InputError."""
         rules, base = nftables.parse(self.module.params)
         units = self.node.units()
         self.refuse_others(units)
@@ -335,7 +335,7 @@ class Manager:
         return result
 
     def diff(self, wanted: str | None) -> list[dict[str, str]]:
-        """The files that differ; where none does, the running table."""
+        """The diff of the files; if no file differs, of the running table."""
         pairs = {str(path): (self.before[path], self.files[path]) for path in self.files}
         differing = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
         if not differing and wanted != self.running:
@@ -350,26 +350,26 @@ class Manager:
         if others:
             off = "; ".join("ufw disable" if name == "ufw" else f"systemctl disable --now {name}" for name in others)
             raise FirewallError(
-                f"{', '.join(others)} is in charge of this node's firewall, and two do not go together. Declare what"
-                f" it lets in as common_firewall_allow, run `{off}` on the node, and try again; or leave the firewall"
-                " to it with `common_firewall_enabled: false`. Nothing was changed."
+                f"{', '.join(others)} manages this node's firewall, and a node can have only one manager. Declare what"
+                f" it allows in common_firewall_allow, run `{off}` on the node, and try again. Or keep the other"
+                " firewall, with `common_firewall_enabled: false`. Nothing was changed."
             )
 
     def refuse_foreign_main(self) -> bool:
-        """Whether the main file has rules of another author. Raises FirewallError unless the file may be replaced."""
+        """Whether the main file has rules of others. Raises FirewallError unless the file may be replaced."""
         text = self.before[MAIN]
         if text is None or nftables.is_ours(text) or not nftables.has_rules(text) or self.node.default_main():
             return False
         if not self.module.params["replace"]:
             raise FirewallError(
-                f"{MAIN} holds rules that this role did not write. Declare what they let in as common_firewall_allow"
-                f" (or keep them as {PARTS}/NAME.nft), and set `common_firewall_replace: true` to replace the file: a"
-                " copy of it is kept beside it. Nothing was changed."
+                f"{MAIN} has rules that this role did not write. Declare what they allow in common_firewall_allow, or"
+                f" move them to {PARTS}/NAME.nft. Then set `common_firewall_replace: true` to replace the file; a copy"
+                " is kept. Nothing was changed."
             )
         return True
 
     def judged(self, foreign: dict[str, str]) -> str:
-        """How the kernel would list the rules. Raises FirewallError with nft's words."""
+        """How the kernel would list the rules. Raises FirewallError with nft's errors."""
         good, words = self.node.expected(self.text)
         if good:
             return words
@@ -377,16 +377,16 @@ class Manager:
             good, said = self.node.expected(nftables.wrapped(text))
             if not good:
                 raise FirewallError(
-                    f"{PARTS}/{name} cannot be loaded: it must hold lines of a chain, without a table around them, and"
-                    " name interfaces by iifname, since there are none yet when a node boots. Correct it, or move it"
-                    f" away. Nothing was changed. nft said:\n{said.strip()}"
+                    f"{PARTS}/{name} cannot be loaded: it must have lines of a chain, without a table around them, and"
+                    " must use iifname for interfaces, because no interface exists yet at a boot. Correct the file, or"
+                    f" move it away. Nothing was changed. nft said:\n{said.strip()}"
                 )
-        raise FirewallError(f"nft refuses the rules. Nothing was changed. It said:\n{words.strip()}")
+        raise FirewallError(f"nft refuses the rules. Nothing was changed. nft said:\n{words.strip()}")
 
-    # --- acting
+    # --- Change
 
     def apply(self) -> dict[str, Any]:
-        """Everything at once."""
+        """Load and write the rules at once. Raises FirewallError, InputError and OSError."""
         result = self.inspect()
         if self.module.check_mode or not result["changed"]:
             return result
@@ -399,17 +399,17 @@ class Manager:
 
     def demand(self, result: dict[str, Any]) -> None:
         if not result["installed"]:
-            raise FirewallError(f"{NFT} is not there: install the package nftables first. Nothing was changed.")
+            raise FirewallError(f"{NFT} is missing: install the package nftables first. Nothing was changed.")
 
     def over(self) -> None:
-        """End a trial that a run has left behind. For who holds the lock."""
+        """End a trial that an earlier run has left. The caller must hold the lock."""
         if (RUN / "trial.json").exists():
             self.node.must(str(NFT), "-f", str(RUN / "old.nft"))
             self.disarm()
             self.running = self.node.listing()
 
     def trial(self) -> dict[str, Any]:
-        """Load without writing, and arm the way back."""
+        """Load the rules without writing files, and start the timer of the rollback. Raises FirewallError."""
         result = self.inspect()
         if self.module.check_mode or not result["changed"]:
             return result
@@ -432,29 +432,29 @@ class Manager:
         return result
 
     def way_back(self) -> str:
-        """A text that makes our table what it is now. Raises FirewallError where there is none."""
+        """Rules that restore the running table. Raises FirewallError if nft cannot load any."""
         old = nftables.listed(self.running)
         code, _words = self.node.run(str(NFT), "--check", "-f", "-", text=old)
         if code == 0:
             return old
-        # Old versions of nft list some expressions in a way that they cannot read.
+        # Old versions of nft list some expressions in a form that they cannot read.
         main = self.before[MAIN] or ""
         parts = {path.name: files.text(path) or "" for path in PARTS.glob("*.nft")}
         old = nftables.complete(main, parts)
         code, words = self.node.run(str(NFT), "--check", "-f", "-", text=old)
         if code or not nftables.is_ours(main):
             raise FirewallError(
-                f"the table inet {nftables.TABLE} that runs could not be brought back, so no other is tried: nft can"
-                f" read neither its own listing of it nor {MAIN}. Nothing was changed. nft said:\n{words}"
+                f"the running table inet {nftables.TABLE} could not be restored after a trial: nft can read neither its"
+                f" own listing of the table nor {MAIN}. Correct {MAIN}. Nothing was changed. nft said:\n{words}"
             )
         return old
 
     def arm(self) -> None:
-        """Let systemd bring the old rules back, whatever becomes of this connection."""
+        """Start a timer of systemd that loads the old rules, also if this connection breaks."""
         self.node.run("systemctl", "stop", f"{TIMER}.timer")
         self.node.must(
             *("systemd-run", "--quiet", "--collect", f"--unit={TIMER}"),
-            *("--description=Bring back the firewall's old rules unless the new ones are confirmed",),
+            *("--description=Load the firewall's old rules unless the new rules are confirmed",),
             *(f"--on-active={self.module.params['seconds']}s", "--timer-property=AccuracySec=100ms"),
             *("/bin/sh", str(RUN / "rollback")),
         )
@@ -464,15 +464,15 @@ class Manager:
         self.node.run("systemctl", "stop", f"{TIMER}.timer")
 
     def confirm(self) -> dict[str, Any]:
-        """Make permanent what was tried. Raises FirewallError where it is too late."""
+        """Make the tried rules permanent. Raises FirewallError if the trial is over."""
         if self.module.check_mode:
             return {"changed": False}
         with locked():
             text = files.text(RUN / "trial.json")
             if text is None:
                 raise FirewallError(
-                    "the trial was over before it was confirmed, and the old rules are back: see"
-                    f" `journalctl --unit={TIMER}.service`. Allow it more time with common_firewall_confirm_seconds."
+                    "the trial ended before it was confirmed, and the old rules are loaded again: see"
+                    f" `journalctl --unit={TIMER}.service`. Allow more time by common_firewall_confirm_seconds."
                 )
             plan = json.loads(text)
             self.foreign_main = plan["foreign_main"]
@@ -481,9 +481,9 @@ class Manager:
         return {"changed": True, **result}
 
     def keep(self, text: str, texts: dict[str, str | None], running: str | None) -> dict[str, str]:
-        """Load and write for good. Puts everything back, and raises FirewallError, where that does not work.
+        """Load the rules and write the files. On an error, puts everything back and raises FirewallError.
 
-        A trial's own roll-back brings its table back, so ``running`` is only for who has none.
+        ``running`` is the table to put back without a trial. A trial has its own rollback.
         """
         backup: dict[str, str] = {}
         before = {Path(name): files.text(Path(name)) for name in texts}
@@ -509,10 +509,10 @@ class Manager:
         return backup
 
     def rollback(self) -> dict[str, Any]:
-        """Bring the old rules back now, if a trial is on."""
+        """Load the old rules now, if a trial is under way. Raises FirewallError."""
         if self.module.check_mode or not (RUN / "trial.json").exists():
             return {"changed": False, "rolled_back": False}
-        # The timer stays armed until that is done. Its script takes the lock.
+        # The timer stays active until the script has ended. The script takes the lock.
         self.node.must("/bin/sh", str(RUN / "rollback"))
         self.disarm()
         return {"changed": True, "rolled_back": True}

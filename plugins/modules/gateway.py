@@ -11,17 +11,17 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Writes HAProxy's configuration and the files that it names, after HAProxy itself has checked all of them together in
-    a directory of their own. Nothing is touched when HAProxy refuses them.
-  - Where only maps differ, they are replaced in the running process. Anything else is reloaded, by which no connection
-    is lost; the states of servers survive a reload. HAProxy is started and enabled if it was not.
-  - When the new process does not come up, the module puts the old files back and reports HAProxy's last words. The old
-    process serves on.
+  - Writes HAProxy's configuration and the files that it names, after HAProxy has checked all of them together in a
+    temporary directory. If HAProxy refuses them, nothing changes.
+  - If only maps differ, replaces them in the running process. Any other change needs a reload, which drops no
+    connection and keeps the states of servers. Starts and enables HAProxy if needed.
+  - If the new process does not start, the module puts the old files back and reports HAProxy's last messages. The old
+    process keeps serving.
   - Refuses to replace a configuration that this collection did not write, unless O(replace=true).
-  - With O(state=absent), stops keepalived, by which a floating address goes to another gateway, and then HAProxy, which
-    cuts the connections that it still has. Keeps both from starting at the next boot, and removes the files that this
-    module and the role gateway have written. Packages and certificates stay. So does everything of HAProxy, or of
-    keepalived, where this collection did not write the configuration.
+  - With O(state=absent), stops keepalived, so that a floating address moves to another gateway. Then it stops HAProxy,
+    which cuts open connections. Disables both services, and removes the files of this module and of the role gateway.
+  - With O(state=absent), packages and certificates stay. A service whose configuration this collection did not write
+    stays unchanged.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -29,11 +29,11 @@ attributes:
   check_mode:
     support: full
     details:
-      - Where HAProxy is not installed yet, it cannot check the files; RV(validated) is then false.
+      - If HAProxy is not installed yet, the files cannot be checked, and RV(validated) is false.
   diff_mode:
     support: full
     details:
-      - Of O(plan.maps), only the names are shown.
+      - Shows only the names of O(plan.maps).
 options:
   state:
     description: V(present) configures the gateway, V(absent) removes it.
@@ -43,39 +43,39 @@ options:
   parts:
     description:
       - What to configure or remove. V(haproxy) is HAProxy, V(floating) is keepalived, which holds the floating address.
-      - Without V(haproxy), O(state=absent) leaves the machine a gateway that gives up the floating address. With
-        V(haproxy), O(state=absent) removes both.
+      - O(state=absent) with V(floating) alone removes the floating address, and the machine stays a gateway. With
+        V(haproxy), it removes both.
     type: list
     elements: str
     choices: [haproxy, floating]
     default: [haproxy, floating]
   packages:
-    description: The packages that another task installs. Check mode tells which of them are missing (RV(missing)).
+    description: The packages that another task installs. Check mode returns missing packages as RV(missing).
     type: list
     elements: str
     default: []
   held:
     description:
-      - The packages that another task holds by O(baremetal.inference.apt_packages#module:pins). In check mode, RV(due)
-        is true where a hold, or a file of it, is to be changed.
+      - The packages that another task holds by O(baremetal.inference.apt_packages#module:pins). In check mode,
+        RV(due) is true if a hold, or a file of a hold, would change.
     type: list
     elements: str
     default: []
   plan:
-    description: What the filter P(baremetal.inference.gateway_plan#filter) returns. Required with O(state=present).
+    description: The result of the filter P(baremetal.inference.gateway_plan#filter). Required with O(state=present).
     type: dict
     suboptions:
       problems:
-        description: Mistakes in the input. With any, the module fails with all of them, and changes nothing.
+        description: Mistakes in the input. If there are any, the module fails with all of them, and changes nothing.
         type: list
         elements: str
         default: []
       config:
-        description: The text of C(haproxy.cfg). Files are named in it without a directory.
+        description: The text of C(haproxy.cfg), which names files without a directory.
         type: str
         required: true
       maps:
-        description: The text of each map by its file name. They are kept with mode 0600, and never shown.
+        description: The text of each map by its file name. Maps get mode 0600, and are never shown.
         type: dict
         default: {}
       files:
@@ -88,16 +88,16 @@ options:
         default: {}
       floating:
         description:
-          - The text of C(keepalived.conf). Empty removes what this collection wrote for keepalived, and stops
-            keepalived then.
+          - The text of C(keepalived.conf). If empty, the module stops keepalived, and removes the configuration that
+            this collection wrote.
         type: str
         default: ""
   certificate:
-    description: The path of the TLS certificate, with its chain behind it. Linked to as C(tls.pem). Empty for no TLS.
+    description: The path of the TLS certificate with its chain, to which C(tls.pem) links. Empty for no TLS.
     type: str
     default: ""
   certificate_key:
-    description: The path of the certificate's key, if O(certificate) does not hold the key.
+    description: The path of the certificate's key, if the file of O(certificate) does not contain the key.
     type: str
     default: ""
   memory_max:
@@ -106,13 +106,12 @@ options:
     default: 50%
   settings:
     description:
-      - What the files were made from, but for engines and keys. Kept in C(/var/lib/inference/gateway.json), so that a
-        run that has changed what the engines serve makes new files from the settings in effect, and not from later
-        changes of the inventory.
+      - The settings of the files, without engines and keys, stored in C(/var/lib/inference/gateway.json). After a
+        change of the engines, a run renders new files from these settings in effect, not from the inventory.
     type: dict
     default: {}
   replace:
-    description: Replace a configuration that this collection did not write. A copy of it is kept.
+    description: Replace a configuration that this collection did not write. A copy is kept.
     type: bool
     default: false
 """
@@ -135,28 +134,28 @@ EXAMPLES = r"""
 RETURN = r"""
 due:
   description:
-    - Whether anything is, or was, to do. Also where O(packages) are missing or a hold of O(held) is, and where the task
-      itself must not report a change.
+    - Whether the module changes, or would change, anything, or packages or holds of O(packages) and O(held) are
+      missing. Unlike C(changed), not hidden by C(changed_when).
   returned: success
   type: bool
 missing:
-  description: Those of O(packages) that are not installed; empty outside of check mode.
+  description: The packages of O(packages) that are not installed; empty outside of check mode.
   returned: with O(state=present)
   type: list
   elements: str
 action:
   description:
-    - How the change was, or would be, brought into effect. V(none), V(maps) for a change of the running process,
-      V(reload), or V(start).
+    - How the change was, or would be, applied. V(none), V(maps) for a change in the running process, V(reload), or
+      V(start).
   returned: with O(state=present), if O(parts) has V(haproxy)
   type: str
 validated:
-  description: Whether HAProxy checked the files. False in check mode where it is not installed.
+  description: Whether HAProxy has checked the files. False in check mode if HAProxy is not installed.
   returned: with O(state=present), if O(parts) has V(haproxy)
   type: bool
 backup_file:
   description: The copy of a replaced configuration that this collection did not write.
-  returned: when there is one
+  returned: if such a file was replaced
   type: str
 stopped:
   description: The services that were, or would be, stopped and disabled.
@@ -169,12 +168,12 @@ removed:
   type: list
   elements: str
 floating_address:
-  description: The address that keepalived shared with other gateways by our configuration. Empty for none.
+  description: The floating address in the configuration of keepalived that this collection wrote. Empty for none.
   returned: with O(state=absent)
   type: str
   sample: 192.0.2.10/24
 foreign:
-  description: Configurations that this collection did not write, whose service was not touched.
+  description: Configurations that this collection did not write, whose service stays unchanged.
   returned: with O(state=absent)
   type: list
   elements: str
@@ -219,11 +218,11 @@ FLOATING_PART = "floating"
 PARTS = [HAPROXY_PART, FLOATING_PART]
 
 RELOAD_SECONDS = 30.0
-"""For the new process to serve."""
+"""How long to wait until the new process serves, in seconds."""
 
 
 def digest(texts: dict[str, str]) -> str:
-    """One checksum of some files."""
+    """One checksum over the names and texts of some files."""
     whole = hashlib.sha256()
     for name in sorted(texts):
         whole.update(f"{name}\0{texts[name]}\0".encode())
@@ -241,7 +240,7 @@ class Gateway(ServiceFiles):
         self.maps: dict[str, str] = plan["maps"]
         self.loaded_at_start = {CONFIG: plan["config"], **plan["files"]}
         self.texts = {**self.loaded_at_start, **self.maps}
-        # An empty target of the key means that it is in the certificate's file.
+        # An empty path of the key means that the certificate's file has the key.
         pairs = zip(LINKS, (self.params["certificate"], self.params["certificate_key"]), strict=True)
         self.targets = {name: target for name, target in pairs if target}
         self.drop_ins = frozenset({DROP_IN})
@@ -252,7 +251,7 @@ class Gateway(ServiceFiles):
     def inspect(self) -> None:
         self.haproxy = self.module.get_bin_path("haproxy", opt_dirs=["/usr/sbin"])
         if self.haproxy is None and not self.module.check_mode:
-            raise ServiceError("HAProxy is not installed. Nothing was changed.")
+            raise ServiceError("HAProxy is not installed: install the package haproxy first. Nothing was changed.")
         self.state = files.read_json(STATE) or {}
         self.compare(
             {
@@ -265,16 +264,20 @@ class Gateway(ServiceFiles):
         self.refuse_foreign(
             {DIRECTORY / CONFIG: "haproxy"},
             HEADER,
-            "Take over what it serves, and set gateway_replace to true to replace this file: a copy stays beside it.",
+            "Declare in the inventory what the file serves. Then set gateway_replace to true: the file is replaced, and a"
+            " copy is kept.",
         )
         self.read_units()
         self.validated = self.validate()
 
     def validate(self) -> bool:
-        """Have HAProxy check all files together; false where it is not installed. Raises ServiceError."""
+        """Let HAProxy check all files together. False if HAProxy is not installed. Raises ServiceError."""
         missing = [path for path in self.targets.values() if not Path(path).is_file()]
         if missing:
-            raise ServiceError(f"{', '.join(missing)}: there is no such file on the gateway. Nothing was changed.")
+            raise ServiceError(
+                f"{', '.join(missing)}: there is no such file on the gateway. Install the certificate and its key, or"
+                " correct gateway_tls_certificate and gateway_tls_key. Nothing was changed."
+            )
         if self.haproxy is None:
             return False
         with self.staged(DIRECTORY) as stage:
@@ -316,7 +319,7 @@ class Gateway(ServiceFiles):
         result["action"] = self.actions[HAPROXY]
 
     def record(self, result: dict[str, Any]) -> None:
-        # Settings may differ where the files are the same.
+        # Settings may differ even if the files are the same.
         settings = self.params["settings"]
         state = {"schema": 1, "files": sorted(self.texts), **self.digests, "settings": settings}
         if state != self.state:
@@ -325,12 +328,12 @@ class Gateway(ServiceFiles):
     def bring(self, unit: str, action: str) -> None:
         if action == "maps":
             try:
-                # The map of keys goes last: a new key has its rights and limits from its first moment on.
+                # The map of keys comes last: when HAProxy accepts a new key, its rights and limits are already loaded.
                 for name in sorted(self.maps, key=lambda name: (name == KEYS_MAP, name)):
                     runtime.replace_map(self.ask, name, self.maps[name])
                 return
             except (OSError, runtime.RuntimeRefusal) as error:
-                self.module.warn(f"The running HAProxy did not take the maps ({error}): it is reloaded.")
+                self.module.warn(f"The running HAProxy refused the new maps ({error}). HAProxy is reloaded instead.")
                 self.actions[unit] = action = "reload"
         if action == "reload":
             self.old_worker = runtime.worker(self.ask)
@@ -343,19 +346,19 @@ class Gateway(ServiceFiles):
         return "" if self.wait(serves, RELOAD_SECONDS) else f"no new process serves within {RELOAD_SECONDS:.0f} s"
 
     def is_noise(self, line: str) -> bool:
-        # The log of requests.
+        # A line of the request log.
         return line.startswith("{")
 
 
 def refuse(params: dict[str, Any]) -> None:
-    """Raises ServiceError with every mistake of the input, OSError."""
+    """Raise ServiceError with all mistakes of the input. Raises OSError."""
     untested = tested.refusal("the gateway", "HAProxy")
     if found := [*([untested] if untested else []), *params["plan"]["problems"]]:
-        raise ServiceError("\n- ".join(["The gateway cannot be set up like this. Nothing was changed.", *found]))
+        raise ServiceError("\n- ".join(["The gateway's input has mistakes. Nothing was changed.", *found]))
 
 
 def floating(module: AnsibleModule) -> dict[str, Any]:
-    """Configure keepalived, or remove it where no address floats. Raises ServiceError, OSError, ValueError."""
+    """Configure keepalived, or remove it without a floating address. Raises ServiceError, OSError, ValueError."""
     if module.params["plan"]["floating"]:
         return Keepalived(module).run()
     removed = remove(module, removal.holder)
@@ -363,7 +366,7 @@ def floating(module: AnsibleModule) -> dict[str, Any]:
 
 
 def present(module: AnsibleModule) -> dict[str, Any]:
-    """Configure what `parts` name. Raises ServiceError, PinError, OSError, ValueError."""
+    """Configure the parts in `parts`. Raises ServiceError, PinError, OSError, ValueError."""
     params = module.params
     refuse(params)
     missing = apt_packages.absent_of(module.run_command, params["packages"]) if module.check_mode else []
@@ -384,7 +387,7 @@ def present(module: AnsibleModule) -> dict[str, Any]:
 
 
 def unpinned(module: AnsibleModule, missing: list[str]) -> bool:
-    """In check mode, whether apt_packages would alter holds of `held`. Raises PinError and OSError."""
+    """In check mode, whether apt_packages would change the holds of `held`. Raises PinError and OSError."""
     held = module.params["held"]
     wanted = {"name": "gateway", "packages": held, "pinned": [], "version": "", "versions": {}}
     return (

@@ -11,11 +11,11 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Runs on a gateway. Reads from HAProxy whether it has one instance of one node, and which servers of the instance's
-    replica set it sends requests to.
-  - Asks replica sets for a completion of one token by the gateway's local socket, which needs no key, until each
-    answers. A set whose engines are all drained or in maintenance is not asked. The module fails with
-    the last words of each set that does not answer, and the states of its engines.
+  - Runs on a gateway. Reads whether HAProxy has a server for an instance of a node, and to which servers of the replica
+    set it sends requests.
+  - Requests one token from each replica set through the gateway's local socket, which needs no key, until each set
+    answers. Skips sets whose engines are all drained or in maintenance. Fails with the last error of each set that does
+    not answer, and with the states of its engines.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -23,16 +23,17 @@ attributes:
   check_mode:
     support: full
     details:
-      - Reads and asks in check mode, too.
+      - Reads and requests in check mode, too.
   diff_mode:
     support: none
 options:
   gather_subset:
     description:
       - What to read.
-      - V(servers) reads what the gateway does with the instance O(name) of O(host); V(answers) asks the replica sets
-        O(names) for a token.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves one out, of V(all) where nothing else is given.
+      - V(servers) reads the gateway's server of the instance O(name) on O(host). V(answers) requests a token from each
+        replica set in O(names).
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, the
+        rest of V(all) is read.
     type: list
     elements: str
     default: [servers]
@@ -44,7 +45,7 @@ options:
     description: The node's name in the inventory.
     type: str
   gateway:
-    description: The gateway's own name in the inventory, which is returned with the facts.
+    description: The gateway's name in the inventory, which is returned with the facts.
     type: str
     default: ""
   names:
@@ -52,7 +53,7 @@ options:
     type: list
     elements: str
   seconds:
-    description: How long HAProxy may take to answer, or to ask in all, in seconds.
+    description: The time limit in seconds, for HAProxy's answer or for all replica sets together.
     type: int
     default: 20
 """
@@ -64,7 +65,7 @@ EXAMPLES = r"""
     host: "{{ inventory_hostname }}"
   delegate_to: gateway1
 
-- name: Ask for a token through the gateway
+- name: Request a token through the gateway
   baremetal.inference.gateway_facts:
     gather_subset: [answers]
     names: [main]
@@ -77,7 +78,7 @@ name:
   returned: if V(servers) is gathered
   type: str
 gateway:
-  description: O(gateway).
+  description: The name from O(gateway).
   returned: if V(servers) is gathered
   type: str
 known:
@@ -85,7 +86,7 @@ known:
   returned: if V(servers) is gathered
   type: bool
 silent:
-  description: Why nothing is known, where HAProxy does not answer; empty where HAProxy answers.
+  description: Why HAProxy does not answer; empty if it does.
   returned: if V(servers) is gathered
   type: str
 bridge_known:
@@ -94,7 +95,7 @@ bridge_known:
   type: bool
 up:
   description:
-    - The hosts of the replica set that the gateway sends requests to. A bridge has its own name, C(NAME_bridge.HOST).
+    - The hosts of the replica set to which the gateway sends requests. A bridge has its own name, C(NAME_bridge.HOST).
   returned: if V(servers) is gathered
   type: list
   elements: str
@@ -108,12 +109,12 @@ answered:
   type: list
   elements: str
 drained:
-  description: The replica sets that were not asked, because all their engines are drained.
+  description: The replica sets that were skipped because all their engines are drained.
   returned: if V(answers) is gathered
   type: list
   elements: str
 unanswered:
-  description: The last words about each replica set that did not answer.
+  description: The last error of each replica set that did not answer, by name.
   returned: if V(answers) is gathered
   type: dict
 """
@@ -134,7 +135,7 @@ SUBSETS = (SERVERS, ANSWERS)
 
 
 def server_facts(given: dict[str, Any]) -> dict[str, Any]:
-    """What the gateway does with an instance. Raises OSError."""
+    """The gateway's view of an instance. Raises OSError."""
     seen = observation.observe(given["name"], given["host"] or "", given["seconds"])
     view = GatewayView(
         gateway=given["gateway"],
@@ -176,7 +177,7 @@ def main() -> None:
         try:
             result.update(server_facts(given))
         except OSError as error:
-            module.fail_json(msg=f"the files of this gateway cannot be read: {error}: run baremetal.inference.site")
+            module.fail_json(msg=f"the files of this gateway cannot be read: {error}. Run baremetal.inference.site.")
     if ANSWERS in subset:
         found = answers.ask_all(given["names"], deadline)
         result.update(asdict(found))

@@ -240,7 +240,7 @@ def test_an_admin_that_nobody_declares_any_more_is_mentioned(node: Node) -> None
 
 
 def test_a_shell_that_is_not_there(node: Node) -> None:
-    with pytest.raises(InputError, match="is no program on the node"):
+    with pytest.raises(InputError, match="must be a program on the node"):
         node.apply({"shell": "/bin/nosuchshell"})
 
 
@@ -333,7 +333,7 @@ def test_the_user_of_a_service_is_made_and_has_neither_home_nor_shell(node: Node
     assert node.account("engines").pw_shell == "/usr/sbin/nologin"
     assert node.apply(service="engines")["differs"] == []
     node.shells["engines"] = "/bin/bash"
-    assert node.apply(service="engines")["differs"] == ["take home directory and shell from the user engines"]
+    assert node.apply(service="engines")["differs"] == ["remove home directory and shell of the user engines"]
     assert not node.apply(service="engines")["changed"]
 
 

@@ -167,6 +167,6 @@ def test_duplicates_are_told(node: Node) -> None:
 def test_a_node_is_not_left_without_sources(node: Node) -> None:
     sources = read_sources([{**TEST, "key": "/nowhere.gpg"}, {"name": "gone", "state": "absent"}])
     assert [str(problem) for problem in apt_sources.check(sources, Transport(), True)] == [
-        "source test: key: '/nowhere.gpg': is not on the node"
+        "source test: key: '/nowhere.gpg': must be a file on the node: correct the path"
     ]
     assert "without any source" in str(apt_sources.check(sources[1:], Transport(), True)[0])

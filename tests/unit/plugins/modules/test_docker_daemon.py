@@ -517,7 +517,7 @@ def test_an_old_engine_needs_the_runtime_that_goes_by_the_specification(node: No
     always = {"engine": {**ENGINE, "nvidia": "always"}}
     settle(node, **always)
     assert node.config()["runtimes"] and "features" not in node.config()
-    words = "does not say that the runtime goes by the specification"
+    words = "does not set the runtime to use the CDI specification"
     assert any(words in reason for reason in look(node, **always)["due_reasons"])
     module_under_test.TOOLKIT_CONFIG.parent.mkdir()
     module_under_test.TOOLKIT_CONFIG.write_text('[nvidia-container-runtime]\nmode = "cdi"\n')

@@ -181,7 +181,7 @@ def test_without_a_way_back_nothing_is_tried(node: Firewall) -> None:
     assert (node.port, (firewall.RUN / "trial.json").exists()) == (80, False)
     node.kernel.broken, node.kernel.refused = "", "proto-dst 80 "
     found = node(phase="trial", **OTHER)
-    assert "could not be brought back, so no other is tried" in found["msg"]
+    assert "could not be restored after a trial" in found["msg"]
     assert node.port == 80
 
 
