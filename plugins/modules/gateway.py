@@ -264,8 +264,8 @@ class Gateway(ServiceFiles):
         self.refuse_foreign(
             {DIRECTORY / CONFIG: "haproxy"},
             HEADER,
-            "Declare in the inventory what the file serves. Then set gateway_replace to true: the file is replaced, and a"
-            " copy is kept.",
+            "Declare in the inventory what the file serves. Then set gateway_replace to true: the file is replaced, and"
+            " a copy is kept.",
         )
         self.read_units()
         self.validated = self.validate()

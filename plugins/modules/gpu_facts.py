@@ -11,13 +11,13 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Finds the GPUs on the PCI bus, which needs no driver, and adds what the driver's files, C(nvidia-smi) and the
-    kernel's log tell. The sources are matched by PCI address. Changes nothing.
+  - Finds the GPUs on the PCI bus, which needs no driver. Adds facts from the driver's files, C(nvidia-smi) and the
+    kernel's log, matched by PCI address. Changes nothing.
   - Never fails for a driver, a tool or a GPU that is broken or hangs. Then RV(ansible_facts.gpu_driver.ok) is false,
-    RV(ansible_facts.gpu_driver.error) says why, and everything that could be found out is there all the same.
-  - What is not known is null. Every key of a GPU is always there.
-  - On request, the module also reports which devices containers can ask for by the names of the Container Device
-    Interface (CDI), and which running containers can no longer open their GPUs.
+    RV(ansible_facts.gpu_driver.error) gives the reason, and all other facts are still returned.
+  - Unknown values are null. Every GPU always has every key.
+  - On request, also returns the devices of the Container Device Interface (CDI), and the running containers that can no
+    longer open their GPUs.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -28,23 +28,24 @@ attributes:
 options:
   gather_subset:
     description:
-      - What to ask, besides the PCI bus and the driver's files, which are always read.
-      - V(nvidia_smi) is C(nvidia-smi -q -x), and C(nvidia-smi -L) where a GPU has MIG devices; V(nvlink) is
-        C(nvidia-smi nvlink -s); V(topology) is C(nvidia-smi topo -m); V(xids) is the kernel's log.
-      - V(all) is these four, V(min) nothing. An exclamation mark leaves one out, of V(all) where nothing else is given.
-      - V(cdi) and V(containers) are not part of V(all); name them to gather them. Without any of the other names, the
-        module returns no facts about the GPUs themselves.
-      - V(cdi) reads the CDI specifications in C(/etc/cdi) and C(/var/run/cdi), and compares those of the kind
-        C(nvidia.com/gpu) with the loaded driver and with the files and devices of the node. A specification for an
-        earlier driver makes containers fail at their start, or gives them libraries that do not fit the kernel module.
-        Together with V(nvidia_smi), RV(ansible_facts.cdi.refresh_reason) also reports GPUs and MIG slices that came or
-        went. Specifications in YAML need C(python3-yaml) on the node; without it, RV(ansible_facts.cdi.specs[].error)
-        says so.
-      - V(containers) finds the running containers that asked for NVIDIA GPUs, in whatever way, and opens their device
-        nodes from inside, without asking the driver. A container that was started with C(--gpus) loses its GPUs at the
-        next C(systemctl daemon-reload), often that of an C(apt) run. The container goes on running, and its processes
-        report only C(Failed to initialize NVML) or a CUDA error.
-      - A fact that is left out is not returned, so that an earlier one stays.
+      - What to read, in addition to the PCI bus and the driver's files, which are always read.
+      - V(nvidia_smi) runs C(nvidia-smi -q -x), and C(nvidia-smi -L) if a GPU has MIG devices; V(nvlink) runs
+        C(nvidia-smi nvlink -s); V(topology) runs C(nvidia-smi topo -m); V(xids) reads the kernel's log.
+      - V(all) is these four, V(min) none. An exclamation mark leaves a subset out; without any other item, the rest of
+        V(all) is read.
+      - V(cdi) and V(containers) are not part of V(all). With only these two, the module returns no facts about the GPUs
+        themselves.
+      - V(cdi) reads the CDI specifications in C(/etc/cdi) and C(/var/run/cdi). It compares those of the kind
+        C(nvidia.com/gpu) with the loaded driver, and with the node's files and devices. With a specification for an
+        earlier driver, containers fail to start, or get libraries that do not fit the kernel module.
+      - If V(nvidia_smi) is read as well, RV(ansible_facts.cdi.refresh_reason) also reports new and missing GPUs and MIG
+        slices. Specifications in YAML need C(python3-yaml) on the node. If it is missing,
+        RV(ansible_facts.cdi.specs[].error) says so.
+      - V(containers) finds all running containers with NVIDIA GPUs, and opens their device nodes from inside, without
+        using the driver. A container that was started with C(--gpus) loses its GPUs at the next
+        C(systemctl daemon-reload), often by a run of C(apt). The container keeps running, but its processes get
+        C(Failed to initialize NVML) or a CUDA error.
+      - Facts that are not read are not returned, so that earlier facts stay.
     type: list
     elements: str
     default: [all]
@@ -62,30 +63,31 @@ options:
       - cdi
       - containers
   nvidia_smi:
-    description: The program to run, a name to find in the search path or a path.
+    description: The program to run, as a path or as a name in the search path.
     type: str
     default: nvidia-smi
   root:
     description:
-      - Directory to read C(/sys), C(/proc), C(/var/lib/dpkg), the CDI specifications and the kernel's log below.
-      - The kernel's log is C(dev/kmsg) below it where that is a plain file, else C(var/log/kern.log). With V(/) it is
-        the live C(/dev/kmsg).
+      - The directory below which C(/sys), C(/proc), C(/var/lib/dpkg), the CDI specifications and the kernel's log are
+        read.
+      - The kernel's log is C(dev/kmsg) below this directory if that is a plain file, else C(var/log/kern.log). With
+        V(/) it is the live C(/dev/kmsg).
     type: path
     default: /
   timeout:
     description:
-      - Seconds for each command. One that does not end is killed with its children; if it hangs in the kernel, it is
-        left behind a second later. After that no other command is run.
-      - Without persistence mode the tool starts the driver anew for each call, which takes seconds for each GPU.
+      - The time limit of each command, in seconds. A command that exceeds it is killed with its children, and no other
+        command is run. If it hangs in the kernel, the module continues without it a second later.
+      - Without persistence mode, each call of the tool starts the driver, which takes seconds for each GPU.
     type: float
     default: 30
 """
 
 EXAMPLES = r"""
-- name: See what the node has
+- name: Read the facts of all GPUs
   baremetal.inference.gpu_facts:
 
-- name: Refuse to go on with a broken driver
+- name: Fail if the driver is broken
   ansible.builtin.assert:
     that: ansible_facts.gpu_driver.ok
     fail_msg: "{{ ansible_facts.gpu_driver.error.kind }}: {{ ansible_facts.gpu_driver.error.message }}"
@@ -94,7 +96,7 @@ EXAMPLES = r"""
   baremetal.inference.gpu_facts:
     gather_subset: [min]
 
-- name: Look at health alone, and do not wait long
+- name: Read only health, with a short time limit
   baremetal.inference.gpu_facts:
     gather_subset: ['!topology', '!nvlink']
     timeout: 10
@@ -127,39 +129,38 @@ ansible_facts:
   contains:
     gpus:
       description:
-        - The GPUs, by index; those without an index after the others, by PCI address.
-      returned: unless V(cdi) and V(containers) alone are asked for
+        - The GPUs, sorted by index; GPUs without an index come last, by PCI address.
+      returned: unless only V(cdi) or V(containers) are gathered
       type: list
       elements: dict
       contains:
         index:
-          description: The number that the tool and CUDA give it. Null before the driver is there, and where the tool
-            left a GPU out.
+          description: The GPU's number for C(nvidia-smi) and CUDA. Null before the driver is installed, and if the tool
+            omits a GPU.
           type: int
         uuid:
-          description: Its name that never changes.
+          description: The GPU's UUID, which never changes.
           type: str
           sample: GPU-5f0c1c51-9a53-4a4c-8d6e-2b7f4f1d9e10
         serial:
           description: Serial number of the board.
           type: str
         minor_number:
-          description: The N of C(/dev/nvidiaN); not always the index.
+          description: The number N of C(/dev/nvidiaN), which may differ from the index.
           type: int
         name:
           description: The product's name as the tool prints it.
           type: str
           sample: NVIDIA H100 80GB HBM3
         product:
-          description: The short name in this collection's table of products, null for a product that is not in it.
+          description: The short name in this collection's table of products; null for other products.
           type: str
           sample: H100-80GB
         architecture:
-          description: Kepler, Maxwell, Pascal, Volta, Turing, Ampere, Ada Lovelace, Hopper, Blackwell or what is newer.
+          description: Kepler, Maxwell, Pascal, Volta, Turing, Ampere, Ada Lovelace, Hopper, Blackwell or newer.
           type: str
         compute_capability:
-          description: Of the table of products, for the tool's report does not have it. A text, to be compared by
-            C(version).
+          description: The compute capability, from the table of products. A text, to compare by C(version).
           type: str
           sample: "9.0"
         pci_bus_id:
@@ -174,43 +175,44 @@ ansible_facts:
           description: Vendor and device of the board.
           type: str
         numa_node:
-          description: The NUMA node it hangs on; null where there is one node only, or the firmware does not tell.
+          description: The GPU's NUMA node; null if there is only one, or the firmware does not report it.
           type: int
         driver:
           description: The kernel driver that is bound, such as V(nvidia), V(nouveau) or V(vfio-pci).
           type: str
         excluded:
-          description: Whether an operator keeps it from the driver, by a driver for virtual machines such as
-            V(vfio-pci), or, told once the module is loaded, by its parameter C(NVreg_ExcludedGpus). CUDA does not
-            count it.
+          description: >-
+            Whether an operator has excluded the GPU, by a driver for virtual machines such as V(vfio-pci), or by the
+            kernel module's parameter C(NVreg_ExcludedGpus). The parameter is only known once the kernel module is
+            loaded. CUDA does not count the GPU.
           type: bool
         lost:
-          description: Whether it has fallen off the bus. Its registers read as ones, or the tool says so.
+          description: Whether the GPU has fallen off the bus. Its registers read as ones, or the tool reports it.
           type: bool
         reported:
-          description: Whether the tool's report has it.
+          description: Whether the tool's report has the GPU.
           type: bool
         pcie:
           description: The PCIe link.
           type: dict
           contains:
             gen:
-              description: Generation now; lower while the GPU saves power.
+              description: The current generation; lower while the GPU saves power.
               type: int
             width:
-              description: Lanes now.
+              description: The current number of lanes.
               type: int
             gen_max:
-              description: Generation at most.
+              description: The highest possible generation.
               type: int
             width_max:
-              description: Lanes at most.
+              description: The highest possible number of lanes.
               type: int
         memory_total_mib:
-          description: Memory in MiB, null where the tool does not report the GPU.
+          description: Memory in MiB; null if the tool does not report the GPU.
           type: int
         memory_reserved_mib:
-          description: Memory that the driver keeps for itself, in MiB.
+          description: Memory that the driver reserves, in MiB.
           type: int
         memory_used_mib:
           description: Memory in use, in MiB.
@@ -222,7 +224,7 @@ ansible_facts:
           description: V(enabled), V(disabled), or null for a GPU that has no MIG.
           type: str
         mig_mode_pending:
-          description: The same after the next reset.
+          description: The MIG mode after the next reset.
           type: str
         mig_devices:
           description: The slices of the GPU.
@@ -230,13 +232,13 @@ ansible_facts:
           elements: dict
           contains:
             index:
-              description: Number among the GPU's slices.
+              description: The number of the slice.
               type: int
             uuid:
-              description: What CUDA and the container runtime call it.
+              description: The slice's name for CUDA and the container runtime.
               type: str
             profile:
-              description: Its size, such as V(3g.40gb).
+              description: The profile, such as V(3g.40gb).
               type: str
             gpu_instance_id:
               description: Number of the GPU instance.
@@ -257,14 +259,14 @@ ansible_facts:
               description: Uncorrectable errors of SRAM since the driver was loaded.
               type: int
         ecc:
-          description: Error correction. Counts are of bits before Turing, of SRAM and DRAM together since.
+          description: Error correction. Before Turing, counts are of bits; since Turing, of SRAM and DRAM together.
           type: dict
           contains:
             current:
-              description: V(enabled), V(disabled), or null for a GPU without it.
+              description: V(enabled), V(disabled), or null for a GPU without ECC.
               type: str
             pending:
-              description: The same after the next reset.
+              description: The state after the next reset.
               type: str
             volatile_corrected:
               description: Corrected errors since the driver was loaded.
@@ -279,7 +281,7 @@ ansible_facts:
               description: Uncorrected errors in the GPU's life.
               type: int
             sram_threshold_exceeded:
-              description: Whether SRAM has had more errors than NVIDIA takes for normal; the GPU is to be exchanged.
+              description: Whether SRAM has exceeded NVIDIA's threshold of errors. Then the GPU must be replaced.
               type: bool
             channel_repair_pending:
               description: Whether a reset would repair a memory channel.
@@ -288,10 +290,10 @@ ansible_facts:
               description: Whether a reset would repair a processing cluster.
               type: bool
             unrepairable_memory:
-              description: Whether memory is broken beyond repair.
+              description: Whether memory is damaged beyond repair.
               type: bool
         retired_pages:
-          description: Pages of memory out of use; before Ampere.
+          description: Retired memory pages, on GPUs before Ampere.
           type: dict
           contains:
             single_bit:
@@ -301,10 +303,10 @@ ansible_facts:
               description: Pages with a double bit error.
               type: int
             pending:
-              description: Whether more will be retired at the next reset.
+              description: Whether more pages will be retired at the next reset.
               type: bool
         remapped_rows:
-          description: Rows of memory replaced by spare ones; since Ampere.
+          description: Memory rows replaced by spare rows, on GPUs since Ampere.
           type: dict
           contains:
             correctable:
@@ -314,14 +316,14 @@ ansible_facts:
               description: Rows with uncorrectable errors.
               type: int
             pending:
-              description: Whether more will be replaced at the next reset.
+              description: Whether more rows will be replaced at the next reset.
               type: bool
             failure:
-              description: Whether no spare row was left; the GPU is to be exchanged.
+              description: Whether no spare row was left. Then the GPU must be replaced.
               type: bool
         recovery_action:
-          description: What the driver asks for, such as V(None), V(Reset), V(Reboot), V(Drain P2P) or
-            V(Drain and Reset). Null before 570.
+          description: The action that the driver requests, such as V(None), V(Reset), V(Reboot), V(Drain P2P) or
+            V(Drain and Reset). Null before driver 570.
           type: str
         persistence_mode:
           description: V(enabled) or V(disabled).
@@ -342,16 +344,16 @@ ansible_facts:
           description: Power limit, in W.
           type: float
         power_limit_requested_w:
-          description: Power limit that was asked for, in W; the one in force may be lower. Null before 535.
+          description: Requested power limit, in W. The limit in force may be lower. Null before driver 535.
           type: float
         power_limit_default_w:
-          description: Power limit as delivered, in W.
+          description: Default power limit, in W.
           type: float
         power_limit_min_w:
-          description: The least power limit that it takes, in W.
+          description: The lowest power limit that the GPU accepts, in W.
           type: float
         power_limit_max_w:
-          description: The greatest power limit that it takes, in W.
+          description: The highest power limit that the GPU accepts, in W.
           type: float
         temperature_c:
           description: Temperature in °C.
@@ -373,53 +375,53 @@ ansible_facts:
               description: Clock of the memory in MHz.
               type: int
             graphics_max_mhz:
-              description: Graphics clock at most, in MHz.
+              description: Highest graphics clock, in MHz.
               type: int
             sm_max_mhz:
-              description: Clock of the multiprocessors at most, in MHz.
+              description: Highest clock of the multiprocessors, in MHz.
               type: int
             memory_max_mhz:
-              description: Clock of the memory at most, in MHz.
+              description: Highest clock of the memory, in MHz.
               type: int
         throttle_reasons:
-          description: Why the clocks are not at their most, as NVML names it. V(gpu_idle) and
-            V(applications_clocks_setting) are no fault; V(hw_slowdown), V(hw_thermal_slowdown) and
-            V(hw_power_brake_slowdown) are.
+          description: Why the clocks are below their maximum, in NVML's names. V(gpu_idle) and
+            V(applications_clocks_setting) are normal. V(hw_slowdown), V(hw_thermal_slowdown) and
+            V(hw_power_brake_slowdown) are faults.
           type: list
           elements: str
           sample: [sw_power_cap]
         utilization:
-          description: Shares of the last sample period.
+          description: Use during the last sample period, in percent.
           type: dict
           contains:
             gpu_percent:
-              description: In which the GPU computed.
+              description: The time in which the GPU computed.
               type: int
             memory_percent:
-              description: In which memory was read or written.
+              description: The time in which memory was read or written.
               type: int
         fabric:
-          description: Registration with the fabric of NVSwitch; all null where there is none. CUDA starts only once the
-            state is C(Completed) and the status is C(Success).
+          description: Registration with the NVSwitch fabric; all null without one. CUDA works only if the state is
+            C(Completed) and the status is C(Success).
           type: dict
           contains:
             state:
               description: V(Completed), V(In Progress) or V(Not Started).
               type: str
             status:
-              description: How it ended.
+              description: The result of the registration.
               type: str
             clique_id:
-              description: GPUs of one clique reach one another.
+              description: The number of the clique. GPUs of one clique reach each other.
               type: int
             cluster_uuid:
               description: The NVLink domain.
               type: str
             health:
-              description: Summary of its health.
+              description: Summary of the fabric's health.
               type: str
         nvlink:
-          description: The NVLinks; null where the tool does not tell, and where V(nvlink) was not asked for.
+          description: The NVLinks; null if the tool does not list them, or V(nvlink) is not gathered.
           type: dict
           contains:
             active:
@@ -434,30 +436,30 @@ ansible_facts:
               description: Speed of one link, in GB/s.
               type: float
             message:
-              description: What the tool says instead of a list.
+              description: The tool's message, if it prints no list.
               type: str
         processes:
-          description: Processes on the GPU; null where the tool cannot list them.
+          description: Processes on the GPU; null if the tool cannot list them.
           type: list
           elements: dict
           contains:
             pid:
-              description: Its number.
+              description: The process ID.
               type: int
             type:
               description: V(C) for compute, V(G) for graphics, V(C+G) for both.
               type: str
             name:
-              description: Its program.
+              description: The program.
               type: str
             memory_used_mib:
-              description: Memory of the GPU that it holds, in MiB.
+              description: GPU memory of the process, in MiB.
               type: int
             gpu_instance_id:
-              description: Number of the GPU instance that it runs on.
+              description: Number of the process's GPU instance.
               type: int
             compute_instance_id:
-              description: Number of the compute instance that it runs on.
+              description: Number of the process's compute instance.
               type: int
         vbios_version:
           description: Version of the video BIOS.
@@ -466,7 +468,7 @@ ansible_facts:
           description: Version of the firmware of the GPU's system processor.
           type: str
         unreadable:
-          description: Values that the tool tried to read and could not, a sign of a broken GPU.
+          description: Values that the tool could not read, a sign of a broken GPU.
           type: list
           elements: dict
           contains:
@@ -475,49 +477,49 @@ ansible_facts:
               type: str
               sample: fan_speed
             text:
-              description: What stands there.
+              description: The text in the report.
               type: str
               sample: ERR!
     nvswitches:
-      description: PCI addresses of the NVSwitches. From NVLink 5 on (HGX B200), they are not on the host's bus.
-      returned: unless V(cdi) and V(containers) alone are asked for
+      description: PCI addresses of the NVSwitches. Since NVLink 5 (HGX B200), they are not on the host's bus.
+      returned: unless only V(cdi) or V(containers) are gathered
       type: list
       elements: str
       sample: ["0000:05:00.0"]
     nvswitch_managers:
       description:
-        - PCI addresses of the InfiniBand functions by which the host manages NVSwitches that are not on its bus. They
-          are no NICs for traffic.
-      returned: unless V(cdi) and V(containers) alone are asked for
+        - PCI addresses of the InfiniBand functions with which the host manages NVSwitches that are not on its bus. They
+          are not NICs for traffic.
+      returned: unless only V(cdi) or V(containers) are gathered
       type: list
       elements: str
       sample: []
     gpu_driver:
       description: The driver and its tool.
-      returned: unless V(cdi) and V(containers) alone are asked for
+      returned: unless only V(cdi) or V(containers) are gathered
       type: dict
       contains:
         ok:
-          description: Whether the tool answered and every GPU with it. Null where it was not asked.
+          description: Whether the tool answered, and reported every GPU. Null if the tool was not run.
           type: bool
         error:
-          description: What went wrong first, or null.
+          description: The first error, or null.
           type: dict
           contains:
             kind:
               description:
-                - Of the tool - V(not_installed), V(not_runnable), V(timeout), V(endless_output), V(malformed_output),
-                  V(bad_argument), V(no_permission), V(failed).
-                - Of the driver - V(driver_not_loaded), V(driver_library_mismatch), V(library_not_found),
+                - Errors of the tool are V(not_installed), V(not_runnable), V(timeout), V(endless_output),
+                  V(malformed_output), V(bad_argument), V(no_permission), V(failed).
+                - Errors of the driver are V(driver_not_loaded), V(driver_library_mismatch), V(library_not_found),
                   V(function_not_found), V(nvml_unknown_error), V(nvml_init_failed), V(interrupt_problem).
-                - Of the GPUs - V(no_devices), V(gpu_lost), V(gpu_missing) for one that is bound to the driver and not
-                  listed, V(gpu_requires_reset), V(gpu_handle_error), V(inforom_corrupted), V(power_cable).
+                - Errors of GPUs are V(no_devices), V(gpu_lost), V(gpu_missing) for a GPU that is bound to the driver
+                  but not listed, V(gpu_requires_reset), V(gpu_handle_error), V(inforom_corrupted), V(power_cable).
               type: str
             message:
-              description: The tool's words.
+              description: The tool's message.
               type: str
             pci_bus_id:
-              description: PCI address of the GPU that they name.
+              description: PCI address of the GPU that the message names.
               type: str
         version:
           description: Version of the driver.
@@ -528,21 +530,21 @@ ansible_facts:
           type: str
           sample: "13.0"
         module_version:
-          description: Version of the kernel module that is loaded; null where none is.
+          description: Version of the loaded kernel module; null if none is loaded.
           type: str
         module_flavor:
           description: V(open) or V(proprietary).
           type: str
         package:
-          description: The installed package that the kernel module is built from; null where there is none.
+          description: The installed package of the kernel module; null if there is none.
           type: dict
           contains:
             name:
-              description: Its name.
+              description: The package's name.
               type: str
               sample: nvidia-open-kernel-dkms
             version:
-              description: Its version.
+              description: The package's version.
               type: str
             flavor:
               description: V(open) or V(proprietary).
@@ -551,12 +553,12 @@ ansible_facts:
           description: Version of the installed NVML library.
           type: str
         matches_package:
-          description: Whether the loaded module has the version and flavour of the package. False after an upgrade that
-            no reboot followed. Null where either is unknown.
+          description: Whether the loaded module has the version and flavour of the package. False after an upgrade
+            without a reboot. Null if either is unknown.
           type: bool
     gpu_topology:
-      description: What lies between the GPUs, and between GPUs and NICs; null where the tool does not tell.
-      returned: when V(topology) is asked for
+      description: The connections between GPUs, and between GPUs and NICs; null if the tool does not report them.
+      returned: if V(topology) is gathered
       type: dict
       contains:
         gpus:
@@ -568,20 +570,20 @@ ansible_facts:
               description: Index of the GPU.
               type: int
             pci_bus_id:
-              description: PCI address; null where the report was not asked for.
+              description: PCI address; null if V(nvidia_smi) is not gathered.
               type: str
             cpu_affinity:
-              description: CPUs that are near.
+              description: The nearest CPUs.
               type: str
               sample: 0-51,104-155
             numa_affinity:
-              description: NUMA nodes that are near.
+              description: The nearest NUMA nodes.
               type: str
             gpu_numa_id:
-              description: NUMA node that is the GPU's own memory.
+              description: The NUMA node of the GPU's own memory.
               type: str
             nearest_nics:
-              description: The RDMA devices at the least distance; the column's name where the device is not told.
+              description: The nearest RDMA devices; the column's name if the device is unknown.
               type: list
               elements: str
               sample: [mlx5_0]
@@ -591,25 +593,26 @@ ansible_facts:
           elements: dict
           contains:
             name:
-              description: Name of the column.
+              description: The name of the column.
               type: str
               sample: NIC0
             device:
-              description: The RDMA device; null where the legend is missing.
+              description: The RDMA device; null if the legend is missing.
               type: str
               sample: mlx5_0
         links:
-          description: What lies between each pair, by the names of the columns. NV18 is 18 NVLinks; PIX, PXB, PHB, NODE
-            and SYS are ways over PCIe, the nearest first.
+          description: The connection of each pair, by column names. NV18 is 18 NVLinks; PIX, PXB, PHB, NODE and SYS are
+            connections over PCIe, the nearest first.
           type: dict
           sample: {GPU0: {GPU1: NV18, NIC0: PIX}}
         all_nvlink:
-          description: Whether all GPUs reach one another by NVLink; null with one GPU alone.
+          description: Whether all GPUs reach each other by NVLink; null with a single GPU.
           type: bool
     gpu_xids:
-      description: Errors of the driver that have a number, since boot, in their order; null where the kernel's log
-        cannot be read. The live log forgets its oldest lines.
-      returned: when V(xids) is asked for
+      description: >-
+        Errors of the driver with a number (XIDs) since the boot, in order; null if the kernel's log cannot be read.
+        The live log drops its oldest lines.
+      returned: if V(xids) is gathered
       type: list
       elements: dict
       contains:
@@ -621,64 +624,63 @@ ansible_facts:
           type: int
           sample: 79
         time_s:
-          description: Seconds since boot; null where the log has no time stamps.
+          description: Seconds since boot; null if the log has no time stamps.
           type: float
         text:
           description: The message.
           type: str
     gpu_kernel_errors:
-      description: Failures that the driver reports without a number, since boot; null where the kernel's log cannot be
+      description: Failures that the driver reports without a number, since the boot; null if the kernel's log cannot be
         read.
-      returned: when V(xids) is asked for
+      returned: if V(xids) is gathered
       type: list
       elements: dict
       contains:
         pci_bus_id:
-          description: PCI address of the GPU; null where the message does not name it.
+          description: PCI address of the GPU; null if the message does not name it.
           type: str
         kind:
-          description: V(fallen_off_bus), V(init_failed), V(needs_open_module), or V(legacy_gpu) for one that needs an
+          description: V(fallen_off_bus), V(init_failed), V(needs_open_module), or V(legacy_gpu) for a GPU that needs an
             older branch of the driver.
           type: str
         time_s:
-          description: Seconds since boot; null where the log has no time stamps.
+          description: Seconds since boot; null if the log has no time stamps.
           type: float
         text:
-          description: The line that tells it.
+          description: The line of the log.
           type: str
     cdi:
       description: The specifications of the Container Device Interface.
-      returned: when V(cdi) is asked for
+      returned: if V(cdi) is gathered
       type: dict
       contains:
         devices:
-          description: The qualified names that a container can ask for.
+          description: The qualified names of the devices that a container can get.
           type: list
           elements: str
           sample: [nvidia.com/gpu=0, nvidia.com/gpu=all]
         conflicts:
-          description: Devices that no container can ask for, because two files of one directory claim them.
+          description: Devices that no container can get, because two files of one directory define them.
           type: list
           elements: dict
           contains:
             device:
-              description: Its qualified name.
+              description: The qualified name.
               type: str
             paths:
               description: The files.
               type: list
               elements: str
         driver_version:
-          description: The version of the loaded driver, V(null) where none is loaded.
+          description: The version of the loaded driver; V(null) if none is loaded.
           type: str
         refresh_reason:
           description:
-            - Why C(nvidia-cdi-refresh.service) has to write C(/var/run/cdi/nvidia.yaml) anew.
-            - V(null) where it need not.
+            - Why C(nvidia-cdi-refresh.service) must write C(/var/run/cdi/nvidia.yaml) again; V(null) if it need not.
           type: str
         specs:
-          description: The files, in the order in which they are looked up. Of a device in both directories, the later
-            counts.
+          description: The files, in the order in which they are read. If both directories define a device, the later
+            file counts.
           type: list
           elements: dict
           contains:
@@ -686,75 +688,75 @@ ansible_facts:
               description: The file.
               type: str
             kind:
-              description: What it offers, such as V(nvidia.com/gpu). V(null) where it cannot be read.
+              description: The kind of its devices, such as V(nvidia.com/gpu); V(null) if the file cannot be read.
               type: str
             cdi_version:
-              description: The version of the specification's form, V(null) where it does not tell.
+              description: The version of the CDI format; V(null) if the file has none.
               type: str
             devices:
-              description: The devices' names, without the kind.
+              description: The names of the devices, without the kind.
               type: list
               elements: str
             driver_versions:
-              description: The versions of the NVIDIA driver whose libraries it names.
+              description: The driver versions of the NVIDIA libraries in the file.
               type: list
               elements: str
             missing_paths:
-              description: Files and device nodes of the host that it names, and that do not exist.
+              description: Files and device nodes in the specification that do not exist on the host.
               type: list
               elements: str
             renumbered:
-              description: Device nodes that it names by numbers that they do not have.
+              description: Device nodes whose numbers in the specification are wrong.
               type: list
               elements: str
             stale:
               description:
-                - Why it must go. V(null) where it may stay, as all of other kinds, and that of C(nvidia-cdi-refresh).
-                - Stale are specifications of the kind C(nvidia.com/gpu) for another driver than the loaded one, that
-                  name files or devices that do not exist, that conflict with another file, and those called
-                  C(nvidia*) beside C(/var/run/cdi/nvidia.yaml), which nothing keeps up to date.
+                - Why the file must be removed; V(null) if it may stay.
+                - A file of the kind C(nvidia.com/gpu) is stale if it is for another driver than the loaded one, names
+                  missing files or devices, or conflicts with another file. A file C(nvidia*) other than
+                  C(/var/run/cdi/nvidia.yaml) is stale, too, because nothing updates it.
               type: str
             error:
-              description: Why it cannot be read, V(null) where it can.
+              description: Why the file cannot be read; V(null) if it can.
               type: str
     container_gpus:
-      description: The containers that asked for GPUs.
-      returned: when V(containers) is asked for
+      description: The containers with GPUs.
+      returned: if V(containers) is gathered
       type: dict
       contains:
         error:
-          description: Why the containers are unknown, such as that Docker does not answer. V(null) where Docker did.
+          description: Why the containers are unknown, such as no answer from Docker; V(null) if Docker answers.
           type: str
         lost:
           description: The names of the containers that cannot open a device of their GPUs.
           type: list
           elements: str
         containers:
-          description: The running containers that asked for GPUs.
+          description: The running containers with GPUs.
           type: list
           elements: dict
           contains:
             id:
-              description: Its whole id.
+              description: The whole ID.
               type: str
             name:
-              description: Its name.
+              description: The name.
               type: str
             request:
               description:
-                - How it asked. V(cdi) by CDI name, V(runtime) of NVIDIA's runtime, V(gpus) with C(--gpus), V(devices)
-                  by naming device nodes.
+                - How the container gets its GPUs. V(cdi) is by CDI name, V(runtime) by NVIDIA's runtime, V(gpus) by
+                  C(--gpus), V(devices) by its device nodes.
               type: str
             devices:
-              description: The device nodes that it has.
+              description: The container's device nodes.
               type: list
               elements: str
             lost:
-              description: Those that it cannot open, with the reason.
+              description: The device nodes that the container cannot open, with the reason.
               type: dict
               sample: {/dev/nvidia0: Operation not permitted}
             error:
-              description: Why it could not be tried, V(null) where it could.
+              description: Why the container could not be tried; V(null) if it could.
               type: str
 """
 
@@ -770,7 +772,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.hardware.gpu i
 CDI = "cdi"
 CONTAINERS = "containers"
 ON_REQUEST = (CDI, CONTAINERS)
-"""What is gathered only where it is named."""
+"""The subsets that are only gathered by their name."""
 
 ARGUMENTS = {
     "gather_subset": {

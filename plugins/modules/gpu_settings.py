@@ -11,92 +11,91 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Compares what C(nvidia-smi) tells of each card with what is wanted, and changes only what differs. What is not
-    named is left alone.
-  - Before anything is changed, everything that no card would take is named, all at once - a limit out of the card's
-    range, ECC or MIG on a card that has none, an unknown MIG profile with those that there are, a card that is in use
-    and would have to be cut anew.
-  - Every value that can be read is read back, for C(nvidia-smi) often says that something is not supported, and ends
-    with success. A card that fails does not keep the others from being set; the module then fails and names it.
-  - Leaves word for C(inferctl gpu-settings), which sets the cards at boot, for they forget most of this with their
-    driver.
+  - Compares the state of each GPU, from C(nvidia-smi), with the declared settings, and changes only differences.
+    Settings that are not declared stay unchanged.
+  - Before any change, reports all settings that a GPU does not support. Examples are a limit out of the GPU's range,
+    ECC or MIG on a GPU without it, an unknown MIG profile, or new MIG devices on a GPU in use.
+  - Reads values back after setting them, because C(nvidia-smi) often ends with success although a setting is not
+    supported. If one GPU fails, the other GPUs are set all the same, and the module fails with the GPU's name.
+  - Records the settings for C(inferctl gpu-settings), which sets the GPUs at boot, because most settings are lost when
+    the driver is unloaded.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
     details:
-      - Where the driver does not answer, only the mistakes that need no card are found. RV(unanswered) says so.
-      - Takes for granted that a card switches MIG mode at once, which those before Hopper may refuse.
+      - If the driver does not answer, only mistakes that need no GPU are found, and RV(unanswered) gives the reason.
+      - Assumes that a GPU switches MIG mode at once. GPUs before Hopper may refuse this.
   diff_mode:
     support: full
 notes:
-  - No driver tells to which clocks a card is locked. They are remembered in C(/run/inference/gpu-clocks.json) until the
-    driver is loaded anew; after a C(nvidia-smi --gpu-reset) run C(inferctl gpu-settings).
+  - No driver reports the locked clocks of a GPU. The module records them in C(/run/inference/gpu-clocks.json), valid
+    until the driver is loaded again. After C(nvidia-smi --gpu-reset), run C(inferctl gpu-settings).
 options:
   settings:
-    description: What all GPUs of the node have. Nothing where nothing is given.
+    description: The settings of all GPUs of the node.
     type: dict
     suboptions: &settings
       persistence_mode:
-        description: Keep the driver running while nothing uses the card, as C(nvidia-persistenced) does.
+        description: Keep the driver loaded while nothing uses the GPU, as C(nvidia-persistenced) does.
         type: bool
       power_limit_w:
-        description: Power limit in W. V(0) is the card's default.
+        description: Power limit in W. V(0) is the GPU's default.
         type: float
       gpu_clocks_mhz:
         description: Lock the GPU's clocks between these two frequencies in MHz, or to one. An empty list unlocks them.
         type: list
         elements: int
       memory_clocks_mhz:
-        description: The same for the memory's clocks, which the driver rounds to what the card has.
+        description: Lock the memory's clocks in the same way. The driver rounds them to clocks of the GPU.
         type: list
         elements: int
       ecc:
-        description: Error correction of the memory. Takes a reset of the card, or a reboot.
+        description: Error correction of the memory. A change needs a reset of the GPU, or a reboot.
         type: bool
       mig_mode:
-        description: Whether the card can be cut into MIG devices. Switched only while nothing uses the card.
+        description: Whether the GPU can be split into MIG devices. Only changed while nothing uses the GPU.
         type: bool
       mig_devices:
         description:
-          - The profiles of its MIG devices, such as V(3g.40gb), in any order; each becomes a GPU instance with one
-            compute instance. An empty list leaves none. Needs C(mig_mode).
-          - Where they differ, all of the card's are made anew, only while nothing uses the card.
+          - The profiles of the MIG devices, such as V(3g.40gb), in any order. Each becomes a GPU instance with one
+            compute instance. An empty list removes all. Needs C(mig_mode).
+          - If they differ, all MIG devices of the GPU are created again, only while nothing uses the GPU.
         type: list
         elements: str
       compute_mode:
-        description: Who may use the card, V(default) for any number of processes. In MIG mode it is always that.
+        description: The compute mode; V(default) allows any number of processes. In MIG mode it is always V(default).
         type: str
         choices: [default, exclusive_process, prohibited]
   overrides:
-    description: What single GPUs have in place of that.
+    description: Settings of single GPUs, which override O(settings).
     type: list
     elements: dict
     default: []
     suboptions:
       <<: *settings
       gpu:
-        description: Index, UUID or PCI address.
+        description: The GPU, by index, UUID or PCI address.
         type: str
         required: true
   apply:
-    description: Whether to set the cards now. V(false) only leaves word for the next boot, as for a driver that works
-      only then.
+    description: Whether to set the GPUs now. V(false) only records the settings for the next boot, for a driver that
+      needs a reboot first.
     type: bool
     default: true
   nvidia_smi:
-    description: The program to run, a name to find in the search path or a path.
+    description: The program to run, as a path or as a name in the search path.
     type: str
     default: nvidia-smi
   timeout:
-    description: Seconds for each call. A card that is reset for MIG mode takes some ten.
+    description: Time limit of each call, in seconds. A reset for MIG mode takes about ten seconds.
     type: float
     default: 60
 """
 
 EXAMPLES = r"""
-- name: Let all GPUs draw 500 W, and cut one of them
+- name: Limit all GPUs to 500 W, and split one into MIG devices
   baremetal.inference.gpu_settings:
     settings:
       power_limit_w: 500
@@ -105,7 +104,7 @@ EXAMPLES = r"""
         mig_mode: true
         mig_devices: [3g.40gb, 3g.40gb]
 
-- name: See what would change
+- name: Report what would change
   baremetal.inference.gpu_settings:
     settings:
       gpu_clocks_mhz: [210, 1600]
@@ -115,63 +114,63 @@ EXAMPLES = r"""
 
 RETURN = r"""
 changes:
-  description: What was changed, or would be in check mode. There also where the module fails in the midst of it.
+  description: The changes, or in check mode the changes to come. Also returned if the module fails after some changes.
   returned: always
   type: list
   elements: dict
   contains:
     index:
-      description: The card's index.
+      description: The GPU's index.
       type: int
     pci_bus_id:
-      description: Its PCI address.
+      description: The GPU's PCI address.
       type: str
     setting:
-      description: Name of the setting.
+      description: The name of the setting.
       type: str
       sample: power_limit_w
     before:
-      description: The value before; V(null) where it is unknown.
+      description: The value before; V(null) if unknown.
       type: raw
     after:
-      description: The value wanted.
+      description: The declared value.
       type: raw
 pending:
-  description: What is set, and waits for a reset of the card.
+  description: Settings that take effect at the next reset of the GPU.
   returned: always
   type: list
   elements: dict
   contains:
     index:
-      description: The card's index.
+      description: The GPU's index.
       type: int
     pci_bus_id:
-      description: Its PCI address.
+      description: The GPU's PCI address.
       type: str
     setting:
       description: V(ecc) or V(mig_mode).
       type: str
     now:
-      description: What is in force.
+      description: The value in force.
       type: bool
     wanted:
-      description: What will be.
+      description: The value after the reset.
       type: bool
 failures:
-  description: What a card did not take, with the words of C(nvidia-smi). On success there is none.
+  description: Settings that a GPU refused, with the message of C(nvidia-smi). Empty on success.
   returned: always
   type: list
   elements: str
 reboot_required:
-  description: Whether something waits for a reset of a card.
+  description: Whether a setting waits for a reset of a GPU.
   returned: always
   type: bool
 reboot_reason:
-  description: What waits, as a text; empty for nothing.
+  description: The settings that wait for a reset, as a text; empty for none.
   returned: always
   type: str
 unanswered:
-  description: Why the driver does not list the GPUs, in check mode; empty where it does, and where it was not asked.
+  description: In check mode, why the driver does not list the GPUs; empty if it does, or if it was not needed.
   returned: always
   type: str
 """
@@ -225,7 +224,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 
 
 def set_cards(setter: Setter, clocks: Clocks, check: bool) -> tuple[Result, str]:
-    """What was done, or would be, and why the driver does not answer. Raises InputError, OSError, NoAnswer."""
+    """The changes, and why the driver does not answer (in check mode). Raises InputError, OSError, NoAnswer."""
     if not check:
         try:
             return setter.apply(), ""
@@ -238,7 +237,7 @@ def set_cards(setter: Setter, clocks: Clocks, check: bool) -> tuple[Result, str]
 
 
 def diff_of(result: Result, file: Path, before: str, after: str) -> list[dict[str, str]]:
-    """Before and after of the cards, and of the file for the next boot."""
+    """The diff of the GPUs, and of the file for the next boot."""
     cards = [(f"{one.card.name}: {one.setting}", shown(one.before), shown(one.after)) for one in result.changes]
     sides = [
         ("GPUs", *("".join(f"{line[0]} = {line[side]}\n" for line in cards) for side in (1, 2))),
@@ -268,7 +267,7 @@ def main() -> None:
             setter = Setter(boot.runner(params["nvidia_smi"], params["timeout"]), clocks, wanted)
             result, unanswered = set_cards(setter, clocks, module.check_mode)
         stale = not (files.same(paths.gpu_settings, text) if text else not before)
-        # Also after a failure of one card: at boot the others are set all the same.
+        # Also after a failure of one GPU: the boot then sets the other GPUs.
         if stale and not module.check_mode:
             files.write(paths.gpu_settings, text)
     except InputError as error:

@@ -10,40 +10,41 @@ module: model
 short_description: Describe, publish and remove the models in the store of a node
 version_added: 0.1.0
 description:
-  - Compares the store with the models that the node must have, publishes what has arrived, and removes models that no
-    release needs. M(baremetal.inference.model_fetch) brings models from the network.
-  - A model is verified by SHA-256 and gets its name C(STORE/NAME/REVISION) by one rename, so that a model that is not
-    complete can never be served. Models from a directory on the node are copied as well.
-  - A published revision is never modified. One that was damaged is replaced as a whole; its intact files are linked, so
-    that only the damaged ones are copied again.
+  - Compares the store with the models that the node must have, publishes models whose files have arrived, and removes
+    models that no release needs. M(baremetal.inference.model_fetch) fetches models from the network.
+  - Verifies a model by SHA-256, and publishes it as C(STORE/NAME/REVISION) by one rename. An incomplete model can never
+    be served. Models from a directory on the node are copied as well.
+  - Never modifies a published revision. A damaged revision is replaced as a whole. Its intact files are linked, so that
+    only damaged files are copied again.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   state:
     description:
-      - V(described) describes the models of O(origin) on the machine that the module runs on, by the size and SHA-256
-        of their files, and checks that each is complete. It needs no store.
-      - V(planned) compares the store with O(models), and says what has to be copied or fetched and whether it fits. It
-        returns problems instead of failing.
-      - V(present) publishes what is not published yet. What comes from the controller must lie in the incoming
-        directory that V(planned) has named.
-      - V(absent) removes every revision of O(names), with its fast copies, that no kept release, unit or container
-        needs, the newest revision too. What the store has not published itself stays. Where it cannot tell what is
-        needed, and where the store lies on a file system that other nodes may have, too, it fails and removes nothing.
+      - V(described) reads size and SHA-256 of the files of the models of O(origin), on the machine on which the module
+        runs, and checks that each model is complete. It needs no store.
+      - V(planned) compares the store with O(models), and returns what must be copied or fetched, and whether it fits.
+        It returns problems instead of failing.
+      - V(present) publishes models that are not published yet. Files from the controller must be in the incoming
+        directory that V(planned) has returned.
+      - V(absent) removes all revisions of O(names), also the newest, with their fast copies, unless a kept release, a
+        unit or a container needs them. Directories that the store did not publish stay.
+      - V(absent) fails and removes nothing if the needed revisions cannot be determined, or if other nodes may have the
+        store's file system, too.
     type: str
     choices: [described, planned, present, absent]
     default: present
   store:
-    description: The root of the store. Every state but V(described) needs it.
+    description: The root of the store. Required for every state but V(described).
     type: path
   models:
     description: Entries of the model registry by name. Only their keys C(model), C(revision) and C(checksum) are read.
     type: dict
   origin:
     description:
-      - Which models V(described) reads, those whose C(model) begins with C(controller:), or those with a path on the
-        node. Delegate it to the controller for V(controller).
+      - Which models V(described) reads. V(controller) are those whose C(model) begins with C(controller:), V(node)
+        those with a path on the node. For V(controller), delegate the module to the controller.
     type: str
     choices: [controller, node]
     default: node
@@ -53,25 +54,25 @@ options:
     default: {}
   other_space:
     description:
-      - Space in GiB that others will take on the node, by directory. What lies on the store's file system is not there
-        for models.
+      - Space in GiB that other roles will need on the node, by directory. Space on the store's file system is not
+        available for models.
     type: dict
     default: {}
   reserve_gib:
-    description: Space in GiB that stays free on the store's file system.
+    description: Space in GiB to keep free on the store's file system.
     type: float
     default: 0
   cache:
     description:
-      - A file that keeps checksums by path, size, modification time and inode, so that a second run reads nothing.
-      - Without it every file is read. In check mode it is read, but not written.
+      - A file with checksums by path, size, modification time and inode, so that a second run reads no file again.
+      - Without a cache, every file is read. Check mode reads the cache, but does not write it.
     type: path
   verify:
-    description: Read every file again, whatever the cache says.
+    description: Read every file again, without the cache.
     type: bool
     default: false
   hub_endpoint:
-    description: The hub, or a mirror of it, that is asked for the size of a model that has to be fetched.
+    description: The hub, or a mirror of the hub, from which the sizes of models to fetch are read.
     type: str
     default: https://huggingface.co
   hub_token:
@@ -85,8 +86,7 @@ options:
     default: []
   everything:
     description:
-      - V(absent) removes all models, transfers that were not finished, and the directories, as far as nothing else is
-        in them.
+      - V(absent) removes all models, unfinished transfers, and the directories if nothing else is in them.
     type: bool
     default: false
   fast_path:
@@ -95,7 +95,8 @@ options:
     default: ""
   leaving:
     description:
-      - Instances whose releases need nothing any more. In a run outside check mode they are removed before the models.
+      - Instances whose releases do not count as needed, because a run outside check mode removes them before the
+        models.
     type: list
     elements: str
     default: []
@@ -133,7 +134,7 @@ EXAMPLES = r"""
     manifests: "{{ described.manifests }}"
   register: plan
 
-- name: Publish what has arrived
+- name: Publish the models whose files have arrived
   baremetal.inference.model:
     store: /mnt/models
     models: "{{ models }}"
@@ -162,17 +163,18 @@ manifests:
           size: 611
           sha256: 0f4e5c…
 problems:
-  description: Everything that is wrong with the models, each with what was found and what to do.
+  description: All problems of the models, each with the found value and what to do.
   returned: O(state=described), O(state=planned) or O(state=present)
   type: list
   elements: str
 rsync:
-  description: Path of rsync on this machine; empty where it is not installed.
+  description: The path of rsync on this machine; empty if rsync is not installed.
   returned: O(state=described), O(state=planned) or O(state=present)
   type: str
   sample: /usr/bin/rsync
 places:
-  description: Where each model lies, or will lie, by name; as revision C(REVISION) where one has to be fetched.
+  description: >-
+    The current or future directory of each model, by name. The revision of a model that must be fetched is C(REVISION).
   returned: O(state=planned) or O(state=present)
   type: dict
   sample:
@@ -183,14 +185,13 @@ places:
       bytes: 1318123
 coming:
   description:
-    - The revision of each model that was not in the store yet, or no longer intact, by name; C(REVISION) where it has
-      to be fetched.
+    - The revision of each model that the store did not have intact, by name; C(REVISION) if the model must be fetched.
   returned: O(state=planned) or O(state=present)
   type: dict
   sample:
     tiny-a: ab12cd34ef56
 transfers:
-  description: The models that are not published yet, or no longer intact.
+  description: The models that are not published yet, or whose published revision is damaged.
   returned: O(state=planned) or O(state=present)
   type: list
   elements: dict
@@ -199,29 +200,29 @@ transfers:
       description: The model.
       type: str
     origin:
-      description: Where it comes from, C(controller) or C(node).
+      description: The origin, C(controller) or C(node).
       type: str
     source:
-      description: Its directory there.
+      description: The model's directory at its origin.
       type: str
     incoming:
-      description: The directory on the node that the files have to be copied to.
+      description: The directory on the node to which the files must be copied.
       type: str
     files:
-      description: How many files have to be copied.
+      description: The number of files to copy.
       type: int
     bytes:
-      description: How many bytes have to be copied.
+      description: The number of bytes to copy.
       type: int
     rsync_opts:
-      description: Options that let rsync copy these files and nothing else.
+      description: Options for rsync that select exactly these files.
       type: list
       elements: str
     summary:
-      description: The same for people.
+      description: A summary for operators.
       type: str
     damage:
-      description: What is wrong with the published revision; empty where there is none.
+      description: The damage of the published revision; empty if none is published.
       type: list
       elements: str
 copies:
@@ -230,7 +231,7 @@ copies:
   type: list
   elements: dict
 fetches:
-  description: The models that have to be fetched from the network first, by M(baremetal.inference.model_fetch).
+  description: The models that M(baremetal.inference.model_fetch) must fetch from the network first.
   returned: O(state=planned) or O(state=present)
   type: list
   elements: dict
@@ -239,13 +240,13 @@ fetches:
       description: The model.
       type: str
     hub:
-      description: Whether it comes from a hub, by the client in the engine's image.
+      description: Whether the model comes from a hub, by the client in the engine's image.
       type: bool
     source:
-      description: Its URL or its name on the hub.
+      description: The model's URL, or its name on the hub.
       type: str
     summary:
-      description: The same for people, with the bytes that are needed.
+      description: A summary for operators, with the number of bytes.
       type: str
 remotes:
   description: The models that come from the network, by name.
@@ -253,13 +254,13 @@ remotes:
   type: dict
   contains:
     key:
-      description: Names the content, wherever it is fetched from.
+      description: An identifier of the content, the same for every source.
       type: str
     revision:
-      description: The revision that is published and intact; empty where none is.
+      description: The published, intact revision; empty if there is none.
       type: str
 freed_gib:
-  description: How much space is freed, or would be in check mode, in GiB.
+  description: The space that was freed, or would be in check mode, in GiB.
   returned: O(state=absent)
   type: float
 removed:
@@ -268,7 +269,7 @@ removed:
   type: list
   elements: str
 kept:
-  description: What stayed of the models, and what needs it.
+  description: The revisions that stay, and what needs them.
   returned: O(state=absent)
   type: list
   elements: str

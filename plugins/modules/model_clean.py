@@ -7,16 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: model_clean
-short_description: Remove what a node's store no longer needs
+short_description: Remove superseded models and leftovers from a node's store
 version_added: 0.1.0
 description:
-  - Removes revisions of models of which there are newer ones, unless they are still needed. Kept releases need theirs,
-    for an instance may be rolled back to them; so do installed units, containers, the registry of the node, O(models),
-    and variants the revision of their base.
-  - Removes their fast copies as well, transfers that have not gone on for a day, and damaged revisions that were
-    replaced.
-  - Where the module cannot tell what is needed, it fails and removes nothing. It also fails where the store lies on a
-    file system that other nodes may have, too, such as NFS. What the store has not published itself stays.
+  - Removes superseded revisions of models, unless they are still needed. A kept release (for a rollback), an installed
+    unit, a container, the node's registry, O(models) or a variant may need a revision.
+  - Also removes their fast copies, transfers without progress for a day, and damaged revisions that were replaced.
+  - If the needed revisions cannot be determined, the module fails and removes nothing. It also fails if other nodes may
+    have the store's file system, too, such as NFS. Directories that the store did not publish stay.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -30,17 +28,17 @@ options:
     type: str
     default: ""
   keep:
-    description: How many of the newest revisions of each model stay, whether anything needs them or not; 1 or more.
+    description: The number of newest revisions of each model that stay even if nothing needs them; 1 or more.
     type: int
     default: 2
   keep_releases:
     description:
-      - How many of each instance's releases M(baremetal.inference.node_cleanup) leaves; what only the others need goes.
-        0 for all.
+      - The number of releases of each instance that M(baremetal.inference.node_cleanup) keeps. Revisions that only
+        other releases need are removed. 0 keeps all.
     type: int
     default: 0
   models:
-    description: Entries of the model registry by name. The revision that they pin stays, or else the newest.
+    description: Entries of the model registry by name. The pinned revision of an entry, or else the newest, stays.
     type: dict
     default: {}
 extends_documentation_fragment:
@@ -57,7 +55,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: See what could go
+- name: List what could be removed
   baremetal.inference.model_clean:
     store: /mnt/models
     fast_path: /mnt/nvme/workspace/models
@@ -68,12 +66,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 freed_gib:
-  description: How much space is freed, or would be in check mode, in GiB.
+  description: The space that was freed, or would be in check mode, in GiB.
   returned: success
   type: float
   sample: 141.2
 freed:
-  description: What goes.
+  description: The directories that were removed, or would be in check mode.
   returned: success
   type: list
   elements: dict
@@ -82,7 +80,7 @@ freed:
       description: The directory.
       type: str
     gib:
-      description: What it takes, in GiB.
+      description: The size in GiB.
       type: float
     why:
       description: The reason.
@@ -98,7 +96,7 @@ kept:
   elements: dict
   contains: *item
 lines:
-  description: The same for people.
+  description: The same results as text for operators.
   returned: success
   type: list
   elements: str

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: model_facts
-short_description: Gather facts of models, from their directories or before they are on a node
+short_description: Read facts of models, from directories or from remote sources
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
   - Reads C(config.json), the index and the headers of the weights, never the weights. A model of 140 GB takes a
     fraction of a second. Changes nothing.
-  - Never fails for a model that is broken. What is wrong with it is in its C(problems), and everything else that could
-    be found out is there all the same.
-  - What is not known is null. Every key is always there.
-  - Of O(models) that a node does not have yet, it reads those in a directory on this machine. Of a hub's model it
-    fetches the configurations and the headers of the weights, by HTTP range, and keeps them in O(cache). What an
-    archive holds cannot be read before it is fetched, and a path on the node is the node's to read.
+  - Never fails for a broken model. Its C(problems) list what is wrong, and all other facts are still returned.
+  - Unknown values are null. Every model always has every key.
+  - For O(models), reads sources in a directory on this machine. From a hub, fetches only configurations and headers of
+    the weights, by HTTP range, and keeps them in O(cache). An archive cannot be read before it is fetched. Sources in
+    a directory on the node are skipped.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -32,16 +31,16 @@ attributes:
 options:
   directories:
     description:
-      - The directories to read on the machine that the module runs on, by a name for each.
-      - The fact has these names and no others, also of an earlier call.
+      - The directories to read on the machine on which the module runs, by a name for each.
+      - The fact has exactly these names. It replaces the fact of an earlier call.
     type: dict
   models:
     description:
-      - Entries of the model registry by name, whose remote sources, and sources on the controller, are read. Delegate
-        the module to V(localhost). Only the keys C(model), C(revision) and C(checksum) are read.
+      - Entries of the model registry by name. The module reads their remote sources and their sources on the
+        controller, so delegate it to V(localhost). Only the keys C(model), C(revision) and C(checksum) are read.
     type: dict
   hub_endpoint:
-    description: The hub, or a mirror of it, that O(models) are asked of.
+    description: The hub, or a mirror of the hub, for O(models).
     type: str
     default: https://huggingface.co
   hub_token:
@@ -50,8 +49,8 @@ options:
     default: ""
   cache:
     description:
-      - A directory that keeps what was fetched of O(models), which need it. A commit never changes, so the hub is asked
-        once.
+      - A directory for the fetched files of O(models), required with O(models). A commit never changes, so each file is
+        fetched only once.
     type: path
 seealso:
   - module: baremetal.inference.model
@@ -59,13 +58,13 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look at two models
+- name: Read two models
   baremetal.inference.model_facts:
     directories:
       tiny-a: /mnt/models/tiny-a/ab12cd34ef56
       qwen3-8b: /srv/models/Qwen3-8B
 
-- name: Refuse a model that is not whole
+- name: Fail for a broken or incomplete model
   ansible.builtin.assert:
     that: item.value.problems | length == 0
     fail_msg: "{{ item.key }}: {{ item.value.problems }}"
@@ -73,7 +72,7 @@ EXAMPLES = r"""
   loop_control:
     label: "{{ item.key }}"
 
-- name: Gather the facts of models that have to be fetched
+- name: Read the facts of models that the node must fetch
   baremetal.inference.model_facts:
     models: "{{ models }}"
     cache: ~/.cache/baremetal-inference/plans
@@ -85,7 +84,7 @@ EXAMPLES = r"""
 RETURN = r"""
 ansible_facts:
   description: The facts of O(directories).
-  returned: when O(directories) is given
+  returned: if O(directories) is set
   type: dict
   contains:
     model_facts:
@@ -111,7 +110,7 @@ ansible_facts:
           description: Attention heads of a layer.
           type: int
         kv_heads:
-          description: Heads of a layer that have keys and values of their own.
+          description: Key-value heads of a layer.
           type: int
         head_size:
           description: Size of a head.
@@ -120,39 +119,40 @@ ansible_facts:
           description: Size of the hidden state.
           type: int
         intermediate_size:
-          description: Inner size of the dense feed-forwards.
+          description: Inner size of the dense feed-forward layers.
           type: int
         vocabulary_size:
           description: Tokens of the vocabulary.
           type: int
         max_positions:
-          description: Positions that C(config.json) tells.
+          description: Number of positions in C(config.json).
           type: int
         max_length:
-          description: The longest request that the engine takes, in tokens, with rope scaling and the tokenizer's limit
-            counted in.
+          description: The longest request that the engine can take, in tokens, with rope scaling and the tokenizer's
+            limit.
           type: int
         default_length:
-          description: What the engine takes where C(max-model-len) is not set. Less than C(max_length) for longrope.
+          description: >-
+            The longest request in tokens if C(max-model-len) is not set. For longrope, less than C(max_length).
           type: int
         rope:
-          description: How positions are stretched; null where nothing is said.
+          description: Rope scaling; null if the configuration has none.
           type: dict
           contains:
             type:
               description: The kind, such as V(llama3), V(yarn), V(linear), V(dynamic) or V(longrope).
               type: str
             factor:
-              description: How far.
+              description: The factor.
               type: float
             original_max_positions:
-              description: Positions before that.
+              description: Number of positions without scaling.
               type: int
         sliding_window:
-          description: Tokens that layers with a sliding window see; null where there is none, or it is not used.
+          description: Tokens in the sliding window of layers; null if there is none, or it is not used.
           type: int
         attention:
-          description: How many layers keep what of a request; null where the configuration does not tell.
+          description: Number of layers by what they keep of a request; null if unknown.
           type: dict
           contains:
             full_layers:
@@ -162,35 +162,34 @@ ansible_facts:
               description: Layers that keep the sliding window.
               type: int
             state_layers:
-              description: Layers that keep a state of one size. A layer that keeps tokens, too, counts for both.
+              description: Layers that keep a state of constant size. A layer that also keeps tokens counts in both.
               type: int
             other_layers:
-              description: Layers that keep something of which the size is not known.
+              description: Layers that keep something of unknown size.
               type: int
         full_heads:
-          description: Heads in the cache of layers that keep every token; null where they are C(kv_heads) of
-            C(head_size).
+          description: Heads in the cache of layers that keep every token; null if they are C(kv_heads) of C(head_size).
           type: dict
           contains:
             count:
-              description: How many.
+              description: The number of heads.
               type: int
             size:
-              description: The size of each.
+              description: The size of each head.
               type: int
         sliding_heads:
-          description: The same for layers with a sliding window.
+          description: Heads in the cache of layers with a sliding window; null as for C(full_heads).
           type: dict
           contains:
             count:
-              description: How many.
+              description: The number of heads.
               type: int
             size:
-              description: The size of each.
+              description: The size of each head.
               type: int
         state:
-          description: What one layer keeps of a request in place of tokens, in values; null where no layer does, or
-            the form of the state is not known.
+          description: The state that one layer keeps of a request in place of tokens, in values; null if no layer has a
+            state, or its form is unknown.
           type: dict
           contains:
             convolution:
@@ -200,17 +199,17 @@ ansible_facts:
               description: Values of the recurrence.
               type: int
             dtype:
-              description: The dtype of the recurrence; null for the engine's own.
+              description: The dtype of the recurrence; null for the engine's default.
               type: str
         mla:
-          description: Multi-head latent attention; null where the model has none.
+          description: Multi-head latent attention; null if the model has none.
           type: dict
           contains:
             kv_lora_rank:
-              description: Size of the latent vector that is kept of a token.
+              description: Size of the latent vector that is kept for a token.
               type: int
             qk_rope_head_dim:
-              description: Size of the key with positions that is kept beside it.
+              description: Size of the key with positions that is kept for a token.
               type: int
             qk_nope_head_dim:
               description: Size of a head's key without positions.
@@ -222,38 +221,38 @@ ansible_facts:
               description: Size of the latent vector of queries.
               type: int
         experts:
-          description: Mixture of experts; null where the model has none.
+          description: Mixture of experts; null if the model has none.
           type: dict
           contains:
             count:
               description: Experts of a layer.
               type: int
             per_token:
-              description: Experts that work on a token.
+              description: Experts that process a token.
               type: int
             intermediate_size:
               description: Inner size of an expert.
               type: int
             shared_intermediate_size:
-              description: Inner size of the experts that work on every token, together.
+              description: Inner size of all shared experts together, which process every token.
               type: int
             layers:
               description: Layers that have experts.
               type: int
         dtype:
-          description: What the model computes in, as its configuration says, else as its weights are.
+          description: The dtype of computations, from the configuration, or else from the weights.
           type: str
           sample: bfloat16
         quantization:
-          description: How the weights are quantized; null where they are not.
+          description: The quantization of the weights; null if they are not quantized.
           type: dict
           contains:
             method:
-              description: The engine's name for the method; empty where the configuration has none.
+              description: The engine's name of the method; empty if the configuration has none.
               type: str
               sample: fp8
             bits:
-              description: Bits of a weight.
+              description: Bits per weight.
               type: int
             group_size:
               description: Weights that share a scale.
@@ -263,95 +262,94 @@ ansible_facts:
               type: list
               elements: int
         tied_embeddings:
-          description: Whether the head is the embedding; null where the configuration does not say.
+          description: Whether the head shares the weights of the embedding; null if unknown.
           type: bool
         modalities:
-          description: What the model takes beside text.
+          description: The inputs of the model other than text.
           type: list
           elements: str
           sample: [vision]
         tower_parameters:
-          description: Parameters of the parts that see or hear, 0 where there is none; null where one does not tell its
-            sizes.
+          description: Parameters of the parts for images and sounds; 0 if there are none, null if a size is unknown.
           type: int
         weights:
-          description: The weights as the engine holds them; null where there are none to read.
+          description: The weights as the engine loads them; null if there are no files to read.
           type: dict
           contains:
             bytes:
               description: Bytes of the tensors that are loaded, each counted once.
               type: int
             parameters:
-              description: Weights in them. What quantization packs is unpacked, its scales are not counted.
+              description: Number of weights. Packed quantized weights count unpacked, and scales do not count.
               type: int
             by_dtype:
               description: Bytes by the dtype of the files.
               type: dict
               sample: {BF16: 16060522496}
             unused_bytes:
-              description: Bytes that are in the files and not loaded, such as layers for speculative decoding.
+              description: Bytes in the files that are not loaded, such as layers for speculative decoding.
               type: int
             measured:
-              description: Whether files were read. Always true here.
+              description: Whether files were read. Always true for this module.
               type: bool
             parts:
-              description: Bytes by how they are split over GPUs.
+              description: Bytes by the way in which they are split over GPUs.
               type: dict
               contains:
                 embedding:
                   description: The embedding.
                   type: int
                 head:
-                  description: The head, 0 where it is tied to the embedding.
+                  description: The head; 0 if it shares the weights of the embedding.
                   type: int
                 layers:
                   description: Each layer of the language part.
                   type: list
                   elements: int
                 replicated:
-                  description: What of all layers each tensor-parallel rank holds whole.
+                  description: Bytes of all layers that each tensor-parallel rank holds completely.
                   type: int
                 kv_projections:
-                  description: What of all layers can be split by KV heads alone.
+                  description: Bytes of all layers that can only be split by KV heads.
                   type: int
                 experts:
-                  description: What of all layers belongs to experts.
+                  description: Bytes of all layers that belong to experts.
                   type: int
                 rest:
-                  description: What is outside of the layers, the parts for images and sounds included.
+                  description: Bytes outside of the layers, with the parts for images and sounds.
                   type: int
         shards:
-          description: Files that hold the weights.
+          description: The files with the weights.
           type: list
           elements: str
         missing_shards:
-          description: Files that the index names and that are not there.
+          description: Files that the index names but that are missing.
           type: list
           elements: str
         cut_shards:
-          description: Files that are shorter than their header says.
+          description: Files that are shorter than their header requires.
           type: list
           elements: str
         tokenizer:
-          description: The file that holds the tokenizer; null where there is none.
+          description: The file with the tokenizer; null if there is none.
           type: str
           sample: tokenizer.json
         chat_template:
-          description: The file that holds the chat template; null where there is none.
+          description: The file with the chat template; null if there is none.
           type: str
           sample: chat_template.jinja
         remote_code:
-          description: Files that name Python code of the model's own.
+          description: Files that refer to Python code of the model.
           type: list
           elements: str
           sample: [config.json]
         revision:
-          description: The revision that the store's manifest names, made of the hashes of all files; null where there
-            is no manifest. The files are not hashed again.
+          description: The revision in the store's manifest, which comes from the hashes of all files; null if there is
+            no manifest. The files are not hashed again.
           type: str
           sample: ab12cd34ef56
         problems:
-          description: What is wrong with the model.
+          description: The problems of the model.
           type: list
           elements: dict
           contains:
@@ -360,22 +358,23 @@ ansible_facts:
               type: str
               sample: model-00003-of-00004.safetensors
             message:
-              description: What is wrong with it, and what to do.
+              description: What is wrong, and what to do.
               type: str
               sample: "is cut: expected 5,000 bytes, found 4,100 (900 missing); fetch it again"
 facts:
-  description: The facts of each of O(models) whose source can be read, with the keys of RV(ansible_facts.model_facts).
-  returned: when O(models) is given
+  description: >-
+    The facts of each entry in O(models) whose source can be read, with the keys of RV(ansible_facts.model_facts).
+  returned: if O(models) is set
   type: dict
 unknown:
-  description: Why nothing is known of the others, by name.
-  returned: when O(models) is given
+  description: The reasons why the facts of other entries are unknown, by name.
+  returned: if O(models) is set
   type: dict
   sample:
-    qwen3-8b: an archive tells nothing before it is fetched
+    qwen3-8b: an archive cannot be read before it is fetched
 problems:
-  description: The same as refusals, each with what to do.
-  returned: when O(models) is given
+  description: The reasons of RV(unknown) as error messages, each with what to do.
+  returned: if O(models) is set
   type: list
   elements: str
 """
@@ -400,7 +399,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.sources.
 
 
 def of_directories(module: AnsibleModule) -> dict[str, Any]:
-    """The facts of models in directories of this machine."""
+    """The facts of models in directories of this machine. Fails for a directory that is no path."""
     directories = module.params["directories"]
     wrong = [f"{name}: {path!r}" for name, path in directories.items() if not isinstance(path, str) or not path]
     if wrong:
@@ -409,18 +408,18 @@ def of_directories(module: AnsibleModule) -> dict[str, Any]:
 
 
 def of_source(source: Source, cache: Path, hub: Hub) -> ModelFacts:
-    """The facts of a model that no node has yet. Raises TransferError where its source cannot be read, and OSError."""
+    """The facts of a model from its source. Raises TransferError if the source cannot be read, and OSError."""
     if source.origin == CONTROLLER:
         return gather(source.path)
     if source.remote is None or source.remote.kind == ARCHIVE:
-        raise TransferError("an archive tells nothing before it is fetched")
+        raise TransferError("an archive cannot be read before it is fetched")
     return gather(hub_headers.skeleton(cache, source.remote, hub))
 
 
 def of_models(values: dict[str, Any]) -> dict[str, Any]:
-    """The return values for the option `models`."""
+    """The return values of the option `models`."""
     hub = Hub(values["hub_endpoint"], values["hub_token"])
-    # An entry whose source cannot be used is reported by the store, once.
+    # Problems are ignored here: the module model reports unusable sources.
     sources, _problems = load_sources(values["models"])
     facts, unknown = {}, {}
     for name, source in sources.items():
@@ -433,7 +432,7 @@ def of_models(values: dict[str, Any]) -> dict[str, Any]:
     problems = [
         Problem(
             f"models.{name}",
-            f"whether it fits is unknown before it is fetched: {reason}. Check that it fits, and set "
+            f"cannot check that the model fits before it is fetched: {reason}. Check by hand that it fits, then set "
             "model_store_allow_unplanned: true",
         )
         for name, reason in unknown.items()

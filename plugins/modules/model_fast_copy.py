@@ -7,16 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: model_fast_copy
-short_description: Have copies of the store's models on a faster disk
+short_description: Copy models of the store to a faster disk
 version_added: 0.1.0
 description:
-  - Copies published revisions of the store to a faster disk, some files at a time, verifies the copies by SHA-256, and
-    has a link at C(FAST/NAME/REVISION) lead to each. Where there is no complete copy, that link leads to the store.
-  - Engines are always given the path of the link. So a copy that comes or goes is no reason for another release, and
-    one that does not fit is warned of and no failure.
-  - Copies that are not asked for stay, and go when there is no room for others, the least recently used first. Never
-    one that a kept release, an installed unit or a container names.
-  - On the store's own file system nothing is copied, and links lead to the store.
+  - Copies published revisions of the store to a faster disk, and verifies the copies by SHA-256. The link
+    C(FAST/NAME/REVISION) leads to the complete copy, or else to the store.
+  - Engines always use the path of the link, so that a new or removed copy needs no new release. A copy that does not
+    fit is a warning, not a failure.
+  - Other copies stay until their space is needed. Then the least recently used copy is removed first, but never a copy
+    that a kept release, an installed unit or a container uses.
+  - If O(fast_path) is on the store's file system, nothing is copied, and all links lead to the store.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -31,29 +31,28 @@ options:
     required: true
   places:
     description:
-      - Where the store keeps each model, as M(baremetal.inference.model) returns it. These get a copy, in this
-        order.
+      - The models to copy, in this order, with their places in the store as M(baremetal.inference.model) returns them.
     type: dict
     required: true
   state:
     description:
-      - V(planned) only compares. V(present) copies, drops and turns links.
+      - V(planned) only compares. V(present) copies, removes copies, and sets links.
     type: str
     choices: [planned, present]
     default: present
   limit_gib:
-    description: How many GiB the copies may take; 0 for as many as fit.
+    description: The largest size of all copies in GiB; 0 for as much as fits.
     type: float
     default: 0
   reserve_gib:
-    description: Space in GiB that stays free.
+    description: Space in GiB to keep free on the faster disk.
     type: float
     default: 0
   cache:
-    description: A file that keeps checksums, as of M(baremetal.inference.model).
+    description: A file with checksums, as in M(baremetal.inference.model).
     type: path
   verify:
-    description: Read every copy again, whatever the cache says.
+    description: Read every copy again, without the cache.
     type: bool
     default: false
 extends_documentation_fragment:
@@ -62,7 +61,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - While a model is not in the store yet, check mode cannot tell whether its copy will fit.
+      - For a model that is not in the store yet, check mode cannot check whether its copy will fit.
   diff_mode:
     support: full
 seealso:
@@ -71,7 +70,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Have the models of this node on NVMe
+- name: Copy the models of this node to NVMe
   baremetal.inference.model_fast_copy:
     store: /mnt/models
     fast_path: /mnt/nvme/workspace/models
@@ -81,7 +80,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 due:
-  description: Whether anything is to be done, or was.
+  description: Whether the module changed, or would change, anything.
   returned: success
   type: bool
 complete:
@@ -91,17 +90,17 @@ complete:
   elements: str
   sample: [/mnt/nvme/workspace/models/tiny-a/ab12cd34ef56]
 copied:
-  description: Those of them that were made, or would be in check mode.
+  description: The links whose copy was made, or would be in check mode.
   returned: success
   type: list
   elements: str
 dropped:
-  description: The links whose copy was removed, or would be.
+  description: The links whose copy was removed, or would be in check mode.
   returned: success
   type: list
   elements: str
 notes:
-  description: Why a model is served from the store; also warned of.
+  description: Why a model is served from the store. The module also warns of these.
   returned: success
   type: list
   elements: str
@@ -124,7 +123,7 @@ PLANNED = "planned"
 
 
 class Copier:
-    """Has copies of the models of one node."""
+    """Copies the models of one node."""
 
     def __init__(self, module: AnsibleModule, cache: HashCache) -> None:
         values = module.params
@@ -135,7 +134,7 @@ class Copier:
         self._room = Room(round(values["limit_gib"] * GIB), round(values["reserve_gib"] * GIB), copies)
 
     def bring(self, plans: bool) -> tuple[bool, dict[str, list[str]], list[str]]:
-        """Copy what is missing. Returns whether there was something to do, the links by what became of them, and notes.
+        """Copy missing revisions. Returns whether there were changes, the links by their result, and notes.
 
         Raises InputError and OSError.
         """
@@ -158,14 +157,14 @@ class Copier:
         return due, {key: [str(self._fast.place(each)) for each in found[key]] for key in found}, notes
 
     def _needed(self, wanted: list[Revision], notes: list[str]) -> dict[Revision, str] | None:
-        """What must not be dropped; None where it is unknown."""
+        """The copies that must stay, with the reason; None if unknown."""
         if not set(self._fast.held()) - set(wanted):
             return {}
         try:
             text = references.containers(self._module.run_command, self._module.get_bin_path("docker"))
             return references.with_bases(references.of_node(Paths(), text), self._store)
         except (InputError, OSError) as error:
-            notes.append(f"no fast copy is dropped, for it is unknown which are needed: {error}")
+            notes.append(f"no fast copy is removed, because it is unknown which are needed: {error}")
             return None
 
 
@@ -192,8 +191,8 @@ def main() -> None:
         module.fail_json(msg=str(error))
     except OSError as error:
         module.fail_json(
-            msg=f"{error}: engines find their models below {module.params['fast_path']}, which takes no links. Correct "
-            "it, or set model_store_fast_path to an empty text"
+            msg=f"{error}: {module.params['fast_path']} must be a directory that can hold links, from which engines "
+            "load their models. Correct it, or set model_store_fast_path to an empty text"
         )
     for note in notes:
         module.warn(note)

@@ -10,14 +10,13 @@ module: model_fetch
 short_description: Fetch a model from the network into the store of a node
 version_added: 0.1.0
 description:
-  - Fetches an archive from a web server, or a repository of a hub by the client in the engine's image, verifies it and
-    publishes it under C(STORE/NAME/REVISION).
-  - Brings as much as comes in O(seconds), and says how far the transfer is. Call it again until RV(done). What has
-    arrived stays, so that a transfer that was cut off goes on where it stopped; a connection that breaks is tried again
-    meanwhile.
-  - Nothing has a name in the store before it is complete and its checksums are right.
-  - With O(peer) it takes the model from another node that shares it by M(baremetal.inference.model_share). What goes
-    wrong there is no failure, but the return value RV(problem), for there are other sources.
+  - Fetches an archive from a web server, or a repository from a hub by the client in the engine's image. Verifies the
+    files, and publishes them as C(STORE/NAME/REVISION).
+  - Fetches for O(seconds), and returns the progress. Call the module again until RV(done) is true. Received data stays,
+    so that a transfer that was cut off continues. A broken connection is tried again.
+  - A model gets its name in the store only if it is complete and its checksums match.
+  - With O(peer), fetches the model from another node that shares it by M(baremetal.inference.model_share). An error of
+    the peer does not fail the module, because there are other sources; RV(problem) returns it.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
@@ -32,47 +31,47 @@ options:
     required: true
   entry:
     description:
-      - The registry's entry. Of it, C(model) is read, and what pins it. To a C(https://…tar) belongs C(checksum), to a
-        hub's C(ORGANISATION/NAME) the C(revision), a commit.
+      - The registry's entry. The keys C(model), C(checksum) and C(revision) are read. C(checksum) pins an archive
+        (C(https://…tar)), C(revision) is a commit and pins a hub's C(ORGANISATION/NAME).
     type: dict
     required: true
   seconds:
-    description: How long this call may take, but for verifying and publishing.
+    description: How long this call may fetch, in seconds, without the time for verification and publication.
     type: int
     default: 60
   image:
-    description: The engine's image, which holds the hub's client.
+    description: The engine's image, with the hub's client.
     type: str
   hub_endpoint:
     description: The hub, or a mirror of it.
     type: str
     default: https://huggingface.co
   hub_token:
-    description: A token for models behind a licence. It reaches the hub's client in a file of mode 0600.
+    description: A token for models behind a licence. The hub's client gets it in a file of mode 0600.
     type: str
     default: ""
   cache:
-    description: A file that keeps checksums, as of M(baremetal.inference.model).
+    description: A file with checksums, as in M(baremetal.inference.model).
     type: path
   peer:
-    description: Another node to take the model from.
+    description: Another node to fetch the model from.
     type: dict
     suboptions:
       host:
-        description: Its name, for people.
+        description: The peer's name, for messages.
         type: str
         required: true
       url:
-        description: Where it shares, as M(baremetal.inference.model_share) returns it; empty where it does not.
+        description: The peer's URL, as M(baremetal.inference.model_share) returns it; empty if the peer does not share.
         type: str
         required: true
       token:
-        description: What it wants to be shown.
+        description: The peer's token.
         type: str
         required: true
       manifest:
         description:
-          - The manifest of what it has, by which everything is verified. It comes from the controller, not from there.
+          - The manifest, against which all files are verified. It comes from the controller, not from the peer.
         type: dict
         required: true
 extends_documentation_fragment:
@@ -88,7 +87,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Fetch a model, for a minute at most
+- name: Fetch a model for up to one minute
   baremetal.inference.model_fetch:
     store: /mnt/models
     name: qwen3-8b
@@ -100,7 +99,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 name:
-  description: The model's name, by which the other nodes know what could not be fetched here.
+  description: The model's name. Other nodes read from it which model this node could not fetch.
   returned: failure
   type: str
 done:
@@ -108,24 +107,24 @@ done:
   returned: success
   type: bool
 text:
-  description: How far it is, for people.
+  description: The progress, as text.
   returned: success
   type: str
   sample: "qwen3-8b: 1.2 GiB of 15.3 GiB, 310.0 MiB a second, 46 s left"
 have:
-  description: Bytes that are there.
+  description: The received bytes.
   returned: success
   type: int
 total:
-  description: Bytes of the whole transfer.
+  description: The bytes of the whole transfer.
   returned: success
   type: int
 revision:
-  description: The revision that was published; null before.
+  description: The published revision; null before the publication.
   returned: success
   type: str
 problem:
-  description: Why O(peer) is of no use for this model; empty where it is. What it gave and was wrong has been removed.
+  description: Why the model cannot come from O(peer); empty if it can. Wrong data from the peer has been removed.
   returned: success
   type: str
 """
@@ -145,7 +144,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.store.store im
 
 
 def from_peer(fetcher: Fetcher, given: dict[str, Any]) -> tuple[Progress, str]:
-    """Bring more of a model from another node. Returns also what is wrong with that node. Raises OSError."""
+    """Fetch more of a model from a peer. Returns the progress, and the peer's problem or "". Raises OSError."""
     fetcher.end_download()
     try:
         return fetcher.from_peer(given["host"], given["url"], given["token"], given["manifest"]), ""
@@ -184,7 +183,7 @@ def main() -> None:
     try:
         remote = parse(values["entry"])
         if remote is None:
-            raise ValueError("comes from no network: its model is neither a URL nor a hub's ORGANISATION/NAME")
+            raise ValueError("model must be an archive's URL, or a hub's ORGANISATION/NAME, to be fetched")
         with hash_cache(Path(values["cache"]) if values["cache"] else None) as cache:
             store, docker = Store(Path(values["store"]), cache), module.get_bin_path("docker")
             fetcher = Fetcher(store, name, remote, values["seconds"], Paths(), module.run_command, docker)

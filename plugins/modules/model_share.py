@@ -7,20 +7,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: model_share
-short_description: Give other nodes of the site models of a node's store, for a while
+short_description: Share models of a node's store with other nodes, for a limited time
 version_added: 0.1.0
 description:
-  - Starts a server in a transient unit, C(inference-share.service), on one address of the node. It gives the revisions
-    that it was told to who shows its token, which is a new one each time, and nothing else.
-  - It has no rights, sees of the store only what it shares, and cannot write. After O(seconds) it ends, also when the
-    playbook was killed.
-  - M(baremetal.inference.model_fetch) takes from it, and verifies what it gets.
+  - Starts a server in the transient unit C(inference-share.service), on one address of the node. The server sends only
+    the given revisions, only to clients with its token. Each call makes a new token.
+  - The server has no privileges, can read only the shared revisions, and cannot write. It ends after O(seconds), also
+    if the playbook was killed.
+  - M(baremetal.inference.model_fetch) fetches from this server, and verifies the files.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   state:
-    description: Whether to share, in the place of what was shared before, or to end it.
+    description: V(started) shares O(models) in place of earlier ones, V(stopped) stops the server.
     type: str
     choices: [started, stopped]
     default: started
@@ -32,7 +32,7 @@ options:
     type: dict
     default: {}
   address:
-    description: The address of this node to listen on. Where it is empty, nothing is shared, and RV(problem) says so.
+    description: The address of this node to listen on. If empty, nothing is shared, and RV(problem) is set.
     type: str
     default: ""
   port:
@@ -40,7 +40,7 @@ options:
     type: int
     default: 5003
   seconds:
-    description: After how long the server ends by itself.
+    description: After how many seconds the server ends by itself.
     type: int
     default: 3600
 extends_documentation_fragment:
@@ -55,7 +55,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Give another node a model
+- name: Share a model with other nodes
   baremetal.inference.model_share:
     store: /mnt/models
     models:
@@ -71,20 +71,20 @@ EXAMPLES = r"""
 
 RETURN = r"""
 url:
-  description: Below it each file lies as C(NAME/REVISION/FILE); empty where nothing is shared.
+  description: The URL below which each file is C(NAME/REVISION/FILE); empty if nothing is shared.
   returned: success
   type: str
   sample: http://192.0.2.7:5003
 token:
-  description: What a client has to show. Keep it out of logs.
+  description: The token that clients must send. Keep it out of logs.
   returned: success
   type: str
 manifests:
-  description: The manifest of each model that is shared, by name, as of M(baremetal.inference.model).
+  description: The manifest of each shared model by name, as in M(baremetal.inference.model).
   returned: success
   type: dict
 problem:
-  description: Why this node cannot share; empty where it does. Others then have to do without it.
+  description: Why this node cannot share; empty if it does. Other nodes then use other sources.
   returned: success
   type: str
 """

@@ -7,50 +7,51 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: model_variants
-short_description: Check models with a system prompt, or publish them in the store of a node
+short_description: Check models with a system prompt, or publish them in a node's store
 version_added: 0.1.0
 description:
-  - For every entry of the registry with a C(system-prompt) that an instance serves, publishes a directory under
-    C(STORE/NAME/REVISION). It has links to the base's files, the prompt, and the model's own chat templates with the
-    prompt in front. Weights exist once.
-  - Before anything changes, O(state=checked) reads the files of those models and refuses every model that cannot carry
-    a prompt.
-  - A template is a program by the model's authors. So it is rendered and tried in a container of the engine's image,
-    without network or rights, by the Jinja that the engine itself has.
-  - A published revision is never modified. One that was altered is replaced as a whole.
+  - For every served entry of the registry with a C(system-prompt), publishes the directory C(STORE/NAME/REVISION). It
+    has links to the base's files, the prompt, and the model's chat templates with the prompt in front. The weights
+    exist only once.
+  - Before anything changes, O(state=checked) reads the files of these models, and refuses every model that cannot
+    have a system prompt.
+  - A chat template is a program of the model's authors. The module renders and tries it in a container of the engine's
+    image, without network and privileges, by the engine's version of Jinja.
+  - Never modifies a published revision. An altered revision is replaced as a whole.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   state:
     description:
-      - V(checked) only reads. It fails with every model whose chats the engine writes without a chat template, or that
-        has none, and names the way out. It skips a model whose files are not on this machine.
+      - V(checked) only reads. It fails for every model without a chat template, or whose chats the engine renders
+        without a template, and names the remedy. It skips models whose files are not on this machine.
       - V(published) tries the template with the prompt, and publishes. It needs O(store), O(places) and O(image).
     type: str
     choices: [checked, published]
     default: published
   origin:
     description:
-      - Which models V(checked) reads, those whose C(model) begins with C(controller:), or all others.
-      - The module reads files of the machine it runs on. Delegate it to the controller for V(controller).
+      - Which models V(checked) reads. V(controller) are those whose C(model) begins with C(controller:), V(node) all
+        others.
+      - The module reads files of the machine on which it runs. For V(controller), delegate it to the controller.
     type: str
     choices: [controller, node]
     default: node
   store:
-    description: The root of the store. V(checked) reads models that are published there already.
+    description: The root of the store. V(checked) reads models that are already published there.
     type: path
   places:
-    description: Where the store keeps each model, as M(baremetal.inference.model) returns it.
+    description: The place of each model in the store, as M(baremetal.inference.model) returns it.
     type: dict
   fast_path:
     description:
-      - The root of the fast copies, as of M(baremetal.inference.model_fast_copy), where each model with a system prompt
-        gets a directory of the same links. They lead to the base's fast copy where there is one. Empty for none.
+      - The root of the fast copies, as in M(baremetal.inference.model_fast_copy). Each model with a system prompt
+        gets a directory with the same links there. They lead to the base's fast copy if there is one. Empty for none.
     type: str
     default: ""
   image:
-    description: The engine's image, which the node must have; in check mode it need not.
+    description: The engine's image. The node must have it, except in check mode.
     type: str
 extends_documentation_fragment:
   - baremetal.inference.registry
@@ -59,14 +60,14 @@ attributes:
   check_mode:
     support: full
     details:
-      - As long as the image or the model are not on the node, the revision stands as C(REVISION).
+      - If the node does not have the image or the model yet, the revision is returned as C(REVISION).
   diff_mode:
     support: full
 seealso:
   - module: baremetal.inference.model
   - module: baremetal.inference.engine_release
 requirements:
-  - the library of the node tool, which M(baremetal.inference.node_tool) installs
+  - The library of the node tool, from M(baremetal.inference.node_tool).
 """
 
 EXAMPLES = r"""
@@ -91,12 +92,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 checked:
-  description: The registry's entries whose model was read.
+  description: The registry's entries whose models were read.
   returned: O(state=checked), success
   type: list
   elements: str
 places:
-  description: Where each model with a system prompt lies, or will lie, by the registry's name.
+  description: The current or future directory of each model with a system prompt, by the registry's name.
   returned: O(state=published), success
   type: dict
   sample:

@@ -11,12 +11,11 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Gives Debian's node_exporter the collectors that matter on such machines, and the textfile collector; starts and
-    enables it, and restarts it when its options change.
-  - Runs dcgm-exporter in a container, where O(dcgm_image) names its image; without one, removes its unit.
-  - When node_exporter does not come up, the module puts its old options back.
+  - Sets the collectors of Debian's node_exporter, with the textfile collector. Starts and enables it, and restarts it
+    if its options change. If node_exporter does not start, the module puts its old options back.
+  - Runs dcgm-exporter in a container if O(dcgm_image) is set. Otherwise, removes its unit.
   - With O(state=absent), stops dcgm-exporter and removes its unit, if this collection wrote the unit. Debian's
-    node_exporter stays as it is.
+    node_exporter stays unchanged.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -32,12 +31,12 @@ options:
     choices: [present, absent]
     default: present
   packages:
-    description: The packages that another task installs. Check mode tells which of them are missing (RV(missing)).
+    description: The packages that another task installs. Check mode returns missing packages as RV(missing).
     type: list
     elements: str
     default: []
   address:
-    description: The address to listen on; all addresses of the machine, if empty.
+    description: The address to listen on. If empty, all addresses of the machine.
     type: str
     default: ""
   port:
@@ -53,7 +52,7 @@ options:
     type: int
     default: 9400
   gpu_request:
-    description: How containers ask for GPUs.
+    description: How containers get GPUs, V(cdi) from Docker itself or V(runtime) from NVIDIA's runtime.
     type: str
     choices: [cdi, runtime]
     default: cdi
@@ -72,12 +71,12 @@ EXAMPLES = r"""
 RETURN = r"""
 due:
   description:
-    - Whether anything is, or was, to do. True also where O(packages) are missing, and where the task itself must not
-      report a change.
+    - Whether the module changes, or would change, anything, or packages of O(packages) are missing. Unlike C(changed),
+      not hidden by C(changed_when).
   returned: success
   type: bool
 missing:
-  description: Those of O(packages) that are not installed; empty outside of check mode.
+  description: The packages of O(packages) that are not installed; empty outside of check mode.
   returned: with O(state=present)
   type: list
   elements: str
@@ -97,7 +96,7 @@ removed:
   type: list
   elements: str
 foreign:
-  description: Units that this collection did not write, and that were not touched.
+  description: Units that this collection did not write. They stay unchanged.
   returned: with O(state=absent)
   type: list
   elements: str
@@ -131,31 +130,31 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.exp
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.places import HEADER, UNITS
 
 START_SECONDS = 15.0
-"""For an exporter to answer."""
+"""How long to wait until an exporter answers, in seconds."""
 
 STARTED = re.compile(rb"^process_start_time_seconds ([0-9.]+(?:e[+-]?[0-9]+)?)$", re.MULTILINE)
 
 CLOCK_SECONDS = 2.0
-"""By how much a process may seem to have begun too early: the kernel knows the time of its boot in whole seconds."""
+"""Tolerance of a process's start time, in seconds: the kernel reports the time of its boot in whole seconds."""
 
 DCGM_FIELD = re.compile(rb"^DCGM_FI_\w+\{", re.MULTILINE)
 
 
 def is_young(since: float, metrics: bytes) -> bool:
-    """Whether these are the metrics of a process that began since a time."""
+    """Whether these are the metrics of a process that started after a time (seconds since the epoch)."""
     found = STARTED.search(metrics)
     return found is not None and float(found[1]) >= since - CLOCK_SECONDS
 
 
 def of_dcgm(metrics: bytes) -> bool:
-    """Whether these are the metrics of dcgm-exporter, which reports GPUs alone, and not its own process."""
+    """Whether these are the metrics of dcgm-exporter, which has no metrics of its own process."""
     return DCGM_FIELD.search(metrics) is not None
 
 
 def silence(address: str, port: int, ours: Callable[[bytes], bool], seconds: float = START_SECONDS) -> str:
-    """Wait until an exporter reports metrics that are ours; returns why not, empty when it does.
+    """Wait until the expected exporter answers. Returns why it does not, or an empty text.
 
-    Another exporter on that port answers, too.
+    `ours` recognizes its metrics, because another exporter may answer on the port.
     """
     host = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)
     why = "it does not answer"
@@ -177,7 +176,7 @@ def silence(address: str, port: int, ours: Callable[[bytes], bool], seconds: flo
 
 
 class Exporter(ServiceFiles):
-    """An exporter of which one file is ours. A subclass says which, and with what text."""
+    """An exporter with one file of this module. A subclass sets its path and text."""
 
     path: Path
     text: str
@@ -193,7 +192,7 @@ class Exporter(ServiceFiles):
         self.read_units()
 
     def decide(self) -> dict[str, Any]:
-        # Of a run that was cut off, the file is new, and the process is not.
+        # If a run was cut off, the file may be newer than the process.
         stale = self.altered or self.properties["NeedDaemonReload"] == "yes"
         self.actions = {self.unit: "start" if not self.active[self.unit] else "restart" if stale else "none"}
         restarted = [] if self.actions[self.unit] == "none" else [self.unit]
@@ -206,7 +205,7 @@ class Exporter(ServiceFiles):
 
 
 class NodeExporter(Exporter):
-    """Debian's node_exporter with our options."""
+    """Debian's node_exporter with the options of this module."""
 
     units = (NODE_UNIT,)
 
@@ -228,7 +227,7 @@ class NodeExporter(Exporter):
 
 
 class DcgmExporter(Exporter):
-    """dcgm-exporter in a container, by a unit of ours."""
+    """dcgm-exporter in a container, with a unit of this module."""
 
     units = (DCGM_UNIT,)
 
@@ -239,28 +238,28 @@ class DcgmExporter(Exporter):
         super().__init__(module)
 
     def why_not_up(self, unit: str, action: str, began: float) -> str:
-        # Its image may have to be pulled first.
+        # No failure: Docker may have to pull the image first.
         if said := silence(self.params["address"], self.params["dcgm_port"], of_dcgm):
-            self.module.warn(f"{DCGM_UNIT}: {said}: journalctl -u {DCGM_UNIT} shows whether it will")
+            self.module.warn(f"{DCGM_UNIT}: {said}. Look at journalctl -u {DCGM_UNIT}: it may still pull its image.")
         return ""
 
 
 def refuse(params: dict[str, Any]) -> None:
-    """Raises ServiceError with every mistake of the input, OSError."""
+    """Raise ServiceError with all mistakes of the input. Raises OSError."""
     untested = tested.refusal("monitoring", "node_exporter")
     found = problems(params["port"], params["dcgm_port"], params["dcgm_image"])
     if untested or found:
-        words = ["The exporters cannot be set up like this. Nothing was changed.", untested, *map(str, found)]
+        words = ["The input of the exporters has mistakes. Nothing was changed.", untested, *map(str, found)]
         raise ServiceError("\n- ".join(filter(None, words)))
 
 
 def dcgm_exporter() -> Sequence[Part]:
-    """Its unit is all that there is of it: `maintenance` removes its image with the others that nothing uses."""
+    """The parts of dcgm-exporter to remove: only its unit. `maintenance` removes unused images."""
     return [Part((DCGM_UNIT,), configs=[UNITS / DCGM_UNIT], header=HEADER, roots=(UNITS,))]
 
 
 def dcgm(module: AnsibleModule) -> dict[str, Any]:
-    """Configure dcgm-exporter, or remove it where there is no image. Raises ServiceError, SystemdError, OSError."""
+    """Configure dcgm-exporter, or remove it without an image. Raises ServiceError, SystemdError, OSError."""
     if module.params["dcgm_image"]:
         return DcgmExporter(module).run()
     removed = remove(module, dcgm_exporter)

@@ -6,17 +6,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: monitoring_logs
-short_description: Configure log shipping of a machine, or remove it
+short_description: Configure or remove the log shipping of a machine
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Runs an rsyslog of its own, beside the site's where there is one. It reads the journal, and hands the lines of named
-    units to a server, as an object of JSON each. Of an engine's log, only what cannot hold a prompt or an answer leaves
-    the machine.
-  - The journal is its queue. While the server is away, nothing is lost that the journal keeps, and no program waits.
-  - C(rsyslogd -N1) checks the configuration before the old one is replaced. A service that does not start gets its old
-    files back.
+  - Runs a separate rsyslog, in addition to one of the site. It reads the journal, and sends the lines of the given
+    units to a server, one JSON object per line. Of an engine's log, only lines that cannot contain a prompt or an
+    answer are sent.
+  - The journal is the queue. While the server is unreachable, no line is lost that the journal still has, and no
+    program waits.
+  - C(rsyslogd -N1) checks the configuration before it replaces the old one. If the service does not start, the module
+    puts the old files back.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -24,17 +25,17 @@ attributes:
   check_mode:
     support: full
     details:
-      - Where rsyslog is not installed yet, nothing checks the configuration.
+      - If rsyslog is not installed yet, the configuration is not checked.
   diff_mode:
     support: full
 options:
   packages:
-    description: The packages that another task installs. Check mode tells which of them are missing (RV(missing)).
+    description: The packages that another task installs. Check mode returns missing packages as RV(missing).
     type: list
     elements: str
     default: []
   rivals:
-    description: Packages that cannot be installed beside O(packages); with O(server), any of them is refused.
+    description: Packages that conflict with O(packages). With O(server), the module fails if one is installed.
     type: list
     elements: str
     default: []
@@ -43,16 +44,16 @@ options:
     type: str
     default: ""
   port:
-    description: Its port.
+    description: The port of the server.
     type: int
     default: 6514
   protocol:
-    description: How lines get there.
+    description: The protocol to the server.
     type: str
     choices: [tls, tcp]
     default: tls
   ca:
-    description: The file with the authorities that verify the server's certificate; empty for Debian's own.
+    description: The file with the authorities that verify the server's certificate; empty for Debian's authorities.
     type: path
     default: ""
   peer:
@@ -60,12 +61,12 @@ options:
     type: str
     default: ""
   units:
-    description: The units whose lines are shipped; C(kernel) and C(inferctl) are known as well.
+    description: The units whose lines are shipped. C(kernel) and C(inferctl) are allowed as well.
     type: list
     elements: str
     default: []
   host:
-    description: The machine's name in every line. Needed with O(server).
+    description: The machine's name in every line. Required with O(server).
     type: str
     default: ""
 """
@@ -85,12 +86,12 @@ EXAMPLES = r"""
 RETURN = r"""
 due:
   description:
-    - Whether anything is, or was, to do. True also where O(packages) are missing, and where the task itself must not
-      report a change.
+    - Whether the module changes, or would change, anything, or packages of O(packages) are missing. Unlike C(changed),
+      not hidden by C(changed_when).
   returned: success
   type: bool
 missing:
-  description: Those of O(packages) that are not installed; empty outside of check mode.
+  description: The packages of O(packages) that are not installed; empty outside of check mode.
   returned: success
   type: list
   elements: str
@@ -99,7 +100,7 @@ restarted:
   returned: success
   type: bool
 masked:
-  description: Whether rsyslog's own service is masked, as it is where the package was installed for this alone.
+  description: Whether rsyslog's own service is masked. It is if the package was installed only for log shipping.
   returned: success
   type: bool
 """
@@ -126,21 +127,21 @@ CONNECT_SECONDS = 3.0
 
 
 def unreadable(path: Path) -> str:
-    """Why a service without rights cannot take certificates from a file; empty where it can."""
+    """Why a service without privileges cannot read certificates from a file; empty if it can."""
     if not path.is_file():
-        return "is no file on this machine"
+        return "must be a file on this machine"
     if not path.stat().st_mode & 0o004:
-        return "cannot be read by everybody, as a certificate may be: chmod a+r"
+        return "must be readable by everybody: chmod a+r"
     for directory in path.parents:
         if not directory.stat().st_mode & 0o001:
-            return f"cannot be reached by everybody: chmod a+x {directory}"
+            return f"must be in directories that everybody may enter: chmod a+x {directory}"
     if "-----BEGIN CERTIFICATE-----" not in (files.text(path) or ""):
-        return "holds no certificate in PEM"
+        return "must contain a certificate in PEM"
     return ""
 
 
 class Shipper(ServiceFiles):
-    """The service, its check, and the files that make them what they are."""
+    """The service for log shipping, the timer of its check, and their files."""
 
     units = (logs.UNIT, logs.CHECK_TIMER)
 
@@ -170,7 +171,7 @@ class Shipper(ServiceFiles):
             self.validate()
 
     def validate(self) -> None:
-        """Have rsyslog check its new configuration. Raises ServiceError."""
+        """Let rsyslog check its new configuration. Raises ServiceError."""
         with self.staged(logs.CONFIG.parent) as stage:
             check = [logs.PROGRAM, "-N1", "-f", str(stage / logs.CONFIG.name)]
             why = self.refusal(check, stage, logs.CONFIG.parent)
@@ -187,7 +188,7 @@ class Shipper(ServiceFiles):
         return {"changed": self.changes, "restarted": self.actions[logs.UNIT] != "none", "diff": self.diff()}
 
     def refuse(self) -> None:
-        """Raises ServiceError with all mistakes."""
+        """Raise ServiceError with all mistakes of the input."""
         problems = self.settings.problems()
         if not self.settings.host:
             problems.append(Problem("monitoring_logs", "must not be empty", "host"))
@@ -198,24 +199,24 @@ class Shipper(ServiceFiles):
         given = self.module.params["rivals"]
         away = apt_packages.absent_of(self.module.run_command, given)
         if rivals := [name for name in given if name not in away]:
-            # Debian's packages of these conflict with each other: apt would remove the one that is there.
+            # These packages conflict in Debian: apt would remove the installed one.
             words = (
-                f"needs the package rsyslog, which cannot be installed beside {', '.join(rivals)}. Have that one ship"
+                f"needs the package rsyslog, which conflicts with the installed {', '.join(rivals)}. Remove it, or let"
             )
-            words += " the journal, and leave monitoring_log_server empty on this machine; or remove it"
+            words += " it ship the journal and leave monitoring_log_server empty on this machine"
             problems.append(Problem(logs.WHERE, words, "monitoring_log_server"))
         if problems:
             lines = "\n".join(f"- {problem}" for problem in problems)
-            raise ServiceError(f"The log cannot be shipped like this. Nothing was changed.\n{lines}")
+            raise ServiceError(f"The input of log shipping has mistakes. Nothing was changed.\n{lines}")
 
     def authorities(self) -> str:
-        """A digest of the authorities, which rsyslog reads when it starts."""
+        """A digest of the authorities' file, which rsyslog reads only at its start."""
         if not self.settings.tls:
             return ""
         return hashlib.sha256(Path(self.settings.authorities).read_bytes()).hexdigest()[:16]
 
     def unreachable(self) -> str:
-        """Why the server takes no connection; empty where it does."""
+        """Why the server accepts no connection; empty if it does."""
         try:
             address = (self.settings.server, self.settings.port)
             socket.create_connection(address, timeout=CONNECT_SECONDS).close()
@@ -225,14 +226,14 @@ class Shipper(ServiceFiles):
 
 
 def unit_files() -> dict[Path, str]:
-    """The text of each unit."""
+    """The text of each unit by path."""
     return {Paths().units / name: text for name, text in logs.units().items()}
 
 
 def remove(check: bool) -> dict[str, Any]:
     """Stop log shipping and remove its files; in check mode, only report. Raises SystemdError and OSError.
 
-    Not by the removal of parts: a service whose file is gone already, and what it remembers, go as well.
+    Not by `service_files.remove`: this also removes a service without a unit file, and the service's state.
     """
     before = {path: text for path in [*unit_files(), logs.CONFIG] if (text := files.text(path)) is not None}
     states = [path for path in shipping_states() if os.path.lexists(path)]
@@ -241,7 +242,7 @@ def remove(check: bool) -> dict[str, Any]:
     changed = bool(before or running or states)
     if changed and not check:
         if running:
-            # systemctl disables nothing whose file is gone already.
+            # systemctl cannot disable a unit whose file is missing.
             systemd.systemctl("stop", *running)
         there = [unit for unit in Shipper.units if Paths().units / unit in before]
         if there:
@@ -251,7 +252,7 @@ def remove(check: bool) -> dict[str, Any]:
         if before:
             systemd.systemctl("daemon-reload")
         with contextlib.suppress(OSError):
-            # Where nothing else is in it, it came with us.
+            # Only removed if it is empty.
             logs.CONFIG.parent.rmdir()
         for path in states:
             if path.is_symlink():
@@ -259,7 +260,7 @@ def remove(check: bool) -> dict[str, Any]:
             else:
                 shutil.rmtree(path)
         with contextlib.suppress(systemd.SystemdError):
-            # Of a unit that has not failed, systemd knows nothing any more.
+            # Fails for a unit that has not failed: systemd has unloaded it.
             systemd.systemctl("reset-failed", logs.CHECK_UNIT, logs.UNIT)
     diff = [
         {"before_header": str(path), "after_header": str(path), "before": text, "after": ""}
@@ -274,8 +275,8 @@ def present(module: AnsibleModule) -> dict[str, Any]:
     result = shipper.run()
     if result["restarted"] and not module.check_mode and (why := shipper.unreachable()):
         module.warn(
-            f"{module.params['server']} does not take connections on port {module.params['port']} ({why}). The log"
-            " waits in the journal, and is shipped as soon as it does."
+            f"{module.params['server']} does not accept connections on port {module.params['port']} ({why}). The log"
+            " stays in the journal, and is shipped as soon as the server accepts connections."
         )
     return result
 

@@ -6,27 +6,25 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: monitoring_server
-short_description: Configure Prometheus and Alertmanager, all of their files or none, or remove them
+short_description: Configure or remove Prometheus and Alertmanager
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Writes the configuration of both, rules, targets, consoles and the users of their web pages, after C(promtool) and
-    C(amtool) have checked all of them together in a directory of their own, as the user that the services run as.
-    Nothing is touched when one of them refuses.
-  - Targets, consoles and users are read without a reload. Rules and configuration are reloaded; only other options of a
-    service, and another certificate, restart it.
-  - When a service does not take the new files, the module puts the old ones back and reports the last words of the
-    service.
-  - Passwords are kept as bcrypt hashes, and a hash that its password still fits stays as it is. Prometheus itself comes
-    in by a password that is made on the machine.
+  - Writes both configurations, rules, targets, consoles and the users of the web pages. Before that, C(promtool) and
+    C(amtool) check all files together in a temporary directory, as the user of the services. If one of them refuses a
+    file, nothing changes.
+  - Targets, consoles and users need no reload. Rules and configurations are reloaded. Only other options of a service,
+    or another certificate, need a restart.
+  - If a service does not load the new files, the module puts the old files back, and reports the service's last
+    messages.
+  - Stores passwords as bcrypt hashes. A hash that matches its password stays unchanged. Prometheus itself uses a
+    password that is generated on the machine.
   - Refuses to replace a configuration that this collection did not write, unless O(replace=true).
-  - With O(verify_seconds), asks Prometheus afterwards whether it has all targets, has evaluated all rules, and has an
-    Alertmanager. Tries again until this is so, or the time is over; then it fails. A target that did not answer is
-    reported, and is no failure of this machine.
-  - With O(state=absent), stops both services, keeps them from starting at the next boot, and removes the files that
-    this module has written. Samples, silences and packages stay. So does everything where this collection did not write
-    a configuration.
+  - With O(verify_seconds), waits until Prometheus has all targets, has evaluated all rules, and has an Alertmanager. If
+    this takes longer, the module fails. A target that does not answer is reported, and is no failure.
+  - With O(state=absent), stops and disables both services, and removes the files of this module. Samples, silences and
+    packages stay. If this collection did not write one of the configurations, everything stays.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -34,13 +32,12 @@ attributes:
   check_mode:
     support: full
     details:
-      - Where Prometheus is not installed yet, nothing can check the files; RV(validated) is then false.
-      - Nothing is verified in check mode.
+      - If Prometheus is not installed yet, the files cannot be checked, and RV(validated) is false.
+      - Check mode does not use O(verify_seconds).
   diff_mode:
     support: full
     details:
-      - Of O(plan.secrets), the values of keys that hold passwords, keys and addresses are not shown, and users not at
-        all.
+      - Does not show passwords, keys and addresses in O(plan.secrets), and nothing of the users.
 options:
   state:
     description: V(present) configures both services, V(absent) removes them.
@@ -48,34 +45,35 @@ options:
     choices: [present, absent]
     default: present
   packages:
-    description: The packages that another task installs. Check mode tells which of them are missing (RV(missing)).
+    description: The packages that another task installs. Check mode returns missing packages as RV(missing).
     type: list
     elements: str
     default: []
   plan:
-    description: What the filter P(baremetal.inference.monitoring_plan#filter) returns. Required with O(state=present).
+    description: The result of the filter P(baremetal.inference.monitoring_plan#filter). Required with O(state=present).
     type: dict
     suboptions:
       problems:
-        description: Mistakes in the input. With any, the module fails with all of them, and changes nothing.
+        description: Mistakes in the input. If there are any, the module fails with all of them, and changes nothing.
         type: list
         elements: str
         default: []
       files:
-        description: The text of every file that all users may read, by its path below C(/etc/prometheus).
+        description: The texts of files that all users may read, by path below C(/etc/prometheus).
         type: dict
         required: true
       secrets:
         description:
-          - The text of every file that may hold a password, in the same way. Only the services may read these.
+          - The texts of files that may contain a password, by path below C(/etc/prometheus). Only the services may read
+            these.
         type: dict
         required: true
       web:
-        description: The text of C(web.yml) without users.
+        description: The text of C(web.yml), without the users.
         type: str
         default: ""
       units:
-        description: The text of the drop-in of each service, by the service's name.
+        description: The text of each service's drop-in, by the service's name.
         type: dict
         required: true
       url:
@@ -101,24 +99,24 @@ options:
         default: {}
   dashboards_path:
     description:
-      - The directory of the dashboards, which another task copies. Check mode tells whether they differ (RV(due)).
+      - The directory to which another task copies the dashboards. In check mode, RV(due) is true if they differ.
     type: path
   users:
-    description: The password of each user of the web pages, by name. Without any, no password is asked for.
+    description: The passwords of the users of the web pages, by name. If empty, no password is needed.
     type: dict
     default: {}
   replace:
-    description: Replace a configuration that this collection did not write. A copy of it is kept.
+    description: Replace a configuration that this collection did not write. A copy is kept.
     type: bool
     default: false
   verify_seconds:
-    description: How long to ask whether Prometheus watches the fleet. 0 does not ask.
+    description: How long to wait for targets and rules of Prometheus, in seconds. 0 skips this check.
     type: int
     default: 0
 """
 
 EXAMPLES = r"""
-- name: Configure Prometheus and Alertmanager, and ask whether they watch the fleet
+- name: Configure Prometheus and Alertmanager, and verify targets and rules
   baremetal.inference.monitoring_server:
     plan: "{{ settings | baremetal.inference.monitoring_plan(monitoring_targets, role_path ~ '/files') }}"
     users: {operator: "{{ vault_monitoring_password }}"}
@@ -132,18 +130,18 @@ EXAMPLES = r"""
 RETURN = r"""
 due:
   description:
-    - Whether anything is, or was, to do. True also where O(packages) are missing or a dashboard differs, and where the
-      task itself must not report a change.
+    - Whether the module changes, or would change, anything, or packages of O(packages) are missing, or a dashboard
+      differs. Unlike C(changed), not hidden by C(changed_when).
   returned: success
   type: bool
 missing:
-  description: Those of O(packages) that are not installed; empty outside of check mode.
+  description: The packages of O(packages) that are not installed; empty outside of check mode.
   returned: with O(state=present)
   type: list
   elements: str
 actions:
   description:
-    - How the change was, or would be, brought into effect, by service. V(none), V(reload), V(restart) or V(start).
+    - How the change was, or would be, applied, by service. V(none), V(reload), V(restart) or V(start).
   returned: with O(state=present)
   type: dict
 written:
@@ -152,16 +150,16 @@ written:
   type: list
   elements: str
 validated:
-  description: Whether the files were checked. False in check mode where Prometheus is not installed.
+  description: Whether the files were checked. False in check mode if Prometheus is not installed.
   returned: with O(state=present)
   type: bool
 backup_files:
   description: The copies of replaced configurations that this collection did not write.
-  returned: when there are some
+  returned: if such files were replaced
   type: list
   elements: str
 up:
-  description: How many targets answer.
+  description: The number of targets that answer.
   returned: with O(verify_seconds), outside of check mode
   type: int
 down:
@@ -170,7 +168,7 @@ down:
   type: list
   elements: str
 rules:
-  description: How many rules were evaluated.
+  description: The number of evaluated rules.
   returned: with O(verify_seconds), outside of check mode
   type: int
 stopped:
@@ -189,7 +187,7 @@ kept:
   type: list
   elements: str
 foreign:
-  description: Configurations that this collection did not write, for which nothing was touched.
+  description: Configurations that this collection did not write. If there are any, nothing is removed.
   returned: with O(state=absent)
   type: list
   elements: str
@@ -244,27 +242,28 @@ from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.uni
 from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.watch import watch
 
 USER = "prometheus"
-"""The user that Debian's units run both services as."""
+"""The user of both services in Debian's units."""
 
 LOADED = {PROMETHEUS: ("prometheus.yml", f"{RULES}/"), ALERTMANAGER: ("alertmanager.yml",)}
-"""How the names of the files begin that a service takes when it is reloaded."""
+"""The prefixes of the files that a service loads at a reload."""
 
 TOOLS = ("promtool", "amtool", "prometheus", "prometheus-alertmanager")
 
 RELOAD_SECONDS = 30.0
 START_SECONDS = 180.0
-"""Prometheus reads what it has not yet written to its blocks when it starts: up to two hours of a large fleet."""
+"""Time limits of a reload and a start, in seconds. At its start, Prometheus reads up to two hours of samples that are
+not in its blocks yet."""
 
 
 def digest(*texts: str) -> str:
-    """One checksum of some texts."""
+    """One checksum over some texts."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 class MonitoringServer(ServiceFiles):
     """Prometheus and Alertmanager on this machine."""
 
-    # First the service that receives alerts, then the one that sends them.
+    # Alertmanager first: Prometheus sends alerts to it.
     units = (ALERTMANAGER, PROMETHEUS)
 
     def __init__(self, module: AnsibleModule) -> None:
@@ -277,7 +276,10 @@ class MonitoringServer(ServiceFiles):
     def inspect(self) -> None:
         missing = [tool for tool in TOOLS if self.module.get_bin_path(tool) is None]
         if missing and not self.module.check_mode:
-            raise ServiceError(f"not installed: {', '.join(missing)}. Nothing was changed.")
+            raise ServiceError(
+                f"not installed: {', '.join(missing)}. Install the packages prometheus and prometheus-alertmanager"
+                " first. Nothing was changed."
+            )
         self.installed = not missing
         self.password = (internal_password() or secrets.token_urlsafe(32)) if self.users else ""
         users = {**self.users, INTERNAL_USER: self.password} if self.users else {}
@@ -298,15 +300,15 @@ class MonitoringServer(ServiceFiles):
         self.refuse_foreign(
             {DIRECTORY / name: package for name, package in OWNED.items()},
             HEADER,
-            "Take over what it watches (monitoring_scrape_configs, monitoring_extra_rules, monitoring_receivers), and"
-            " set monitoring_replace to true to replace it: a copy stays next to it. Or have it watch this fleet:"
-            " docs/monitoring.md.",
+            "Declare its jobs, rules and receivers in monitoring_scrape_configs, monitoring_extra_rules and"
+            " monitoring_receivers. Then set monitoring_replace to true: the file is replaced, and a copy is kept. Or"
+            " let that Prometheus monitor this fleet: docs/monitoring.md.",
         )
         self.read_units()
         self.validated = self.validate() if self.installed else False
 
     def validate(self) -> bool:
-        """Have all files checked together, by the user of the services. Raises ServiceError with every refusal."""
+        """Check all files together, as the user of the services. Raises ServiceError with all refusals."""
         refusals = []
         with self.staged(DIRECTORY) as stage:
             shutil.chown(stage, group=USER)
@@ -321,7 +323,7 @@ class MonitoringServer(ServiceFiles):
                     refusals.append(f"{' '.join(command[:-1])}:\n{why}")
         if refusals:
             words = self.without_secrets("\n".join(refusals))
-            raise ServiceError(f"The new files are refused. Nothing was changed, and what runs goes on.\n{words}")
+            raise ServiceError(f"The new files are refused. Nothing was changed; the services keep running.\n{words}")
         return True
 
     def is_hidden(self, path: Path) -> bool:
@@ -350,7 +352,7 @@ class MonitoringServer(ServiceFiles):
             ALERTMANAGER: (self.texts["alertmanager.yml"],),
         }
         self.loaded = {
-            # The certificate is read when a service starts.
+            # A service reads its certificate (in `web`) only at its start.
             unit: {"config": digest(*configs[unit]), "unit": digest(text, self.plan["web"])}
             for unit, text in self.plan["units"].items()
         }
@@ -364,13 +366,13 @@ class MonitoringServer(ServiceFiles):
         }
 
     def action(self, unit: str) -> str:
-        """How the changes of a service come into effect."""
+        """How the changes of a service are applied: start, restart, reload or none."""
         known = self.state.get("loaded", {}).get(unit, {})
         if not self.active[unit]:
             return "start"
         if known.get("unit") != self.loaded[unit]["unit"] or self.drop_in[unit] in self.differing:
             return "restart"
-        # A file that was altered by hand was perhaps loaded as well.
+        # Reload also for a file that was altered by hand: the service may have loaded it.
         names = [str(path.relative_to(DIRECTORY)) for path in self.altered if path not in self.drop_ins]
         reloading = any(name.startswith(LOADED[unit]) for name in names)
         return "reload" if reloading or known.get("config") != self.loaded[unit]["config"] else "none"
@@ -403,18 +405,18 @@ class MonitoringServer(ServiceFiles):
                 found = samples(server.text("/metrics"), {success, outcome})
             except NoAnswer:
                 found = {}
-            # A second is lost where the two are counted differently.
+            # One second of tolerance, for different rounding.
             if found.get(outcome) == 1 and found.get(success, 0) >= began - 1:
                 return True
             refused = found.get(outcome) == 0 and time.time() - began > 2
-            # The service has ended, and systemd has started it again.
+            # Restarts mean that the service has ended, and systemd has started it again.
             return False if refused or (action != "reload" and self.restarts(unit)) else None
 
         seconds = RELOAD_SECONDS if action == "reload" else START_SECONDS
-        return "" if self.wait(has_loaded, seconds) else f"{url} does not serve by the new files within {seconds:.0f} s"
+        return "" if self.wait(has_loaded, seconds) else f"{url} did not load the new files within {seconds:.0f} s"
 
     def restarts(self, unit: str) -> bool:
-        """Whether systemd had to start a service again since the last start that was asked for."""
+        """Whether systemd has restarted a service after a failure since its last start."""
         _code, output, _error = self.command("systemctl", "show", "--value", "--property=NRestarts", unit)
         return output.strip() not in ("0", "")
 
@@ -425,19 +427,19 @@ class MonitoringServer(ServiceFiles):
         return self.without_secrets(super().last_words(unit, since))
 
     def without_secrets(self, words: str) -> str:
-        """Words about the files, old or new, without what the files keep secret."""
+        """A text about old or new files, without the secrets in the files."""
         for name, text in self.hidden.items():
             words = without_secrets(without_secrets(words, text), self.before[DIRECTORY / name] or "")
         return words
 
 
 def internal_password() -> str:
-    """The password by which Prometheus itself comes in; empty where there is none."""
+    """The password that Prometheus itself uses; empty if there is none."""
     return (files.text(DIRECTORY / PASSWORD) or "").strip()
 
 
 def dashboards_differ(params: dict[str, Any]) -> bool:
-    """Whether a dashboard is to be copied again. Raises OSError."""
+    """Whether a dashboard must be copied again. Raises OSError."""
     wanted: dict[str, str] = params["plan"]["dashboards"]
     paths = {name: Path(params["dashboards_path"]) / name for name in wanted}
     return any(
@@ -451,7 +453,7 @@ def present(module: AnsibleModule) -> dict[str, Any]:
     params = module.params
     untested = tested.refusal("monitoring", "Prometheus")
     if found := [*([untested] if untested else []), *params["plan"]["problems"]]:
-        raise ServiceError("\n- ".join(["The fleet cannot be watched like this. Nothing was changed.", *found]))
+        raise ServiceError("\n- ".join(["The input of monitoring has mistakes. Nothing was changed.", *found]))
     missing = apt_packages.absent_of(module.run_command, params["packages"]) if module.check_mode else []
     result = MonitoringServer(module).run()
     stale = module.check_mode and dashboards_differ(params)
@@ -459,14 +461,14 @@ def present(module: AnsibleModule) -> dict[str, Any]:
 
 
 def verify(module: AnsibleModule, result: dict[str, Any]) -> None:
-    """Ask whether the fleet is watched as declared, and add the answer to the result; fail where it is not."""
+    """Verify targets, rules and Alertmanager. Adds what was found to the result; fails if anything is missing."""
     params, plan = module.params, module.params["plan"]
     password = internal_password() if params["users"] else ""
     servers = Server(plan["url"], password), Server(plan["alertmanager_url"], password)
     found, missing = watch(*servers, plan["asked"], plan["rules"], params["verify_seconds"])
     result.update(found)
     if missing:
-        module.fail_json(msg="\n- ".join(["The fleet is not watched as declared:", *missing]), **result)
+        module.fail_json(msg="\n- ".join(["Prometheus does not monitor the fleet as declared:", *missing]), **result)
 
 
 def main() -> None:

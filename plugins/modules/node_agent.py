@@ -7,24 +7,24 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_agent
-short_description: Install the agent that probes a node's engines, and the timers that gather its metrics
+short_description: Install the agent that probes a node's engines, and the timers that write the node's metrics
 version_added: 0.1.0
 description:
-  - Installs, enables and starts C(inference-agent.service). The agent asks every engine of the node for a token every
-    10 seconds, keeps the verdicts in C(/var/lib/inference/probe), writes metrics for node_exporter, and answers on its
-    port whether gateways may send requests (HAProxy's agent-check).
-  - The module restarts the agent if its unit or its code is younger than its process. No engine notices.
-  - Installs what leads a swap of releases on the node (C(inference-swap@NAME.service)) and what closes gates at boot
-    (C(inference-gates.service)), and writes what a swap must know to C(/etc/inference/swap.json).
-  - Installs, enables and starts the timers that write metrics of GPUs, RDMA and releases (every minute) and of the
-    doctor (every 5 minutes) to C(/var/lib/prometheus/node-exporter). Without node_exporter they do nothing.
-  - Fails before it changes anything if the node does not have the address, or another process has the port.
+  - Installs, enables and starts C(inference-agent.service). Every 10 seconds, the agent probes every engine of the
+    node. It stores the verdicts in C(/var/lib/inference/probe), and writes metrics for node_exporter. On its port, it
+    answers whether gateways may send requests (HAProxy's agent-check).
+  - Restarts the agent if its unit or its code is newer than its process. This does not affect engines.
+  - Installs the unit that runs swaps (C(inference-swap@NAME.service)) and the unit that closes gates at boot
+    (C(inference-gates.service)). Writes the settings of swaps to C(/etc/inference/swap.json).
+  - Installs, enables and starts timers that write metrics to C(/var/lib/prometheus/node-exporter), of GPUs, RDMA and
+    releases every minute, of the doctor every 5 minutes. Without node_exporter they do nothing.
+  - If the node does not have the address, or another process uses the port, the module fails before any change.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   address:
-    description: The IP address that the agent listens on, and that gateways reach.
+    description: The IP address that the agent listens on, and that gateways connect to.
     type: str
     default: 127.0.0.1
   port:
@@ -33,30 +33,30 @@ options:
     default: 5004
   tool_changed:
     description:
-      - Whether M(baremetal.inference.node_tool) has changed the agent's code. Only check mode needs it. Otherwise the
-        module compares the age of the files, also after a run that was cut off.
+      - Whether M(baremetal.inference.node_tool) has changed the agent's code. Only check mode needs this option.
+        Otherwise, the module compares the age of the files, also after a run that was cut off.
     type: bool
     default: false
   swap:
     description:
-      - What the node must know to swap an engine alone. Without it, the file stays as it is.
+      - The settings for swaps that the node runs by itself. If omitted, the file stays unchanged.
     type: dict
     suboptions:
       node:
-        description: The node's name in the inventory, which its servers have at the gateways.
+        description: The node's name in the inventory, which is part of its servers' names at the gateways.
         type: str
         required: true
       gateways:
-        description: The gateways, each with C(name), C(address) and C(port), where they tell who serves.
+        description: The gateways, each with C(name), and C(address) and C(port) of its metrics.
         type: list
         elements: dict
         required: true
       golden:
-        description: Golden prompts by the registry's name of a model.
+        description: The golden prompts of each model, by its name in the registry.
         type: dict
         default: {}
       terms:
-        description: The terms of a swap where nothing else is asked for, as C(drain_seconds).
+        description: The default terms of a swap, such as C(drain_seconds).
         type: dict
         default: {}
   state:
@@ -132,7 +132,7 @@ def main() -> None:
             module.exit_json(changed=changed, files=removed, diff={"before": before, "after": ""})
         if not check and not paths.command.exists():
             module.fail_json(
-                msg=f"Nothing was changed. {paths.command} is not there: baremetal.inference.site installs it"
+                msg=f"Nothing was changed. {paths.command} is missing: run baremetal.inference.site, which installs it"
             )
         settings = swap_settings.text(module.params["swap"]) if module.params["swap"] else None
         units = agent_service.Units(

@@ -10,15 +10,15 @@ module: node_call
 short_description: Run another module of this collection from the library on the node
 version_added: 0.1.0
 description:
-  - Ansible sends this module in the place of each module whose implementation is in the library of the node, such as
-    M(baremetal.inference.engine_facts). So Ansible builds and sends one small module for all of them.
+  - Ansible sends this module in place of each module that runs from the library on the node, such as
+    M(baremetal.inference.engine_facts). Ansible thus builds and sends one small module for all of them.
   - Takes the options of the called module as well.
   - Internal to this collection. Tasks do not call this module.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   node_call:
-    description: What to run, and from which library, as text. The controller fills it in.
+    description: The module to run, and the digest of its library, as text. The action plugin sets this option.
     type: str
     default: ""
 extends_documentation_fragment:
@@ -27,22 +27,22 @@ attributes:
   check_mode:
     support: full
     details:
-      - As far as the called module does.
+      - As the called module supports it.
   diff_mode:
     support: full
     details:
-      - As far as the called module does.
+      - As the called module supports it.
 """
 
 EXAMPLES = r"""
-- name: Ask the node by the library that runs on the node
+- name: Read the node's engines by the library on the node
   baremetal.inference.engine_facts:
 """
 
 RETURN = r"""
 library_missing:
-  description: Whether the node needs the library first. Otherwise the result is that of the called module.
-  returned: where the node does not have the library
+  description: Whether the node needs the library first. Otherwise, the result is that of the called module.
+  returned: if the node does not have the library
   type: bool
 """
 
@@ -53,7 +53,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import no
 
 
 def main() -> None:
-    # Ansible documents this function for modules whose options depend on what they are called with.
+    # The options depend on the called module, so the parameters are read before the specification is made.
     given = basic._load_params() or {}
     node_call.run(AnsibleModule(**node_call.specification(given)))
 

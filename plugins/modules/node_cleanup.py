@@ -11,10 +11,10 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Removes old releases, if O(keep_releases) says how many stay for a rollback.
+  - Removes old releases, if O(keep_releases) is above 0.
   - Removes stopped containers of this collection, and the build cache.
-  - Removes images that neither a kept release nor a container needs, if a release or O(keep) has an image of the same
-    repository. Removes images without a name, too. All other images stay.
+  - Removes images that neither a kept release nor a container needs, if they are from the repository of a release's
+    image or of O(keep). Also removes images without a name. All other images stay.
   - Limits the journal to a size and an age, and rotates logs that are due.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -38,8 +38,8 @@ options:
     default: []
   keep_releases:
     description:
-      - How many releases of each instance stay for a rollback. The module keeps this many of those that served last,
-        and this many of the newest. Releases in use always stay. With 0, all releases stay.
+      - The number of releases of each instance to keep for rollbacks. The module keeps as many of the releases that
+        served last, and as many of the newest. Releases in use always stay. 0 keeps all releases.
     type: int
     default: 0
   build_cache:
@@ -51,11 +51,11 @@ options:
     type: bool
     default: true
   journal_max_mib:
-    description: The size that the journal may have, in MiB; 0 for any.
+    description: The largest size of the journal, in MiB; 0 for no limit.
     type: int
     default: 0
   journal_max_days:
-    description: The age that the journal's archived files may have, in days; 0 for any.
+    description: The highest age of the journal's archived files, in days; 0 for no limit.
     type: int
     default: 0
 """
@@ -69,7 +69,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 freed_gib:
-  description: How much space was freed, or would be in check mode, in GiB. Parts that images share do not count.
+  description: The freed space, or in check mode the space to free, in GiB. Layers that images share do not count.
   returned: success
   type: float
 freed_bytes:
@@ -77,7 +77,7 @@ freed_bytes:
   returned: success
   type: int
 lines:
-  description: What was removed or rotated, or would be in check mode.
+  description: What was removed or rotated, or would be in check mode, one line each.
   returned: success
   type: list
   elements: str

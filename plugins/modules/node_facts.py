@@ -11,32 +11,32 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Runs the checks of the doctor, summarises the node, and reports what maintenance has to do.
-  - Changes nothing on the node but the cache of checksums that the subset V(maintenance) keeps, outside of check mode.
+  - Runs the checks of the doctor, summarises the node, and reports what maintenance must do.
+  - Changes nothing on the node, except the cache of checksums of the subset V(maintenance), outside of check mode.
 options:
   gather_subset:
     description:
-      - V(doctor) checks driver, GPUs, RDMA, system, Docker and engines, as C(inferctl doctor) does on the node. A check
-        that breaks or takes too long is V(unknown), and does not count against the node.
-        C(/etc/inference/doctor.json), which M(baremetal.inference.node_recovery) writes, lists the checks that are off.
+      - V(doctor) checks driver, GPUs, RDMA, system, Docker and engines, like C(inferctl doctor). A check that breaks or
+        takes too long is V(unknown), and does not count as a fault. C(/etc/inference/doctor.json) of
+        M(baremetal.inference.node_recovery) lists the checks that are off.
       - V(status) summarises instances, GPUs, the doctor's verdict, the lock, and the last update and backup.
       - V(maintenance) reports a due reboot, the disks, O(certificates), and damaged models in O(store).
-      - V(left) finds what this collection has set up on a machine, and the inventory may not name any more - a gateway
-        with its floating address, a monitoring host, log shipping. Configurations that others wrote do not count.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out, of V(all) where nothing else is
-        given. The module does not read a subset that is left out, and does not return its values.
-      - V(doctor) and V(status) take up to 30 seconds each where something hangs.
+      - V(left) finds services that earlier runs have set up, which the inventory may no longer have. These are a
+        gateway with its floating address, a monitoring host, and log shipping. Configurations of others do not count.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, the
+        rest of V(all) is read. Values of a subset that is left out are not returned.
+      - V(doctor) and V(status) take up to 30 seconds each if something hangs.
     type: list
     elements: str
     default: [all]
     choices: [all, min, doctor, '!doctor', status, '!status', maintenance, '!maintenance', left, '!left']
   checks:
-    description: Checks of the subset V(doctor), or kinds of checks, that run. If empty, all checks that are on.
+    description: The checks, or kinds of checks, of the subset V(doctor) to run. If empty, all checks that are on.
     type: list
     elements: str
     default: []
   fail_on:
-    description: The verdict of the subset V(doctor) from which on the module fails.
+    description: The verdict of the subset V(doctor) at which the module fails. With V(warn), it also fails for V(fail).
     type: str
     choices: [never, warn, fail]
     default: never
@@ -58,11 +58,11 @@ options:
     type: str
     default: ""
   store_verify:
-    description: Whether every file of the store is read again, and not only files that changed since the last check.
+    description: Whether to read every file of the store again, not only files that have changed since the last check.
     type: bool
     default: false
   store_cache:
-    description: The file that keeps the checksums of the store.
+    description: The file with the checksums of the store.
     type: path
     default: /var/lib/inference/manifests.json
 extends_documentation_fragment:
@@ -75,7 +75,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Fail where the driver or a GPU is broken
+- name: Fail if the driver or a GPU is broken
   baremetal.inference.node_facts:
     gather_subset: [doctor]
     checks: [driver, gpu]
@@ -86,7 +86,7 @@ EXAMPLES = r"""
     gather_subset: [status]
   register: __status
 
-- name: Report what maintenance has to do
+- name: Report what maintenance must do
   baremetal.inference.node_facts:
     gather_subset: [maintenance]
     certificates: [/etc/ssl/private/gateway.pem]
@@ -106,17 +106,17 @@ checks:
   elements: dict
   contains:
     name:
-      description: The check, its kind first.
+      description: The name of the check. It begins with the kind.
       type: str
       sample: gpu-xids
     status:
       description: V(ok), V(unknown), V(warn) or V(fail).
       type: str
     message:
-      description: What the check found.
+      description: The finding.
       type: str
     action:
-      description: What to do about the finding; empty where there is nothing to do.
+      description: What to do about the finding; empty for nothing.
       type: str
 problems:
   description: A line for each check that is not V(ok), the worst first.
@@ -124,11 +124,11 @@ problems:
   type: list
   elements: str
 schema:
-  description: The version of the form of the subset V(status).
+  description: The version of the format of the subset V(status).
   returned: with the subset V(status)
   type: int
 time:
-  description: When the node was read, by its own clock.
+  description: The time of the reading, by the node's clock.
   returned: with the subset V(status)
   type: str
   sample: "2026-05-01T12:00:00Z"
@@ -137,7 +137,7 @@ system:
   returned: with the subset V(status)
   type: dict
 instances:
-  description: The instances, as C(inferctl status --json) shows them.
+  description: The instances, in the format of C(inferctl status --json).
   returned: with the subset V(status)
   type: list
   elements: dict
@@ -150,27 +150,28 @@ doctor:
   returned: with the subset V(status)
   type: dict
 lock:
-  description: The run that holds the node's lock; null where the lock is free.
+  description: The run that holds the node's lock; null if the lock is free.
   returned: with the subset V(status)
   type: dict
 updated:
-  description: When a release last began to serve; null where none has.
+  description: When a release last began to serve; null for never.
   returned: with the subset V(status)
   type: str
 backup:
   description:
-    - C(since) when backups are configured, and the longest C(interval) of their schedule in seconds; 0 without a
-      schedule, null where the interval is not known.
-    - When a backup last C(succeeded), and whether the last backup was C(ok), which is null until a backup has ended.
-    - Null altogether where backups were never configured.
+    - C(since) is when backups were configured. C(interval) is the longest interval of their schedule in seconds; 0
+      without a schedule, null if unknown.
+    - C(succeeded) is the time of the last successful backup. C(ok) is whether the last backup succeeded; null until a
+      backup has ended.
+    - Null if backups were never configured.
   returned: with the subset V(status)
   type: dict
 errors:
-  description: Why a part of the subset V(status) is null, by the name of the part.
+  description: Why a value of the subset V(status) is null, by the value's name.
   returned: with the subset V(status)
   type: dict
 reboot_reasons:
-  description: Why a reboot is due; empty where none is.
+  description: Why a reboot is due; empty if none is due.
   returned: with the subset V(maintenance)
   type: list
   elements: str
@@ -193,16 +194,16 @@ certificates:
       description: The path of the certificate.
       type: str
     days:
-      description: The number of days left; null where the certificate cannot be read.
+      description: The number of days until the expiry; null if the certificate cannot be read.
       type: int
     status:
       description: V(ok), V(warn) or V(fail).
       type: str
     words:
-      description: The same for people.
+      description: The same as a sentence for operators.
       type: str
 damaged:
-  description: What is wrong with published models.
+  description: The damage of published models.
   returned: with the subset V(maintenance)
   type: list
   elements: str
@@ -211,12 +212,12 @@ models:
   returned: with the subset V(maintenance)
   type: int
 left:
-  description: Which of C(gateway), C(monitoring) and C(logs) is on the machine.
+  description: Which of C(gateway), C(monitoring) and C(logs) the machine has.
   returned: with the subset V(left)
   type: list
   elements: str
 gateway:
-  description: What is left of a gateway.
+  description: The services and files of a gateway on the machine.
   returned: with the subset V(left)
   type: dict
   contains:
@@ -225,15 +226,15 @@ gateway:
       type: list
       elements: str
     files:
-      description: Our files that are there.
+      description: The existing files of this collection.
       type: list
       elements: str
     floating_address:
-      description: The address that keepalived shares with other gateways. Empty for none.
+      description: The floating address in keepalived's configuration; empty for none.
       type: str
       sample: 192.0.2.10/24
 monitoring:
-  description: What is left of a monitoring host.
+  description: The services and files of a monitoring host on the machine.
   returned: with the subset V(left)
   type: dict
   contains:
@@ -242,16 +243,16 @@ monitoring:
       type: list
       elements: str
     files:
-      description: Our files that are there.
+      description: The existing files of this collection.
       type: list
       elements: str
 logs:
-  description: What is left of log shipping.
+  description: The files of log shipping on the machine.
   returned: with the subset V(left)
   type: dict
   contains:
     files:
-      description: Our files that are there.
+      description: The existing files of this collection.
       type: list
       elements: str
 """

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_lock
-short_description: Let one run at a time change what serves on a node
+short_description: Take or release the lock of a node
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - A playbook that swaps, restarts or reboots takes the node's lock first. Recovery does nothing while a run holds it.
-  - The holder says until when it will be back at the latest. After that the lock is stale, and the next run of the same
-    playbook adopts it, as it does where the holder was killed on the same controller. Any other run is refused, unless
-    O(take) names the run that holds the lock.
+  - A playbook that swaps, restarts or reboots must hold the node's lock. Recovery does nothing while a run holds it.
+  - The lock is stale if its run does not renew it within O(seconds). The next run of the same playbook adopts a stale
+    lock, or the lock of a run that was killed on the same controller. Any other run is refused, unless O(take) names
+    the run that holds the lock.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -27,27 +27,27 @@ options:
   state:
     description:
       - V(held) takes the lock, or renews it.
-      - V(released) gives it back. A lock of another run is left alone.
-      - V(free) takes nothing, and fails while any run has it in force.
+      - V(released) releases the lock. A lock of another run stays.
+      - V(free) changes nothing, and fails while any run holds a valid lock.
     type: str
     choices: [held, released, free]
     default: held
   run_id:
-    description: What tells this run from others. Required for V(held) and V(released).
+    description: The ID of this run. Required for V(held) and V(released).
     type: str
   playbook:
     description: The playbook's name. Required for V(held).
     type: str
   user:
-    description: Who runs it.
+    description: The operator.
     type: str
     default: unknown
   host:
-    description: The controller it runs on.
+    description: The controller.
     type: str
     default: unknown
   process:
-    description: Which process the run is on its controller. The controller fills it in.
+    description: The run's process on the controller. The action plugin sets this option.
     type: str
     default: ""
   seconds:
@@ -55,7 +55,7 @@ options:
     type: int
     default: 300
   take:
-    description: The id of a run whose lock is taken, stale or not.
+    description: The ID of a run whose lock is taken over, even if it is not stale.
     type: str
     default: ""
 """
@@ -75,12 +75,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 adopted:
-  description: The id of the run that was cut off and whose lock this is now; empty where it was free.
+  description: The ID of the cut-off run whose lock was adopted; empty if the lock was free.
   returned: success
   type: str
 holder:
-  description: Who has the lock instead, O(run_id), O(playbook) and O(process) among it.
-  returned: when another run has it
+  description: The run that holds the lock, with O(run_id), O(playbook) and O(process).
+  returned: if another run holds the lock
   type: dict
 """
 

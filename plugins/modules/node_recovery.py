@@ -7,76 +7,76 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_recovery
-short_description: Install the recovery of a node's engines
+short_description: Install or remove recovery on a node
 version_added: 0.1.0
 description:
-  - Installs and starts C(inference-recovery.path), which waits for the agent to ask for the recovery of an engine, and
-    the units that it starts. Writes the settings of C(inferctl recover) and C(inferctl doctor).
-  - With O(state=absent) it removes units and settings. The recovery's state of each instance stays.
-  - No engine notices.
+  - Installs and starts C(inference-recovery.path), which waits for requests of the agent, and the units that it starts.
+    Writes the settings of C(inferctl recover) and C(inferctl doctor).
+  - O(state=absent) removes units and settings. Recovery's state of each instance stays.
+  - Does not affect engines.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   armed:
-    description: Whether the recovery acts by itself. C(inferctl recover --disarm) disarms a single instance.
+    description: Whether recovery acts by itself. C(inferctl recover --disarm) disarms a single instance.
     type: bool
     default: true
   budget:
-    description: Faults of an instance per hour that the recovery answers; the next fault opens the breaker.
+    description: The number of an instance's faults per hour that recovery acts on. The next fault opens the breaker.
     type: int
     default: 3
   backoff:
-    description: Seconds between the second and the third step within an hour, doubled before each further step.
+    description: The seconds between the second and the third step within an hour. They double before each further step.
     type: float
     default: 30
   restart_docker:
     description:
-      - Whether the recovery may restart a Docker that does not answer. Without live-restore, it does not restart Docker
+      - Whether recovery may restart a Docker that does not answer. Without live-restore, it does not restart Docker
         while other instances serve.
     type: bool
     default: true
   reset_gpus:
-    description: Whether the recovery may reset a GPU that no other instance uses, where the table of XIDs says so.
+    description: Whether recovery may reset a GPU that no other instance uses, after an XID that needs a reset.
     type: bool
     default: true
   evidence_kept:
-    description: For how many steps of each instance the evidence is kept.
+    description: The number of steps of each instance for which the evidence is kept.
     type: int
     default: 5
   webhook:
-    description: Gets a POST with JSON when a breaker opens. Its path may hold a secret, but no user and password.
+    description: The URL that gets a POST with JSON when a breaker opens. It may have a secret path, but no password.
     type: str
     default: ""
   mail_to:
-    description: The address that gets a mail when a breaker opens, sent by the node's own sendmail.
+    description: The address that gets a mail by the node's sendmail when a breaker opens.
     type: str
     default: ""
   mail_from:
-    description: The sender of the mail; root if empty.
+    description: The sender of the mail. If empty, root.
     type: str
     default: ""
   alertmanager:
     description:
-      - The address of an Alertmanager without a password, which gets an alert by its API v2 when a breaker opens. The
-        alert lasts until the breaker is closed, 30 days at most.
+      - The URL of an Alertmanager without a password, which gets an alert by its API v2 when a breaker opens. The alert
+        lasts until the breaker is closed, 30 days at most.
     type: str
     default: ""
   doctor_off:
-    description: Checks of the doctor, or kinds of checks, that are off.
+    description: The checks of the doctor, or kinds of checks, that are off.
     type: list
     elements: str
     default: []
   free_percent:
-    description: Space and inodes in percent that must be free on every file system of an engine.
+    description: The percentage of space and inodes that must be free on every file system of an engine.
     type: int
     default: 5
   clock_seconds:
-    description: By how many seconds the clock may be off.
+    description: The allowed offset of the clock, in seconds.
     type: float
     default: 1
   state:
-    description: Whether the recovery is installed.
+    description: Whether recovery is installed.
     type: str
     choices: [present, absent]
     default: present
@@ -88,11 +88,11 @@ attributes:
   diff_mode:
     support: full
     details:
-      - Addresses of alerts are left out.
+      - Addresses for alerts are not shown.
 """
 
 EXAMPLES = r"""
-- name: Install the recovery, and report faults that it cannot answer
+- name: Install recovery, and report open breakers to a web hook
   baremetal.inference.node_recovery:
     budget: 3
     webhook: https://hooks.example.org/inference
@@ -101,7 +101,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 due:
-  description: Whether anything was to be done, also where the task itself must not report a change.
+  description: Whether the module changes, or would change, anything. Unlike C(changed), not hidden by C(changed_when).
   returned: success
   type: bool
 files:

@@ -7,35 +7,34 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_tool
-short_description: Install the command inferctl on a node, or remove what a node without instances still holds
+short_description: Install the command inferctl on a node, or remove this collection from a node without instances
 version_added: 0.1.0
 description:
-  - Installs the command C(/usr/local/bin/inferctl) with its library in C(/usr/local/lib/inference). The library is the
-    collection's own code. The controller sends the library only where the files on the node differ from the collection.
-    The directory belongs to the module, which removes foreign files in it. A supervisor that already runs keeps the
-    code that it was started with.
-  - With O(state=absent) it removes the command with its library and everything that needs them - agent, metrics and
-    recovery with their units, the engines' target, C(/etc/inference), C(/var/lib/inference) and the files for
-    node_exporter. The lock of the run that removes them goes too.
-  - Refuses to remove them while the node has an instance. M(baremetal.inference.engine_service) removes instances.
+  - Installs the command C(/usr/local/bin/inferctl) with its library in C(/usr/local/lib/inference), from the
+    collection's code. The controller sends the library only if the node's files differ. The module removes foreign
+    files in the library's directory. Running supervisors keep the code with which they were started.
+  - O(state=absent) removes the command with its library, and agent, metrics and recovery with their units. It also
+    removes the engines' target, C(/etc/inference), C(/var/lib/inference) and the files for node_exporter, with the lock
+    of the run.
+  - Refuses O(state=absent) while the node has an instance. M(baremetal.inference.engine_service) removes instances.
   - Internal to this collection; its options may change without notice.
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 options:
   state:
-    description: Whether the command is on the node.
+    description: V(present) installs the command, V(absent) removes it.
     type: str
     choices: [present, absent]
     default: present
   keep:
-    description: Files in the removed directories that stay, because they describe what stays on the node.
+    description: Files in the removed directories that stay, because they describe software that stays on the node.
     type: list
     elements: path
     default: []
   directories:
     description:
-      - Further directories that O(state=absent) removes, such as the compile caches. Directories above them that are
-        empty then go too.
+      - Further directories that O(state=absent) removes, such as the compile caches, with parent directories that are
+        then empty.
     type: list
     elements: path
     default: []
@@ -45,11 +44,11 @@ attributes:
   check_mode:
     support: full
     details:
-      - With O(state=absent), check mode does not refuse instances, because an earlier task of the run removes them.
+      - Check mode of O(state=absent) does not refuse a node with instances, because an earlier task would remove them.
   diff_mode:
     support: full
     details:
-      - Names and checksums of files are shown; of what is removed, the names.
+      - Shows names and checksums of written files, and names of removed files.
 """
 
 EXAMPLES = r"""
@@ -65,12 +64,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 version:
-  description: The version of the tool that this collection has, which is the collection's own.
+  description: The version of the tool, which is the version of this collection.
   returned: always
   type: str
   sample: 0.1.0
 files:
-  description: The files that were written, or the files and directories that were removed; in check mode, would be.
+  description: The files that were written, or the files and directories that were removed, or would be in check mode.
   returned: always
   type: list
   elements: str

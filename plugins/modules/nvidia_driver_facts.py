@@ -6,80 +6,79 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nvidia_driver_facts
-short_description: Report a node's NVIDIA driver, and fail where a kernel or CUDA would not work with it
+short_description: Report a node's NVIDIA driver, and fail if a kernel lacks it or CUDA does not work
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - The subset V(driver) reports which packages of a driver are installed, for which kernels its module is built, which
-    module is loaded, what uses it, and whether Secure Boot would let it in. It loads nothing, and runs C(dpkg-query),
-    C(dkms), C(modinfo) and C(mokutil) where they are installed.
-  - The subset V(gate) fails unless every kernel that could be booted next has the driver's module. A module that DKMS
-    could not build, for want of headers or because the build broke, is otherwise found out at the next boot, by engines
-    without GPUs. Every kernel with an image in C(/boot) must have its module in the state installed, and DKMS must have
-    nothing to remark on the module. All kernels without one are reported at once, each with what to do.
-  - The subset V(cuda) initialises CUDA through C(libcuda.so.1), as every engine does first, and counts the GPUs.
-    C(nvidia-smi) may work where CUDA does not, when C(nvidia-uvm) is not loaded or the fabric of the NVSwitches is
-    not up. CUDA runs in a process of its own with a time limit, so that a driver that hangs or crashes is an answer,
-    not the end of the play. Without O(devices) and O(fabric_wait), this subset reports only, and never fails.
-  - Changes nothing. Run the module as root. Other users do not see whose processes use the driver.
+  - The subset V(driver) reports the driver's packages, the kernels with its module, the loaded module, what uses it,
+    and whether Secure Boot would accept it. It loads no module. It runs C(dpkg-query), C(dkms), C(modinfo) and
+    C(mokutil) if they are installed.
+  - The subset V(gate) fails unless every kernel with an image in C(/boot) has the driver's module. The module must be
+    installed, without remarks of DKMS. All kernels without such a module are reported at once, each with what to do.
+    Without this check, engines without GPUs would show a failed build after the next boot.
+  - The subset V(cuda) initialises CUDA through C(libcuda.so.1), like every engine, and counts the GPUs. C(nvidia-smi)
+    may work although CUDA does not, if C(nvidia-uvm) is not loaded, or the NVSwitch fabric is not up.
+  - CUDA runs in a separate process with a time limit, so that the module survives a driver that hangs or crashes.
+    Without O(devices) and O(fabric_wait), the subset V(cuda) never fails.
+  - Changes nothing. Run the module as root. Other users cannot see which processes use the driver.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
     details:
-      - Initialising CUDA may load kernel modules and create device nodes, as any use of CUDA does, in check mode too.
+      - Initialising CUDA may load kernel modules and create device nodes, like any use of CUDA, also in check mode.
   diff_mode:
     support: none
 options:
   gather_subset:
     description:
-      - What to gather. V(all) is everything, V(min) nothing. An exclamation mark leaves one out, of V(all) where
-        nothing else is given.
-      - A fact that is left out is not returned, so that an earlier one stays.
+      - What to read. V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other
+        item, the rest of V(all) is read.
+      - Facts that are not read are not returned, so that earlier facts stay.
     type: list
     elements: str
     choices: [all, min, driver, '!driver', gate, '!gate', cuda, '!cuda']
     default: [driver]
   timeout:
     description:
-      - Seconds that each program, and CUDA, gets. C(dkms status) compares files of every kernel, and takes the longest.
-        For CUDA, a machine with eight GPUs and without persistence mode takes some ten.
+      - The time limit of each program, and of CUDA, in seconds. C(dkms status) compares files of every kernel, and
+        takes the longest. CUDA on a machine with eight GPUs and without persistence mode takes about ten seconds.
     type: int
     default: 60
   firmware_root:
-    description: The directory below which the firmware's variables are read, in C(sys/firmware/efi/efivars).
+    description: The root directory below which the firmware's variables are read, in C(sys/firmware/efi/efivars).
     type: path
     default: /
   version:
     description:
-      - For V(gate), the driver's version, without the revision of a package, such as V(580.105.08). Empty takes any.
+      - For V(gate), the driver's version without the revision of a package, such as V(580.105.08). Empty accepts any.
     type: str
     default: ""
   flavor:
     description:
-      - For V(gate), the kernel module's flavour; V(any) takes both. NVIDIA's own packages build both under one name, so
-        that theirs passes as either.
+      - For V(gate), the kernel module's flavour. V(any) accepts both. NVIDIA's packages build both under one name, so
+        their module is accepted as either.
     type: str
     choices: [any, open, proprietary]
     default: any
   kernels:
     description:
-      - For V(gate), the releases of the kernels, for a machine that boots from elsewhere than its own C(/boot). Where
-        none is named, those in C(/boot).
+      - For V(gate), the releases of the kernels, for a machine that does not boot from its C(/boot). If empty, the
+        kernels in C(/boot).
     type: list
     elements: str
     default: []
   devices:
-    description: For V(cuda), how many GPUs, or MIG slices, CUDA must find. The module fails where CUDA does not.
+    description: For V(cuda), the number of GPUs, or MIG slices, that CUDA must find. Otherwise, the module fails.
     type: int
   fabric_wait:
     description:
-      - For V(cuda) on a node with NVSwitches, the seconds in which their fabric must be up. The fabric manager
-        registers the GPUs after it has started; until then CUDA answers with code 802, or C(nvidia-smi) with a state
-        that is not C(Completed).
-      - The module asks until then, and fails where the fabric is not up at the end. V(0) asks once.
+      - For V(cuda) on a node with NVSwitches, how long to wait for their fabric, in seconds. The fabric manager
+        registers the GPUs after its start. Until then, CUDA returns code 802, or C(nvidia-smi) a state other than
+        C(Completed).
+      - The module fails if the fabric is not up at the end. V(0) checks once.
     type: int
     default: 0
   library:
@@ -88,16 +87,16 @@ options:
     default: libcuda.so.1
   compare:
     description:
-      - Holds the node against a plan, and says in RV(due) whether the role C(nvidia_driver) has anything to do.
-        Packages, pins, files, units, kernels, signatures and loaded modules are compared. Where all of them are as they
-        should be, CUDA is asked for O(devices). A driver that does not work, or a GPU that is lost, makes the role due.
-      - O(version) and O(kernels) count as for V(gate). The module fails where the decision has problems, with all of
+      - Compares the node with a plan, and returns in RV(due) whether the role C(nvidia_driver) has anything to do. It
+        compares packages, pins, files, units, kernels, signatures and loaded modules. If nothing differs, it checks
+        O(devices) by CUDA. A driver that does not work, or a lost GPU, makes the role due.
+      - O(version) and O(kernels) are used as for V(gate). If the decision has problems, the module fails with all of
         them.
       - Internal to this collection; its suboptions may change without notice.
     type: dict
     suboptions:
       decision:
-        description: What the filter decided.
+        description: The decision of the filter.
         type: dict
         required: true
       driver:
@@ -105,11 +104,11 @@ options:
         type: dict
         required: true
       advice:
-        description: What a refusal ends with.
+        description: The last sentence of a refusal.
         type: str
         default: ""
       own_key:
-        description: Whether the site has a key or a password of its own for signing, which is compared elsewhere.
+        description: Whether the site has its own key or password for signing, which another task compares.
         type: bool
         default: false
       pins:
@@ -119,7 +118,7 @@ options:
         default: []
         suboptions:
           name:
-            description: What the packages make up.
+            description: The name of the set.
             type: str
             required: true
           packages:
@@ -128,7 +127,7 @@ options:
             elements: str
             required: true
           pinned:
-            description: Those of them that are pinned.
+            description: The packages of the set that are pinned.
             type: list
             elements: str
             default: []
@@ -147,19 +146,19 @@ options:
             type: path
             required: true
           text:
-            description: The text, with mode 0644. Any text will do where it is left out.
+            description: The expected text, with mode 0644. If omitted, any text is accepted.
             type: str
           checksum:
-            description: The checksum, as ALGORITHM:DIGEST.
+            description: The expected checksum, as ALGORITHM:DIGEST.
             type: str
             default: ""
           state:
-            description: Whether the file is there, or a directory with mode 0755.
+            description: The expected state. V(directory) is a directory with mode 0755.
             type: str
             choices: [present, absent, directory]
             default: present
       units:
-        description: The units that the role enables and, where O(compare.load), starts.
+        description: The units that the role enables and, if O(compare.load) is set, starts.
         type: list
         elements: str
         default: []
@@ -169,29 +168,29 @@ options:
         elements: str
         default: []
       load:
-        description: Whether the modules must be loaded and the units run, as on a node with GPUs.
+        description: Whether the modules must be loaded and the units must run, as on a node with GPUs.
         type: bool
         default: false
       ask_cuda:
-        description: Whether to ask CUDA.
+        description: Whether to check CUDA.
         type: bool
         default: false
       fabric:
-        description: Whether the GPUs must be registered with the fabric of NVSwitches.
+        description: Whether the GPUs must be registered with the NVSwitch fabric.
         type: bool
         default: false
 """
 
 EXAMPLES = r"""
-- name: Gather the facts of the driver
+- name: Read the facts of the driver
   baremetal.inference.nvidia_driver_facts:
 
-- name: Refuse to swap a driver in use
+- name: Refuse to replace a driver in use
   ansible.builtin.assert:
     that: ansible_facts['nvidia_driver'].held_by | length == 0
     fail_msg: "In use by {{ ansible_facts['nvidia_driver'].held_by | join(', ') }}: drain the node first."
 
-- name: Fail before a reboot where a kernel would come up without the driver
+- name: Fail before a reboot if a kernel lacks the driver
   baremetal.inference.nvidia_driver_facts:
     gather_subset: [gate]
     version: 580.105.08
@@ -201,7 +200,7 @@ EXAMPLES = r"""
     gather_subset: [cuda]
     devices: "{{ ansible_facts['gpus'] | rejectattr('excluded') | length }}"
 
-- name: Give the fabric manager of an HGX machine time to register the GPUs
+- name: Wait until the fabric manager of an HGX machine has registered the GPUs
   baremetal.inference.nvidia_driver_facts:
     gather_subset: [cuda]
     devices: 8
@@ -214,31 +213,31 @@ plan:
   returned: with O(compare)
   type: dict
 due:
-  description: Whether anything is not as it should be.
+  description: Whether anything differs from the plan.
   returned: with O(compare)
   type: bool
 reboot_reason:
-  description: Why the driver works only after a reboot. Empty where the driver does not wait for a reboot.
+  description: Why the driver needs a reboot; empty if it does not.
   returned: with O(compare)
   type: str
 reasons:
-  description: What that is, a sentence for each.
+  description: The differences, one sentence each.
   returned: with O(compare)
   type: list
   elements: str
 warnings:
-  description: Programs that hung or were broken, and files that could not be read.
-  returned: when there are any
+  description: Programs that hang or are broken, and files that cannot be read.
+  returned: if there are any
   type: list
   elements: str
 ansible_facts:
-  description: The facts. What is not known is V(null).
+  description: The facts. Unknown values are V(null).
   returned: always
   type: dict
   contains:
     nvidia_driver:
       description: The driver.
-      returned: when O(gather_subset) has V(driver)
+      returned: if V(driver) is gathered
       type: dict
       contains:
         debian:
@@ -246,28 +245,28 @@ ansible_facts:
           type: int
           sample: 12
         packages:
-          description: The versions of the installed packages that make up a driver, and of the kernels, by name.
+          description: The versions of the installed packages of a driver, and of the kernels, by name.
           type: dict
           sample: {nvidia-open-kernel-dkms: 535.261.03-1}
         runfile:
-          description: The driver that NVIDIA's installer put there, which no package knows of; V(null) for none.
+          description: The driver from NVIDIA's installer, which belongs to no package; V(null) for none.
           type: dict
           contains:
             version:
-              description: The driver's version, V(null) where it cannot be told.
+              description: The driver's version; V(null) if unknown.
               type: str
             flavor:
-              description: V(open) or V(proprietary), V(null) where the running kernel has no module of it.
+              description: V(open) or V(proprietary); V(null) if the running kernel has no module of this driver.
               type: str
             registered:
-              description: Whether DKMS knows it, and builds it for kernels to come.
+              description: Whether the driver is registered with DKMS, which then builds it for new kernels.
               type: bool
         running_kernel:
           description: The release of the running kernel.
           type: str
           sample: 6.1.0-50-amd64
         kernels:
-          description: The kernels that could be booted next, those with an image in C(/boot).
+          description: The kernels with an image in C(/boot).
           type: list
           elements: dict
           contains:
@@ -275,51 +274,52 @@ ansible_facts:
               description: The kernel's release.
               type: str
             headers:
-              description: Whether modules can be built for it.
+              description: Whether the headers are installed, so that modules can be built.
               type: bool
             ready:
-              description: Whether it has an installed module of the driver, of whatever version.
+              description: Whether the kernel has an installed module of the driver, in any version.
               type: bool
             signature:
-              description: The signature of that module; V(null) where the module is not signed.
+              description: The signature of the module; V(null) if it is not signed.
               type: dict
               contains:
                 signer:
-                  description: The name in the certificate, which is the same in all that DKMS makes.
+                  description: The name in the certificate, which is the same in all certificates of DKMS.
                   type: str
                 key:
-                  description: The certificate's serial number, to be compared with C(secure_boot.serial).
+                  description: The certificate's serial number, to compare with C(secure_boot.serial).
                   type: str
             outdated_initrd:
-              description: Whether its initial RAM disk is older than the file by which the role nvidia_driver keeps
-                nouveau away, so that nouveau may be in it.
+              description: >-
+                Whether the kernel's initial RAM disk is older than the role's file that disables nouveau. Then it may
+                contain nouveau.
               type: bool
         dkms:
-          description: The driver's modules that DKMS knows.
+          description: The driver's modules in DKMS.
           type: list
           elements: dict
           contains:
             name:
-              description: Its name for DKMS, such as V(nvidia), V(nvidia-current) or V(nvidia-current-open).
+              description: The module's name in DKMS, such as V(nvidia), V(nvidia-current) or V(nvidia-current-open).
               type: str
             version:
               description: The driver's version.
               type: str
             kernel:
-              description: The kernel's release, V(null) for one that is built for none.
+              description: The kernel's release; V(null) for a module that is built for no kernel.
               type: str
             arch:
-              description: The kernel's architecture, V(null) for one that is built for none.
+              description: The kernel's architecture; V(null) for a module that is built for no kernel.
               type: str
             state:
               description: V(added), V(built), V(installed), V(installed-weak) or V(broken).
               type: str
             notes:
-              description: What DKMS remarks, such as that the module on disk is not the one that was built.
+              description: Remarks of DKMS, for example that the module on disk is not the built module.
               type: list
               elements: str
         loaded:
-          description: The module that is loaded, V(null) where none is.
+          description: The loaded module; V(null) if none is loaded.
           type: dict
           contains:
             version:
@@ -329,7 +329,7 @@ ansible_facts:
               description: V(open) or V(proprietary).
               type: str
         on_disk:
-          description: The module that the running kernel would load now, V(null) where there is none.
+          description: The module that the running kernel would load now; V(null) if there is none.
           type: dict
           contains:
             version:
@@ -339,7 +339,7 @@ ansible_facts:
               description: V(open) or V(proprietary).
               type: str
         difference:
-          description: How the loaded module differs from the one on disk, V(null) where it does not.
+          description: How the loaded module differs from the module on disk; V(null) if it does not.
           type: str
         modules:
           description: The driver's modules in the kernel.
@@ -350,10 +350,10 @@ ansible_facts:
               description: The module's name in the kernel, such as V(nvidia_uvm).
               type: str
             references:
-              description: How many use it, other modules included.
+              description: The number of uses, including those by other modules.
               type: int
             holders:
-              description: The modules that use it.
+              description: The modules that use this module.
               type: list
               elements: str
         processes:
@@ -362,23 +362,23 @@ ansible_facts:
           elements: dict
           contains:
             pid:
-              description: The process.
+              description: The process ID.
               type: int
             name:
-              description: Its name, of 15 characters at most.
+              description: The process's name, of at most 15 characters.
               type: str
             devices:
               description: The devices, such as V(/dev/nvidia0).
               type: list
               elements: str
             unit:
-              description: The systemd unit it belongs to, or the scope of a login.
+              description: The process's systemd unit, or the scope of its login.
               type: str
             container:
-              description: The name of its container, or the first digits of its id.
+              description: The name of the process's container, or the first digits of the container's ID.
               type: str
         held_by:
-          description: Why the driver cannot be unloaded, one sentence for each that uses it. Empty where it can.
+          description: Why the driver cannot be unloaded, one sentence for each user. Empty if it can.
           type: list
           elements: str
         secure_boot:
@@ -392,28 +392,30 @@ ansible_facts:
               description: Whether unsigned modules are refused.
               type: bool
             setup_mode:
-              description: Whether the firmware has no owner's key yet, and enforces nothing.
+              description: Whether the firmware has no platform key yet, and enforces nothing.
               type: bool
             certificate:
-              description: The public key that DKMS signs with.
+              description: The certificate of the key with which DKMS signs.
               type: str
               sample: /var/lib/dkms/mok.pub
             serial:
-              description: Its serial number in hexadecimal digits, V(null) while there is no such file.
+              description: The certificate's serial number in hexadecimal digits; V(null) if the file does not exist.
               type: str
             key:
-              description: Whether the firmware knows it. V(enrolled), V(pending) until the next boot, or V(missing).
+              description: >-
+                Whether the certificate is enrolled in the firmware. V(enrolled), V(pending) until the next boot, or
+                V(missing).
               type: str
             problem:
-              description: What a person has to do before the module can be loaded, V(null) for nothing.
+              description: What a person must do before the module can be loaded; V(null) for nothing.
               type: str
     nvidia_driver_boot:
-      description: The kernels that could be booted next.
-      returned: when O(gather_subset) has V(gate)
+      description: The result of V(gate).
+      returned: if V(gate) is gathered
       type: dict
       contains:
         kernels:
-          description: The kernels that were looked at.
+          description: The checked kernels.
           type: list
           elements: dict
           contains:
@@ -421,25 +423,25 @@ ansible_facts:
               description: The kernel's release.
               type: str
             headers:
-              description: Whether modules can be built for it.
+              description: Whether the headers are installed, so that modules can be built.
               type: bool
             module:
-              description: Its module, as NAME/VERSION; V(null) where it has none to trust.
+              description: The kernel's module, as NAME/VERSION; V(null) if the kernel has no valid module.
               type: str
         problems:
-          description: Each kernel's problem, with what to do. On success there is none.
+          description: The problem of each kernel, with what to do. Empty on success.
           type: list
           elements: str
     cuda:
       description: CUDA.
-      returned: when O(gather_subset) has V(cuda)
+      returned: if V(cuda) is gathered
       type: dict
       contains:
         ok:
-          description: Whether CUDA could be initialised, and with O(fabric_wait), whether the fabric is up.
+          description: Whether CUDA was initialised. With O(fabric_wait), also whether the fabric is up.
           type: bool
         code:
-          description: CUDA's own code, V(0) for success; V(null) where it gave none.
+          description: CUDA's result code, V(0) for success; V(null) without a result.
           type: int
           sample: 802
         name:
@@ -447,14 +449,14 @@ ansible_facts:
           type: str
           sample: CUDA_ERROR_SYSTEM_NOT_READY
         devices:
-          description: How many GPUs, or MIG slices, CUDA can use; V(null) where it did not say.
+          description: The number of GPUs, or MIG slices, that CUDA can use; V(null) if unknown.
           type: int
         cuda_version:
-          description: The highest version of CUDA that the driver supports; V(null) where it did not say.
+          description: The highest version of CUDA that the driver supports; V(null) if unknown.
           type: str
           sample: "13.0"
         message:
-          description: What is wrong, and what to do. Empty where nothing is.
+          description: What is wrong, and what to do; empty for nothing.
           type: str
 """
 

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nvidia_driver_runfile
-short_description: Install a driver by NVIDIA's installer (.run), or take it away
+short_description: Install or remove a driver by NVIDIA's installer (.run)
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Runs NVIDIA's installer, after its checksum, version and architecture have been checked. A driver of another
-    version, or one that DKMS does not know, is uninstalled first.
-  - Builds the kernel module by DKMS for every kernel in C(/boot) that has headers; the installer itself does so for
-    the running one alone. M(baremetal.inference.nvidia_driver_facts) with its subset V(gate) says whether each kernel
-    has the module.
-  - Where the installer fails, the errors of C(/var/log/nvidia-installer.log) stand in the message.
-  - Does not ask who uses a driver that it takes away. M(baremetal.inference.nvidia_driver_facts) tells that.
+  - Checks checksum, version and architecture of NVIDIA's installer, and runs it. First uninstalls a driver of another
+    version, or a driver that is not registered with DKMS.
+  - Builds the kernel module by DKMS for every kernel in C(/boot) that has headers, because the installer builds it only
+    for the running kernel. The subset V(gate) of M(baremetal.inference.nvidia_driver_facts) checks that each kernel has
+    the module.
+  - If the installer fails, the message has the errors of C(/var/log/nvidia-installer.log).
+  - Does not check whether the removed driver is in use. M(baremetal.inference.nvidia_driver_facts) reports this.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -25,50 +25,50 @@ attributes:
   check_mode:
     support: full
     details:
-      - The file need not be there yet, unless O(state=verified).
+      - The file need not exist yet, unless O(state=verified).
   diff_mode:
     support: none
 options:
   state:
     description:
-      - V(present) installs the driver, V(absent) takes away what the installer has put here.
-      - V(verified) only checks the file, on whatever machine it lies.
+      - V(present) installs the driver, V(absent) removes a driver of the installer.
+      - V(verified) only checks the file, on any machine.
     type: str
     choices: [present, absent, verified]
     default: present
   path:
     description:
-      - The file, required unless O(state=absent). The installer unpacks itself into the file's directory, where only
-        root should be able to write.
+      - The file of the installer, required unless O(state=absent). The installer unpacks itself into the file's
+        directory. Only root should be able to write there.
     type: path
   checksum:
-    description: What it must be, as sha256:… Required unless O(state=absent).
+    description: The checksum of the file, as sha256:… Required unless O(state=absent).
     type: str
   version:
     description: The driver's version, such as V(580.105.08). Required unless O(state=absent).
     type: str
   flavor:
-    description: The kernel module's flavour that O(arguments) ask for; a driver with the other one is installed anew.
+    description: The kernel module's flavour in O(arguments). A driver with the other flavour is replaced.
     type: str
     choices: [open, proprietary]
     default: open
   arguments:
-    description: Arguments of the installer.
+    description: Arguments for the installer.
     type: list
     elements: str
     default: [--silent, --dkms]
   options:
-    description: Further arguments, each for installers that know it. Another one would make them give up.
+    description: Further arguments, each used only if the installer supports it. Unknown arguments would make it fail.
     type: list
     elements: str
     default: []
   kernels:
-    description: The releases of the kernels to build for, where the machine does not boot from its own C(/boot).
+    description: The releases of the kernels to build for, if the machine does not boot from its C(/boot).
     type: list
     elements: str
     default: []
   timeout:
-    description: Seconds for the installer, and for each build.
+    description: Time limit of the installer, and of each build, in seconds.
     type: int
     default: 1800
 """
@@ -82,7 +82,7 @@ EXAMPLES = r"""
     version: 580.105.08
   delegate_to: localhost
 
-- name: Install it
+- name: Install the driver
   baremetal.inference.nvidia_driver_runfile:
     path: /root/driver/NVIDIA-Linux-x86_64-580.105.08.run
     checksum: sha256:d9c6e8188672f3eb74dd04cfa69dd58479fa1d0162c8c28c8d17625763293475
@@ -93,21 +93,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 before:
-  description: What the installer had put here before, V(null) for nothing.
+  description: The installer's driver before the call; V(null) for none.
   returned: unless O(state=verified)
   type: dict
   contains:
     version:
-      description: The driver's version, V(null) where it cannot be told.
+      description: The driver's version; V(null) if unknown.
       type: str
     flavor:
-      description: V(open) or V(proprietary), V(null) where the running kernel has no module of it.
+      description: V(open) or V(proprietary); V(null) if the running kernel has no module of this driver.
       type: str
     registered:
-      description: Whether DKMS knows it.
+      description: Whether the driver is registered with DKMS.
       type: bool
 kernels:
-  description: The kernels that the module was built for, besides the one that the installer built it for.
+  description: The kernels for which the module was built, except the running kernel.
   returned: O(state=present), outside check mode
   type: list
   elements: str
@@ -117,16 +117,16 @@ file:
   type: dict
   contains:
     sha256:
-      description: Its checksum.
+      description: The file's checksum.
       type: str
     version:
-      description: The version of its driver, V(null) where it does not tell.
+      description: The version of the driver; V(null) if unknown.
       type: str
     machine:
-      description: The architecture that it is for, such as V(x86_64), V(null) where it does not tell.
+      description: The architecture, such as V(x86_64); V(null) if unknown.
       type: str
     size:
-      description: Its size in bytes.
+      description: The file's size in bytes.
       type: int
 """
 
@@ -157,7 +157,7 @@ ARGUMENTS = {
 
 
 def verify(params: dict[str, Any], machine: str = "") -> installer.Checked:
-    """Check the file. Raises InstallerError with all that is wrong with it, and OSError."""
+    """Check the file. Raises InstallerError with all problems, and OSError."""
     path = Path(params["path"])
     found = installer.check(path)
     problems = installer.problems(path, found, params["checksum"], params["version"], machine)
@@ -169,7 +169,7 @@ def verify(params: dict[str, Any], machine: str = "") -> installer.Checked:
 def apply(
     params: dict[str, Any], host: installer.Installer, check_mode: bool, running: str, machine: str
 ) -> dict[str, Any]:
-    """Install or remove the driver, but not in check mode. Returns the module's result.
+    """Install or remove the driver, except in check mode. Returns the module's result.
 
     Raises InstallerError and OSError.
     """
@@ -181,7 +181,7 @@ def apply(
         return result
     if not same:
         if present:
-            # Before the old driver goes.
+            # Before the old driver is removed.
             verify(params, machine)
         host.uninstall()
     if present:
@@ -191,8 +191,8 @@ def apply(
             if after is None or after.version != params["version"]:
                 found = after.version if after else "no driver"
                 raise installer.InstallerError(
-                    f"NVIDIA's installer reports success, and left {found} instead of {params['version']}: read "
-                    f"/{runfile.LOGS[0]}"
+                    f"NVIDIA's installer reports success, but has installed {found} instead of {params['version']}:"
+                    f" read /{runfile.LOGS[0]}"
                 )
         result["kernels"] = host.build(params["version"], params["kernels"])
         result["changed"] = not same or bool(result["kernels"])

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nvidia_driver_signing
-short_description: Have the NVIDIA driver's modules signed with a key that the firmware knows, or is asked to know
+short_description: Sign the NVIDIA driver's modules for Secure Boot, and enrol the key
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Under Secure Boot the kernel loads no module that is not signed with a key that the firmware knows. DKMS signs what
-    it builds, with a key of its own making unless it is told of another one.
-  - Tells DKMS of a site's own key, and has the modules that are not signed with the key built anew, for which DKMS
-    takes minutes each. They are not unloaded.
-  - Asks shim to enrol the certificate, where it is given a password to do so and the firmware does not know the
-    certificate yet. A person has to confirm that at the machine's console during the next boot.
-    RV(baremetal.inference.nvidia_driver_facts#module:ansible_facts.nvidia_driver.secure_boot.problem) says how.
+  - Under Secure Boot, the kernel only loads modules that are signed with an enrolled key. DKMS signs the modules that
+    it builds, with its own key unless another key is configured.
+  - Configures DKMS to use the site's key, and builds modules again that are not signed with the key. Each build takes
+    minutes. Loaded modules stay loaded.
+  - With O(password), requests the enrolment of the certificate from shim, if it is not enrolled yet. A person must
+    confirm the enrolment at the machine's console during the next boot, as
+    RV(baremetal.inference.nvidia_driver_facts#module:ansible_facts.nvidia_driver.secure_boot.problem) describes.
   - Internal to this collection; its options may change without notice.
 extends_documentation_fragment:
   - baremetal.inference.attributes
@@ -29,34 +29,34 @@ attributes:
 options:
   key:
     description:
-      - The private key to sign with, in PEM and without a passphrase. It becomes C(/etc/dkms/inference-mok.key), which
-        root alone can read.
-      - Where it is empty, DKMS signs with its own key, or that of its configuration. What this module wrote is removed.
+      - The private key to sign with, in PEM and without a passphrase. It is written to C(/etc/dkms/inference-mok.key),
+        which only root can read.
+      - If empty, DKMS signs with its own key, or with the key of its configuration. Files of this module are removed.
     type: str
     default: ""
   certificate:
-    description: The certificate of O(key), in PEM. It becomes C(/etc/dkms/inference-mok.der).
+    description: The certificate of O(key), in PEM. It is written to C(/etc/dkms/inference-mok.der).
     type: str
     default: ""
   password:
     description:
-      - What the person types who confirms the enrolment, 8 to 256 characters of ASCII without blanks. The console's
-        keyboard has the layout of the United States.
-      - Empty to ask for no enrolment.
+      - The password that a person types to confirm the enrolment, 8 to 256 ASCII characters without blanks. The
+        keyboard at the console has the US layout.
+      - If empty, no enrolment is requested.
     type: str
     default: ""
   existing:
     description:
-      - Whether to look after the modules that are there, and after the enrolment. Without it, only DKMS is told of the
-        key, for what it builds from then on.
+      - Whether to sign existing modules, and to enrol the certificate. Otherwise, only DKMS is configured, for future
+        builds.
     type: bool
     default: true
   firmware_root:
-    description: The directory below which the firmware's variables lie, in C(sys/firmware/efi/efivars).
+    description: The root directory below which the firmware's variables are read, in C(sys/firmware/efi/efivars).
     type: path
     default: /
   timeout:
-    description: Seconds for each build of a module.
+    description: Time limit of each build of a module, in seconds.
     type: int
     default: 1800
 """
@@ -71,19 +71,19 @@ EXAMPLES = r"""
 
 RETURN = r"""
 actions:
-  description: What was done, or would be in check mode, one sentence each.
+  description: The changes, or in check mode the changes to come, one sentence each.
   returned: success
   type: list
   elements: str
 certificate:
-  description: The certificate that the firmware has to know.
+  description: The certificate that must be enrolled in the firmware.
   returned: success
   type: str
   sample: /var/lib/dkms/mok.pub
 enrolment:
   description:
-    - Whether it does. V(enrolled), V(pending) until the next boot, or V(missing). V(null) where Secure Boot is off,
-      where it is not known, and with O(existing=false).
+    - The state of the enrolment, V(enrolled), V(pending) until the next boot, or V(missing). V(null) if Secure Boot is
+      off, if the state is unknown, and with O(existing=false).
   returned: success
   type: str
 """

@@ -6,19 +6,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: rdma_facts
-short_description: Gather facts about RDMA devices, InfiniBand and RoCE
+short_description: Read facts about RDMA devices, InfiniBand and RoCE
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Reads devices and ports from sysfs. Drivers refuse some attributes, so the module reads each attribute by itself.
-    The programs C(rdma), C(ibv_devinfo) and C(ip) add what sysfs lacks.
+  - Reads devices and ports from sysfs, each attribute by itself, because drivers refuse some attributes. The programs
+    C(rdma), C(ibv_devinfo) and C(ip) add further facts.
   - Works without these programs, without RDMA, and without a driver for the network controllers, and reports what is
-    missing. If a program fails or hangs, the module does not fail. The facts that only this program knows are
-    V(null), and RV(ansible_facts.rdma_tools) has the reason.
-  - A fact that is unknown, or that O(gather_subset) leaves out of a device, is V(null).
-  - Changes nothing and loads no kernel module. C(rdma) would load one, so the programs run only if the kernel has RDMA
-    already, or if an option names them.
+    missing. If a program fails or hangs, the module does not fail. The facts of this program are then V(null), and
+    RV(ansible_facts.rdma_tools) has the reason.
+  - Unknown facts, and facts that O(gather_subset) leaves out of a device, are V(null).
+  - Changes nothing, and loads no kernel module. C(rdma) would load one, so the programs run only if the kernel already
+    has RDMA, or if an option names them.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
@@ -29,14 +29,14 @@ attributes:
 options:
   gather_subset:
     description:
-      - What to gather, besides devices and ports, which are always gathered.
-      - V(gids) reads the GID tables and recommends an index, V(counters) reads the counters of errors, V(addresses)
-        asks C(ip), V(tools) asks C(rdma) and C(ibv_devinfo), V(gpus) finds the nearest GPUs and GPUDirect, V(nics)
-        finds controllers without an RDMA device.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out. A list of such subsets alone
-        starts from V(all).
-      - A fact that is left out is not returned, so a fact of an earlier task stays. A value of a device or port that is
-        left out is V(null).
+      - What to read, in addition to devices and ports, which are always read.
+      - V(gids) reads the GID tables and recommends an index. V(counters) reads the error counters. V(addresses) runs
+        C(ip). V(tools) runs C(rdma) and C(ibv_devinfo). V(gpus) finds the nearest GPUs and GPUDirect. V(nics) finds
+        controllers without an RDMA device.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, the
+        rest of V(all) is read.
+      - Facts that are not read are not returned, so that earlier facts stay. Values of a device or port that are not
+        read are V(null).
     type: list
     elements: str
     choices:
@@ -57,32 +57,32 @@ options:
     default: [all]
   root:
     description:
-      - The directory that holds C(sys) and C(proc). A program shows the running system, whatever this option says.
+      - The root directory with C(sys) and C(proc). Programs always show the running system.
     type: path
     default: /
   rdma:
     description:
       - The program C(rdma) of iproute2.
-      - Searched in E(PATH) by default, and then run only if there is RDMA below O(root).
+      - By default, searched in E(PATH), and run only if there is RDMA below O(root).
     type: str
   ibv_devinfo:
     description:
-      - The program C(ibv_devinfo) of ibverbs-utils, the only one that knows the MTUs of ports.
-      - Searched in E(PATH) by default, and not run where O(root) is not V(/).
+      - The program C(ibv_devinfo) of ibverbs-utils, the only source of the MTUs of ports.
+      - By default, searched in E(PATH), and run only if O(root) is V(/).
     type: str
   ip:
     description:
       - The program C(ip) of iproute2, for the addresses of network devices.
-      - Searched in E(PATH) by default, and not run where O(root) is not V(/).
+      - By default, searched in E(PATH), and run only if O(root) is V(/).
     type: str
   timeout:
-    description: Seconds that each run of a program may take.
+    description: Time limit of each program, in seconds.
     type: float
     default: 10
 """
 
 EXAMPLES = r"""
-- name: Gather all facts about RDMA
+- name: Read all facts about RDMA
   baremetal.inference.rdma_facts:
 
 - name: Check that every port is up
@@ -93,11 +93,11 @@ EXAMPLES = r"""
   loop_control:
     label: "{{ item.0.name }}"
 
-- name: Gather devices, and what NCCL needs to know about them
+- name: Read devices, and the facts that NCCL needs
   baremetal.inference.rdma_facts:
     gather_subset: [gids, gpus]
 
-- name: Leave out the counters, and wait at most 3 s for each program
+- name: Leave the counters out, and wait at most 3 s for each program
   baremetal.inference.rdma_facts:
     gather_subset: ['!counters']
     timeout: 3
@@ -116,7 +116,7 @@ ansible_facts:
       elements: dict
       contains:
         name:
-          description: Name.
+          description: The device's name.
           type: str
           returned: always
           sample: mlx5_0
@@ -126,27 +126,27 @@ ansible_facts:
           returned: always
           sample: CA
         driver:
-          description: The kernel driver bound to its PCI device. V(null) for a software device.
+          description: The kernel driver that is bound to the PCI device. V(null) for a software device.
           type: str
           returned: always
           sample: mlx5_core
         firmware:
-          description: Version of its firmware.
+          description: The version of the firmware.
           type: str
           returned: always
           sample: 28.41.1000
         node_guid:
-          description: Its GUID.
+          description: The GUID.
           type: str
           returned: always
           sample: 5e25:7303:00d1:2a40
         pci_address:
-          description: Its PCI address. V(null) for a software device.
+          description: The PCI address. V(null) for a software device.
           type: str
           returned: always
           sample: "0000:1a:00.0"
         numa_node:
-          description: Its NUMA node.
+          description: The NUMA node.
           type: int
           returned: always
           sample: 0
@@ -158,21 +158,22 @@ ansible_facts:
           sample: ["0000:1b:00.0"]
         nearest_gpu_distance:
           description:
-            - What lies between the device and its nearest GPUs. V(PIX) is at most one PCIe switch, V(PXB) several
-              switches, V(PHB) the root complex of a CPU, V(NODE) several root complexes of one NUMA node, V(SYS)
+            - The connection between the device and its nearest GPUs. V(PIX) is at most one PCIe switch, V(PXB) several
+              switches, V(PHB) the root complex of a CPU. V(NODE) is several root complexes of one NUMA node, V(SYS)
               several NUMA nodes.
-            - From the PCI tree of sysfs. If sysfs has no tree, the NUMA nodes alone decide between V(NODE) and V(SYS).
+            - It comes from the PCI tree of sysfs. If sysfs has no tree, only NUMA nodes are compared, for V(NODE) or
+              V(SYS).
           type: str
           returned: always
           sample: PIX
         ports:
-          description: Its ports.
+          description: The ports.
           type: list
           elements: dict
           returned: always
           contains:
             port:
-              description: Number, from 1.
+              description: The number of the port, from 1.
               type: int
               returned: always
               sample: 1
@@ -182,7 +183,7 @@ ansible_facts:
               returned: always
               sample: ACTIVE
             physical_state:
-              description: As sysfs names it, V(LinkUp), V(Disabled), V(Polling), V(Sleep) and others.
+              description: The physical state in sysfs, such as V(LinkUp), V(Disabled), V(Polling) or V(Sleep).
               type: str
               returned: always
               sample: LinkUp
@@ -192,7 +193,7 @@ ansible_facts:
               returned: always
               sample: Ethernet
             rate_gbps:
-              description: Rate over all lanes in Gb/s. For a port that is down, the rate that it would have.
+              description: The rate over all lanes in Gb/s. For a port that is down, the rate that it would have.
               type: float
               returned: always
               sample: 400.0
@@ -207,12 +208,12 @@ ansible_facts:
               returned: always
               sample: 12
             sm_lid:
-              description: LID of the subnet manager. V(0) where there is none.
+              description: The LID of the subnet manager. V(0) if there is none.
               type: int
               returned: always
               sample: 1
             netdev:
-              description: Its network device.
+              description: The network device of the port.
               type: str
               returned: always
               sample: ens1f0np0
@@ -233,7 +234,7 @@ ansible_facts:
               returned: always
               sample: 4096
             mtu_max:
-              description: The most that RV(ansible_facts.rdma_devices[].ports[].mtu_active) can be.
+              description: The highest possible value of RV(ansible_facts.rdma_devices[].ports[].mtu_active).
               type: int
               returned: always
               sample: 4096
@@ -265,8 +266,8 @@ ansible_facts:
                   sample: ens1f0np0
             recommended_gid_index:
               description:
-                - The index of a RoCE v2 GID with IPv4, as C(NCCL_IB_GID_INDEX) takes it. V(null) if there is no such
-                  GID, and on InfiniBand. The index may change with every boot.
+                - The index of a RoCE v2 GID with IPv4, for C(NCCL_IB_GID_INDEX). V(null) if there is no such GID, and
+                  on InfiniBand. The index may change at every boot.
               type: int
               returned: always
               sample: 3
@@ -287,7 +288,7 @@ ansible_facts:
                 VL15_dropped: null
     rdma_gpudirect:
       description: Whether RDMA devices can reach the memory of NVIDIA GPUs.
-      returned: when O(gather_subset) has V(gpus)
+      returned: if V(gpus) is gathered
       type: dict
       contains:
         peermem:
@@ -296,7 +297,7 @@ ansible_facts:
           returned: always
           sample: false
         peermem_module:
-          description: The name of this module.
+          description: The name of the kernel module.
           type: str
           returned: always
           sample: nvidia_peermem
@@ -314,14 +315,14 @@ ansible_facts:
           sample: kernel 6.12.48+deb13-amd64 and the open NVIDIA kernel module
     rdma_nics_without_driver:
       description:
-        - RDMA-capable network controllers without an RDMA device. A controller that is given to a virtual machine or
-          to a program is left out.
-      returned: when O(gather_subset) has V(nics)
+        - RDMA-capable network controllers without an RDMA device, except controllers that are given to a virtual
+          machine or to a program.
+      returned: if V(nics) is gathered
       type: list
       elements: dict
       contains:
         pci_address:
-          description: Its PCI address.
+          description: The PCI address.
           type: str
           returned: always
           sample: "0000:5e:00.0"
@@ -336,12 +337,12 @@ ansible_facts:
           returned: always
           sample: "0x1021"
         driver:
-          description: The kernel driver bound to it, if any.
+          description: The kernel driver that is bound to the controller; V(null) for none.
           type: str
           returned: always
           sample: mlx5_core
         numa_node:
-          description: Its NUMA node.
+          description: The NUMA node.
           type: int
           returned: always
           sample: 1
@@ -351,7 +352,7 @@ ansible_facts:
           returned: always
           sample: no kernel driver is bound to it
     rdma_tools:
-      description: Whether each program answered, and why not.
+      description: Whether each program answered, or why it did not.
       returned: always
       type: dict
       contains:
@@ -378,7 +379,7 @@ ansible_facts:
                   returned: always
                   sample: timeout
                 message:
-                  description: The error in words.
+                  description: The error as a text.
                   type: str
                   returned: always
                   sample: rdma did not end within 10 s
@@ -413,7 +414,7 @@ ARGUMENTS = {
 
 
 def programs(rdma: str | None, ibv_devinfo: str | None, ip: str | None, root: Path) -> facts.Programs:
-    """The programs to run: those that options name, else those that neither load a kernel module nor need root `/`."""
+    """The programs to run: those of the options, or else those that load no kernel module and can read `root`."""
     there = facts.has_rdma(root)
     here = there and root.resolve() == Path("/")
     return facts.Programs(

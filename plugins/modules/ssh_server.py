@@ -6,19 +6,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: ssh_server
-short_description: Set values of the SSH server in a way that cannot lock the operator out
+short_description: Configure the SSH server without locking the operator out
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Owns C(/etc/ssh/sshd_config.d/10-inference.conf), and leaves every other file of the server alone.
-  - sshd itself judges the whole configuration as it would be, before anything is written, and says which values would
-    be in effect, for everybody and for each user that matters. A value that another file overrides is refused with the
-    name and the line of that file.
-  - Refuses what would shut out the user of the very connection that the module came by, or an admin.
-  - The server is reloaded, never restarted, so that sessions stay. When it does not reload, the old file is put back.
-  - With O(phase=trial) a timer of systemd brings the old file back after O(seconds), whatever becomes of Ansible,
-    unless O(phase=confirm) makes the change permanent before. O(phase=rollback) brings the old file back at once.
+  - Manages C(/etc/ssh/sshd_config.d/10-inference.conf), and changes no other file of the server.
+  - Before anything is written, sshd checks the whole new configuration. The module reads from sshd the values that
+    would be in effect, for everybody, for admins and for the connection's user. If another file overrides a value,
+    the module fails with the name and the line of this file.
+  - Refuses a configuration that would shut out an admin, or the user of Ansible's current connection.
+  - Reloads the server and never restarts it, so that sessions stay. If the reload fails, the old file is put back.
+  - With O(phase=trial), a timer of systemd puts the old file back after O(seconds), also if Ansible is cut off.
+    O(phase=confirm) makes the change permanent before that, O(phase=rollback) puts the old file back at once.
 extends_documentation_fragment:
   - baremetal.inference.attributes
   - baremetal.inference.trial
@@ -30,11 +30,11 @@ attributes:
 options:
   base:
     description:
-      - The values to set, by keyword. A list makes several lines.
+      - The values to set, by keyword. A list becomes several lines.
       - Required with O(phase=apply) and O(phase=trial).
     type: dict
   config:
-    description: Values in place of those of O(base), and more of them.
+    description: Further values, which override those of O(base).
     type: dict
     default: {}
   admins:
@@ -48,14 +48,14 @@ options:
         type: str
         required: true
       groups:
-        description: Groups that it will be in, beside those that it is in.
+        description: Groups that the user will be added to.
         type: list
         elements: str
         default: []
 """
 
 EXAMPLES = r"""
-- name: Let keys in only
+- name: Allow only keys
   baremetal.inference.ssh_server:
     base:
       PasswordAuthentication: false
@@ -63,7 +63,7 @@ EXAMPLES = r"""
     phase: trial
   register: result
 
-- name: Come by a new connection
+- name: Try a new connection
   ansible.builtin.wait_for_connection:
     timeout: 30
   vars:
@@ -77,20 +77,20 @@ EXAMPLES = r"""
 
 RETURN = r"""
 closes:
-  description: Whether log-ins by password work before this change, and no longer after it.
+  description: Whether this change stops log-ins by password that worked before.
   returned: with O(phase=apply) and O(phase=trial)
   type: bool
 differs:
-  description: What differed from what is declared, for people.
+  description: The differences between node and input, one phrase each.
   returned: with O(phase=apply) and O(phase=trial)
   type: list
   elements: str
 trial:
-  description: Whether a change is on trial and waits for its confirmation.
+  description: Whether a change waits for O(phase=confirm).
   returned: with O(phase=apply) and O(phase=trial)
   type: bool
 user:
-  description: Who has logged in for this run; empty where it was not by SSH.
+  description: The user that has logged in for this run; empty without SSH.
   returned: with O(phase=apply) and O(phase=trial)
   type: str
 """
@@ -125,31 +125,31 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.trial i
 
 MAIN = Path("/etc/ssh/sshd_config")
 OURS = Path("/etc/ssh/sshd_config.d/10-inference.conf")
-"""Before 50-cloud-init.conf, which lets passwords in."""
+"""The file of this module. It sorts before 50-cloud-init.conf, which allows passwords: the first value counts."""
 
 DEFAULTS = Path("/etc/default/ssh")
-"""Debian's options for sshd's command line."""
+"""The file with options for sshd's command line in Debian."""
 
 SSHD = Path("/usr/sbin/sshd")
 RUN_SSHD = Path("/run/sshd")
-"""What sshd wants to exist. Debian's units make it when they start, and remove it when they stop."""
+"""The directory that sshd needs. Debian's units create it at their start, and remove it at their stop."""
 
 KEY_FILES = frozenset({".ssh/authorized_keys", "%h/.ssh/authorized_keys"})
-"""Where admins' keys are written, as AuthorizedKeysFile may call it."""
+"""The values of AuthorizedKeysFile for the file to which admins' keys are written."""
 
 TRIAL_NAME = "ssh"
 
 RELOAD = """\
 if systemctl is-active --quiet ssh.socket; then systemctl stop ssh.service
 elif systemctl is-active --quiet ssh.service; then systemctl reload ssh.service; fi"""
-"""Server.reload for a shell. What ssh.socket has started cannot bind its addresses again when it is told to reload
-("Cannot bind any address", OpenSSH 10.0 on Debian 13); it may stop, since the next connection starts it anew."""
+"""Server.reload for a shell. A service started by ssh.socket cannot reload: it cannot bind its addresses again ("Cannot
+bind any address", OpenSSH 10.0 on Debian 13). It may stop instead, because the next connection starts it again."""
 
 QUICK = 30
-"""Seconds for a command."""
+"""Time limit of a command, in seconds."""
 
 RESTART = 1.0
-"""Seconds for sshd to start over once it was told to reload; until then, it takes connections as before."""
+"""How long to wait for sshd's reload, in seconds. Until then, it accepts connections with the old configuration."""
 
 
 class Server:
@@ -159,7 +159,7 @@ class Server:
         self.options = self._options()
 
     def _options(self) -> list[str]:
-        """What Debian's unit puts on sshd's command line. Raises SshdError."""
+        """The options that Debian's unit passes to sshd. Raises SshdError."""
         text = files.text(DEFAULTS) or ""
         options: list[str] = []
         for line in text.splitlines():
@@ -167,11 +167,13 @@ class Server:
             if name == "SSHD_OPTS":
                 options = shlex.split(" ".join(shlex.split(value)))
         if any(option.startswith("-f") for option in options):
-            raise SshdError(f"SSHD_OPTS in {DEFAULTS} makes sshd read another file than {MAIN}. Nothing was changed.")
+            raise SshdError(
+                f"SSHD_OPTS in {DEFAULTS} sets another file than {MAIN}. Remove the option -f. Nothing was changed."
+            )
         return options
 
     def run(self, *command: str) -> tuple[int, str]:
-        """Exit code and output of a command. Raises SshdError where it hangs."""
+        """Exit code and output of a command. Raises SshdError if the command hangs."""
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
         try:
             result = subprocess.run(
@@ -189,8 +191,8 @@ class Server:
         return result.returncode, (result.stdout + result.stderr).strip()
 
     def ask(self, path: str, *arguments: str) -> tuple[bool, str]:
-        """Let sshd judge a configuration (-t), or tell what it makes of it (-T)."""
-        # Not removed afterwards: without the directory, a server that has started meanwhile would refuse all log-ins.
+        """Let sshd check a configuration (-t), or print its effective values (-T). Returns success, and the output."""
+        # Not removed afterwards: a server that has started meanwhile would refuse all log-ins without the directory.
         RUN_SSHD.mkdir(mode=0o755, exist_ok=True)
         code, output = self.run(str(SSHD), *self.options, "-f", path, *arguments)
         return code == 0, output
@@ -200,7 +202,7 @@ class Server:
         return self.run("systemctl", "is-active", "--quiet", unit)[0] == 0
 
     def reload(self) -> None:
-        """Bring the files into effect. Sessions stay. Raises SshdError."""
+        """Apply the files. Sessions stay. Raises SshdError."""
         if self.active("ssh.socket"):
             verb = "stop"
         elif self.active("ssh.service"):
@@ -214,16 +216,16 @@ class Server:
 
 
 def listed(pattern: str, extra: str = "") -> list[str]:
-    """The files that a pattern of Include means, `extra` among them if it fits, in sshd's order."""
+    """The files that match a pattern of Include, in sshd's order, with `extra` if it matches."""
     found = set(glob.glob(pattern))
-    # glob leaves a file out that begins with a dot, and so does the comparison of whole names here.
+    # Both glob and match ignore files whose names begin with a dot.
     if extra and Path(extra).match(pattern) and Path(pattern).parent == Path(extra).parent:
         found.add(extra)
     return sorted(found)
 
 
 def groups_of(user: str) -> list[str]:
-    """The groups that a user is in, none where it does not exist."""
+    """The groups of a user; empty if the user does not exist."""
     try:
         account = pwd.getpwnam(user)
         return [grp.getgrgid(number).gr_name for number in os.getgrouplist(user, account.pw_gid)]
@@ -232,7 +234,7 @@ def groups_of(user: str) -> list[str]:
 
 
 class Manager:
-    """One run: look, and (outside check mode) act."""
+    """One run: inspect the node, and (outside check mode) change it."""
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
@@ -241,10 +243,10 @@ class Manager:
         self.admins: dict[str, list[str]] = {item["name"]: item["groups"] for item in module.params["admins"]}
 
     def inspect(self) -> None:
-        """Read everything, and refuse what cannot be right. Raises SshdError, TrialError and InputError."""
+        """Read the node, and check the input. Raises SshdError, TrialError and InputError."""
         if not SSHD.exists():
             raise SshdError(
-                f"There is no {SSHD}: install openssh-server, or set common_ssh_enabled to false. Nothing was changed."
+                f"{SSHD} is missing: install openssh-server, or set common_ssh_enabled to false. Nothing was changed."
             )
         if not self.module.check_mode:
             self.trial.rollback()
@@ -262,17 +264,20 @@ class Manager:
             wanted = self.judge()
             accepted, words = self.server.ask(path, "-t")
             if not accepted:
-                raise SshdError(f"sshd refuses the whole configuration: {self.renamed(words)}. Nothing was changed.")
+                raise SshdError(
+                    f"sshd refuses the new configuration as a whole: {self.renamed(words)}. Correct the named file or"
+                    " common_ssh_config. Nothing was changed."
+                )
             after = self.values(path)
         self.refuse(wanted, after)
-        # Where it cannot be told, passwords are taken to work.
+        # If the old values are unknown, passwords count as allowed before.
         self.closes = not before or any(map(sshd.passwords_work, before.values()))
         self.closes = self.closes and not any(map(sshd.passwords_work, after.values()))
         self.after = after
 
     @contextmanager
     def candidate(self) -> Iterator[str]:
-        """A copy of the whole configuration as it would be; the name of its main file."""
+        """A temporary copy of the whole new configuration. Yields the path of its main file."""
         with tempfile.TemporaryDirectory() as directory:
             self.names: dict[str, str] = {}
 
@@ -286,31 +291,31 @@ class Manager:
             yield sshd.copied(str(MAIN), self.read, self.listed, keep)
 
     def read(self, path: str) -> str:
-        """A file's text as it would be."""
+        """A file's text in the new configuration."""
         return self.new if path == str(OURS) else files.text(Path(path)) or ""
 
     def listed(self, pattern: str) -> list[str]:
-        """The files of a pattern as they would be."""
+        """The files of a pattern in the new configuration."""
         return listed(pattern, str(OURS))
 
     def renamed(self, words: str) -> str:
-        """sshd's words with the files' own names."""
+        """sshd's message, with the real names of the copied files."""
         for copy, path in sorted(self.names.items(), reverse=True):
             words = words.replace(copy, path)
         return words
 
     def judge(self) -> dict[str, set[str]]:
-        """What sshd makes of our file alone. Raises SshdError."""
+        """The effective values of this module's file alone. Raises SshdError."""
         accepted, words = self.server.ask(self.alone, "-T")
         if not accepted:
             raise SshdError(
-                f"sshd refuses what common_ssh_config makes of {OURS}: {self.renamed(words)}\n"
-                "Correct those values; sshd_config(5) on the node lists what its version knows. Nothing was changed."
+                f"sshd refuses the values of common_ssh_config in {OURS}: {self.renamed(words)}\n"
+                "Correct these values; sshd_config(5) on the node lists those of its version. Nothing was changed."
             )
         return sshd.effective(words)
 
     def values(self, path: str) -> dict[str, dict[str, set[str]]]:
-        """What is in effect for everybody (the empty name) and for each user, none where sshd refuses to tell."""
+        """The effective values for everybody (the empty name) and for each user, except where sshd prints none."""
         found = {}
         for user in ["", *sorted({self.login.user, "root", *self.admins} - {""})]:
             address = self.login.address or "127.0.0.1"
@@ -321,7 +326,7 @@ class Manager:
         return found
 
     def refuse(self, wanted: dict[str, set[str]], after: dict[str, dict[str, set[str]]]) -> None:
-        """Everything that speaks against the new configuration. Raises InputError."""
+        """Check the values that would be in effect. Raises InputError with all problems."""
         every = list(sshd.lines(str(MAIN), self.read, self.listed))
         found: list[Problem] = []
         reported: set[tuple[str, str]] = set()
@@ -335,9 +340,9 @@ class Manager:
                 why = sshd.culprit(keyword, every, str(OURS))
                 for_whom = f" for {user}" if user else ""
                 found.append(Problem(keyword, f"would be {is_now}{for_whom} instead of {should}, {why}"))
-        # The empty name stands for everybody, and for a connection that did not come by SSH.
+        # The empty name stands for everybody, and for a connection without SSH.
         for user, name in {
-            self.login.user: "the user of this very connection",
+            self.login.user: "the user of the current connection",
             **dict.fromkeys(self.admins, "an admin"),
         }.items():
             values = after.get(user, {}) if user else {}
@@ -352,7 +357,7 @@ class Manager:
             raise InputError(found)
 
     def apply(self) -> dict[str, Any]:
-        """The module's result. Raises SshdError, TrialError and OSError, with the old file back in place."""
+        """Apply the change, and return the result. On SshdError, TrialError and OSError, the old file is put back."""
         changed = self.new != self.old
         on_trial = changed and self.module.params["phase"] == TRIAL and not self.module.check_mode
         if changed and not self.module.check_mode:
@@ -364,7 +369,7 @@ class Manager:
                 if not self.trial.rollback():
                     files.write(OURS, self.old)
                     self.server.reload()
-                raise SshdError(f"{OURS}: {error}\nThe old state is back and in use.") from error
+                raise SshdError(f"{OURS}: {error}\nThe old file was put back and is in effect.") from error
         result = {
             "changed": changed,
             "differs": [
@@ -382,7 +387,7 @@ class Manager:
         return result
 
     def begin(self) -> None:
-        """Have the old file brought back, unless the change is confirmed in time. Raises TrialError."""
+        """Start the timer that puts the old file back unless the change is confirmed. Raises TrialError."""
         if self.old is None:
             back = f"rm -f {shlex.quote(str(OURS))}"
         else:
@@ -390,10 +395,13 @@ class Manager:
         self.trial.begin([back, RELOAD], self.module.params["seconds"])
 
     def change(self) -> None:
-        """Write, look at the values that are in effect now, and reload. Raises SshdError."""
+        """Write the file, compare the effective values with those expected, and reload. Raises SshdError."""
         files.write(OURS, self.new)
         if self.values(str(MAIN)) != self.after:
-            raise SshdError("sshd does not make of it what it said it would; something else changes its files as well.")
+            raise SshdError(
+                "sshd's values differ from those that it printed before: another program changes its files at the same"
+                " time. Stop it, then run again."
+            )
         self.server.reload()
 
 

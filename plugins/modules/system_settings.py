@@ -4,219 +4,220 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-# Kept because: one call takes the place of at least 14 tasks, one per file, of 40 ms CPU each, verifies what the
-# services took, and predicts that on a node that has no chrony yet. ansible.posix.sysctl needs a task per key, reads no
-# value back and puts none back.
+# Not replaced by Ansible's modules: one call replaces at least 14 tasks, one per file, with 40 ms CPU each. It
+# verifies the values that services have, and supports check mode on a node without chrony. ansible.posix.sysctl needs
+# one task per key, and neither reads values back nor restores them.
 
 DOCUMENTATION = r"""
 module: system_settings
-short_description: A node's kernel, clock, names, logs, and the limits of its services, in one call
+short_description: Configure a node's kernel, clock, names, logs, and the limits of its services, in one call
 version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Looks at everything first, and changes nothing where anything is wrong.
-  - Values of the kernel are read back. A value that the kernel did not take is an error that names what was asked and
-    what was found; files and values are then as before. Never reboots.
-  - Installs nothing. In check mode it predicts what it would do on a node that has no chrony yet.
+  - Checks everything first, and changes nothing if there is any mistake.
+  - Reads the kernel's values back. If the kernel refuses a value, the module restores files and values, and fails with
+    the declared and the found value. Never reboots.
+  - Installs nothing. Check mode also works on a node without chrony.
 extends_documentation_fragment:
   - baremetal.inference.attributes
 attributes:
   check_mode:
     support: full
     details:
-      - Whether the kernel takes a value is only known by trying.
-      - Does not wait for the clock, and asks chronyd nothing where chrony is not installed yet.
+      - Check mode cannot check whether the kernel accepts a value.
+      - It does not wait for the clock, and does not check chrony's settings if chrony is not installed yet.
   diff_mode:
     support: full
 options:
   kernel:
     description:
-      - Values of the running kernel, set now and at every boot. Left out, they and their files are left alone.
-      - Before anything is changed, every key that does not exist, that cannot be written, or that another file sets to
-        another value at boot is named, all at once.
-      - A key that is not declared any more leaves the files; its running value stays until the next boot.
+      - Values of the running kernel, set now and at every boot. If omitted, values and files stay unchanged.
+      - Before any change, the module fails with all keys that do not exist, that cannot be written, or that another
+        file sets to another value at boot.
+      - A key that is no longer declared is removed from the files. Its value stays until the next boot.
     type: dict
     suboptions:
       sysctl:
         description:
-          - Sysctls by name. Several numbers are written with blanks between them.
-          - V(null) leaves one alone that O(kernel.sysctl_where_present) would set.
+          - The sysctls by name. Separate several numbers by blanks.
+          - V(null) excludes a sysctl of O(kernel.sysctl_where_present).
         type: dict
         default: {}
       sysctl_where_present:
-        description: The same for those that not every kernel has, without IPv6 for one. O(kernel.sysctl) wins.
+        description: Sysctls that are only set if the kernel has them. O(kernel.sysctl) overrides them.
         type: dict
         default: {}
       hugepages:
-        description: Number of hugepages by size, V(2M) or V(1G). No more than the memory that is free holds.
+        description: The number of hugepages by size, V(2M) or V(1G). They must fit into the free memory.
         type: dict
         default: {}
       transparent_hugepage:
-        description: Policy for transparent hugepages. Empty leaves it alone.
+        description: The policy for transparent hugepages. If empty, it stays unchanged.
         type: str
         choices: ["", always, madvise, never]
         default: ""
       cpu_governor:
-        description: Governor of every CPU. Empty leaves it alone, and so does a machine without frequency scaling.
+        description: The governor of every CPU. If empty, or without frequency scaling, it stays unchanged.
         type: str
         default: ""
   cmdline:
     description:
-      - The parameters of the kernel's command line, in their order; some may be there twice, as in C(hugepagesz=1G
-        hugepages=4 hugepagesz=2M hugepages=64). An empty list removes the file. Left out, it is left alone.
-      - Writes C(/etc/default/grub.d/50-inference.cfg), which adds to what other files say, and renews GRUB's menu. The
-        new menu is made with another name, checked by GRUB itself, and must hold every parameter before it takes the
-        place of the old menu. When anything fails, the old files are put back.
+      - The parameters of the kernel's command line, in order. A name may occur twice, as in C(hugepagesz=1G hugepages=4
+        hugepagesz=2M hugepages=64). An empty list removes the file. If omitted, the file stays unchanged.
+      - Writes C(/etc/default/grub.d/50-inference.cfg), in addition to other files, and GRUB's menu. The new menu is
+        written to another name first. It replaces the old menu if GRUB accepts it and it has every parameter. After
+        an error, the old files are put back.
     type: list
     elements: str
   reboot_flag:
     description:
-      - The name in C(/run/reboot-required.pkgs) by which an earlier run reported the reboot that O(cmdline) waits
-        for. A reported reboot is no difference any more. Empty where runs report no reboot.
+      - The name in C(/run/reboot-required.pkgs) with which an earlier run has requested the reboot for O(cmdline). Then
+        the pending reboot is not returned as a difference. Empty if runs do not request reboots.
     type: str
     default: ""
   clock:
     description:
-      - chrony's configuration. Left out, chrony is left alone.
-      - Writes C(/etc/chrony/sources.d/inference.sources) and C(/etc/chrony/conf.d/inference.conf), has chronyd judge
-        them, and asks chronyd afterwards whether it has the sources and the right time.
+      - chrony's configuration. If omitted, chrony stays unchanged.
+      - Writes C(/etc/chrony/sources.d/inference.sources) and C(/etc/chrony/conf.d/inference.conf), which chronyd checks
+        before. Afterwards, verifies that chronyd has the sources and the right time.
     type: dict
     suboptions:
       servers:
         description:
-          - NTP servers, each with chrony's options for it behind the name if need be.
-          - Where servers or pools are declared, the sources in C(/etc/chrony/chrony.conf) (Debian's pool, and what a
-            DHCP server offers) go out of force. They come back when nothing is declared any more.
+          - The NTP servers, each optionally followed by chrony's options.
+          - If servers or pools are declared, the sources in C(/etc/chrony/chrony.conf) are disabled (Debian's pool, and
+            servers from DHCP). They are enabled again when nothing is declared any more.
         type: list
         elements: str
         default: []
       pools:
-        description: Names that stand for several NTP servers.
+        description: Names that resolve to several NTP servers.
         type: list
         elements: str
         default: []
       config:
-        description: More directives of chrony.conf, one an item.
+        description: Further directives of chrony.conf, one per item.
         type: list
         elements: str
         default: []
       sync_seconds:
-        description: How long to wait until the clock is synchronised. 0 asks nothing.
+        description: How long to wait until the clock is synchronised, in seconds. 0 skips this check.
         type: int
         default: 60
       max_offset:
-        description: How many seconds the clock may still be off then.
+        description: The allowed offset of a synchronised clock, in seconds.
         type: float
         default: 0.5
   timezone:
-    description: A name from C(/usr/share/zoneinfo). Empty leaves the time zone alone.
+    description: The time zone, as a name from C(/usr/share/zoneinfo). If empty, it stays unchanged.
     type: str
     default: ""
   names:
-    description: The host name and C(/etc/hosts). Left out, both are left alone.
+    description: The host name and C(/etc/hosts). If omitted, both stay unchanged.
     type: dict
     suboptions:
       hostname:
-        description: The host name. Empty leaves it alone.
+        description: The host name. If empty, it stays unchanged.
         type: str
         default: ""
       manage_hosts:
-        description: Whether C(/etc/hosts) is looked after.
+        description: Whether to manage C(/etc/hosts).
         type: bool
         default: true
       address:
         description:
-          - Where the node's own name leads, which must not be 127.0.1.1. Empty takes the address from which the node
-            goes out by its default route.
+          - The address of the node's own name, which must not be 127.0.1.1. If empty, the node's address on its default
+            route.
         type: str
         default: ""
       hosts:
-        description: More entries, as mappings with C(address) and C(names).
+        description: Further entries, as mappings with C(address) and C(names).
         type: list
         elements: raw
         default: []
   journal:
-    description: journald's limits; the journal is kept over reboots. Left out, journald is left alone.
+    description: journald's limits. The journal is kept over reboots. If omitted, journald stays unchanged.
     type: dict
     suboptions:
       max_use:
-        description: How much disk the journal takes at most, such as V(4G).
+        description: The largest size of the journal, such as V(4G).
         type: str
         required: true
       keep_free:
-        description: How much disk the journal leaves to others.
+        description: The disk space that the journal must leave free.
         type: str
         required: true
       max_retention:
-        description: The age after which entries go, as a time span of systemd. V(0) keeps them while there is room.
+        description: The age after which entries are removed, as a time span of systemd. V(0) sets no limit of the age.
         type: str
         required: true
       rate_limit_interval:
-        description: The time span that O(journal.rate_limit_burst) counts in.
+        description: The time span of O(journal.rate_limit_burst).
         type: str
         required: true
       rate_limit_burst:
         description:
-          - Messages that a service may write in that time; what is more is dropped. All containers count as one.
+          - The number of messages that a service may write in O(journal.rate_limit_interval). Further messages are
+            dropped. All containers count as one service.
           - V(0) sets no limit.
         type: int
         required: true
   services:
     description:
-      - Limits of every service and login, the hardware watchdog, and reports of kernels that died. Left out, they are
-        left alone. What runs already keeps the limits that it was started with.
+      - Limits of every service and login, the hardware watchdog, and reports of kernel crashes. If omitted, they stay
+        unchanged. Running processes keep the limits with which they were started.
       - Writes C(60-inference.conf) in C(/etc/systemd/system.conf.d), C(/etc/systemd/user.conf.d) and
-        C(/etc/security/limits.d), and C(/etc/tmpfiles.d/systemd-pstore.conf); a file that has nothing to say is
-        removed. Enables C(systemd-pstore.service) with O(services.keep_pstore). Asks systemd afterwards what it gives
-        to a service.
+        C(/etc/security/limits.d), and C(/etc/tmpfiles.d/systemd-pstore.conf). A file without content is removed.
+      - With O(services.keep_pstore), enables C(systemd-pstore.service). Afterwards, verifies the limits in systemd.
     type: dict
     suboptions:
       memlock:
         description:
-          - Memory that a process may lock, V(infinity) or bytes with a suffix as in V(64G). Empty leaves it alone.
+          - The memory that a process may lock, V(infinity) or bytes with a suffix such as V(64G). If empty, it stays
+            unchanged.
         type: str
         default: ""
       nofile:
         description:
-          - Files that a process may have open, at least 1024 and at most what C(/proc/sys/fs/nr_open) says. V(0) leaves
-            it alone.
+          - The number of files that a process may have open, from 1024 to the value of C(/proc/sys/fs/nr_open). With
+            V(0), it stays unchanged.
         type: int
         default: 0
       watchdog_seconds:
         description:
-          - Seconds without a sign of life of systemd after which the hardware resets the machine. V(0) is off.
+          - The seconds after which the hardware resets the machine if systemd hangs. V(0) switches the watchdog off.
         type: int
         default: 0
       keep_pstore:
-        description: Keep what a dying kernel said until a person deletes it, and not for the 14 days of Debian.
+        description: Keep crash reports of the kernel until a person deletes them, instead of Debian's 14 days.
         type: bool
         default: false
   logrotate:
-    description: Limits for the logs that are files. Left out, logrotate is left alone.
+    description: Limits for log files. If omitted, logrotate stays unchanged.
     type: dict
     suboptions:
       max_size:
-        description: The size from which on a log is rotated before its time, such as V(200M).
+        description: The size above which a log is rotated early, such as V(200M).
         type: str
         required: true
 """
 
 EXAMPLES = r"""
-- name: Take the time from the site's own servers
+- name: Synchronise the clock with the site's servers
   baremetal.inference.system_settings:
     clock:
       servers: [ntp1.example.com, ntp2.example.com iburst nts]
     timezone: Etc/UTC
 
-- name: Have the node's name lead to an address that other nodes reach
+- name: Resolve the node's name to an address that other nodes reach
   baremetal.inference.system_settings:
     names:
       hosts:
         - address: 192.0.2.20
           names: [storage.example.com, storage]
 
-- name: Reboot a machine that panics, and let devices of the host bypass the IOMMU's translation
+- name: Reboot after a kernel panic, and bypass the IOMMU's translation for devices of the host
   baremetal.inference.system_settings:
     kernel:
       sysctl:
@@ -224,7 +225,7 @@ EXAMPLES = r"""
       transparent_hugepage: madvise
     cmdline: [iommu=pt]
 
-- name: Let services lock as much memory as RDMA needs
+- name: Allow services to lock as much memory as RDMA needs
   baremetal.inference.system_settings:
     services:
       memlock: infinity
@@ -235,28 +236,29 @@ EXAMPLES = r"""
 RETURN = r"""
 differs:
   description:
-    - What differed from what is declared, for people, with the parameters and the time that the node waits for.
+    - The differences between node and input, one phrase each, with parameters that need a reboot, and a clock that is
+      not synchronised.
   returned: success
   type: list
   elements: str
 missing:
-  description: Parameters that the running kernel was not started with.
+  description: Declared parameters that the running kernel does not have.
   returned: with O(cmdline)
   type: list
   elements: str
 surplus:
-  description: Parameters that left O(cmdline) in this call, and that the running kernel was started with.
+  description: Parameters that this call has removed from O(cmdline), but that the running kernel has.
   returned: with O(cmdline)
   type: list
   elements: str
 notes:
-  description: What an operator should know, and what is no mistake.
+  description: Remarks for the operator.
   returned: success
   type: list
   elements: str
 clock:
-  description: The sources as chronyd sees them, for people.
-  returned: where the clock was waited for
+  description: The time sources of chronyd, one line each.
+  returned: if the module waited for the clock
   type: list
   elements: str
 """
@@ -291,14 +293,14 @@ from ansible_collections.baremetal.inference.plugins.module_utils.debian.node_se
 HEADER = "Managed by Ansible, module baremetal.inference.system_settings: changes made here are lost."
 
 JOURNAL_MESSAGE = "ec387f577b844b8fa948f33cad9a75e6"
-"""journald's message on its journal's size. Source: SD_MESSAGE_JOURNAL_USAGE, systemd/sd-messages.h."""
+"""The ID of journald's message on the journal's size. Source: SD_MESSAGE_JOURNAL_USAGE, systemd/sd-messages.h."""
 
 JOURNAL_SECONDS = 10
 JOURNAL_SLACK = 2**20
 """Bytes by which journald may round a limit."""
 
 ROUTED = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
-"""Addresses that no host has (RFC 5737, RFC 3849): the route to them is the default one. Nothing is sent there."""
+"""Addresses that no host has (RFC 5737, RFC 3849): their route is the default route. Nothing is sent to them."""
 
 ZONE = re.compile(r"[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*")
 
@@ -306,11 +308,11 @@ CLOUD_HOSTS = re.compile(r"^manage_etc_hosts:\s*['\"]?(\w+)", re.MULTILINE)
 CLOUD_FALSE = ("false", "no", "off")
 
 REBOOT_FLAGS = ("/run/reboot-required", "/run/reboot-required.pkgs")
-"""That something waits for a reboot, and what, by name; packages of Debian write them. Gone after the reboot."""
+"""The files in which Debian's packages request a reboot: flag, and names of the packages. A reboot removes them."""
 
 
 class Clock(Part):
-    """chrony."""
+    """chrony's files and service."""
 
     MAIN = "/etc/chrony/chrony.conf"
     SOURCES = "/etc/chrony/sources.d/inference.sources"
@@ -329,7 +331,7 @@ class Clock(Part):
         if main is not None:
             self.want(self.MAIN, chrony.main_text(main, bool(lines)))
         self.want(self.SOURCES, "\n".join([f"# {HEADER}", *lines]) + "\n" if lines else None)
-        # Debian's chrony.conf has these two lines, but one that was shortened by hand may not.
+        # Debian's chrony.conf has these two lines, but an edited chrony.conf may lack them.
         self.more = "\n".join([f"# {HEADER}", "rtcsync", "makestep 1 3", *config]) + "\n"
         self.want(self.MORE, self.more)
         if main is not None and self.changes:
@@ -338,37 +340,37 @@ class Clock(Part):
             self.look_at_service()
 
     def look_at_service(self) -> None:
-        """Whether chronyd runs with the files that are there: a run may have been cut off after it had written them."""
+        """Check that chronyd runs with the current files: a run may have been cut off after writing them."""
         started = self.node.started("chrony.service")
         paths = [self.node.path(path) for path in (self.MAIN, self.MORE)]
-        # The package may have been purged since.
+        # The files may be missing if the package was purged.
         written = [path.stat().st_mtime for path in paths if path.exists()]
         if not started:
             self.orders.append("start chrony.service")
         elif max(written) >= started + 1 or self.unknown(self.sources()):
             self.orders.append("restart chrony.service, which is older than its configuration")
         elif not self.node.on("chrony.service"):
-            self.orders.append("have chrony.service started at boot")
+            self.orders.append("enable chrony.service at boot")
         elif self.options["sync_seconds"] and not self.is_right(self.sources()):
             self.awaits.append("the clock is not synchronised")
 
     def is_right(self, sources: list[chrony.Source]) -> bool:
-        """Whether the clock is right and a source answers, as far as one question tells."""
-        # One try, the largest correction in seconds, any skew.
+        """Whether the clock is right and a source answers, by a single query."""
+        # Arguments of waitsync: one try, the largest correction in seconds, any skew.
         code, self.said = self.node.run("chronyc", "waitsync", "1", str(self.options["max_offset"]), "0")
         return not code and not self.unknown(sources) and any(source.state == "*" for source in sources)
 
     def sources(self) -> list[chrony.Source]:
-        """The sources that chronyd has, those without an address included."""
+        """The sources of chronyd, including those without an address."""
         return chrony.parse_sources(self.node.run("chronyc", "-c", "-N", "sources", "-a")[1])
 
     def unknown(self, sources: list[chrony.Source]) -> list[str]:
-        """What was declared and chronyd does not have."""
+        """The declared servers and pools that chronyd does not have."""
         declared = chrony.declared_names(self.options["servers"], self.options["pools"])
         return [name for name in declared if name not in {source.name for source in sources}]
 
     def judge(self, main: str, lines: list[str]) -> None:
-        """Have chronyd read the whole as it would be; it is only let into its own directory, by AppArmor."""
+        """Let chronyd check the whole new configuration. AppArmor allows it to read only its own directory."""
         directory = self.node.path(self.MORE).parent
         included = ["confdir", str(directory)]
         text = "".join(line for line in main.splitlines(keepends=True) if line.split() != included)
@@ -390,7 +392,7 @@ class Clock(Part):
         self.write()
         touched = {change.path for change in self.changes}
         if touched == {self.node.path(self.SOURCES)} and self.node.started("chrony.service"):
-            # chronyd goes on with what it knows of the clock.
+            # After a reload of the sources, chronyd keeps its measurements of the clock.
             self.node.do("chronyc", "reload", "sources")
         else:
             self.node.do("systemctl", "enable", "--quiet", "chrony.service")
@@ -398,21 +400,23 @@ class Clock(Part):
         code, state = self.node.run("systemctl", "is-active", "chrony.service")
         if code:
             raise SettingsError(
-                f"chrony.service does not run ({state}): look at `systemctl status chrony`. A container that may not"
-                " set the clock has its host's: set common_time_enabled to false there"
+                f"chrony.service does not run ({state}): look at `systemctl status chrony`. A container uses the clock"
+                " of its host: set common_time_enabled to false there"
             )
 
     def give_back(self) -> str:
-        """Bring back the servers of before, where this run has changed them. Returns what to say of it."""
+        """Restore the earlier configuration, if this run has changed it. Returns a sentence for the message."""
         if not self.changes:
             return ""
         self.undo()
         self.node.run("systemctl", "restart", "chrony.service")
-        return " The configuration of before is in force again"
+        return " The earlier configuration was restored"
 
     def wait(self) -> list[str]:
-        """Wait until the clock is right and a source answers. chronyd calls itself synchronised for a while after its
-        sources are gone. Returns the sources. Raises SettingsError."""
+        """Wait until the clock is right and a source answers. Returns the sources. Raises SettingsError.
+
+        The clock alone is not enough: chronyd reports itself synchronised for some time after its sources are gone.
+        """
         seconds, offset = self.options["sync_seconds"], self.options["max_offset"]
         deadline = time.monotonic() + seconds
         while not self.is_right(sources := self.sources()):
@@ -430,8 +434,8 @@ class Clock(Part):
         foreign = sorted({source.name for source in sources} - set(declared)) if declared else []
         if foreign:
             self.notes.append(
-                f"chronyd also uses {', '.join(foreign)}, which was not declared: look into conf.d and sources.d in"
-                " /etc/chrony"
+                f"chronyd also uses {', '.join(foreign)}, which is not declared: remove it from conf.d or sources.d in"
+                " /etc/chrony, or declare it"
             )
         return [str(source) for source in sources]
 
@@ -443,14 +447,14 @@ class Zone(Part):
         name = self.options
         known = ZONE.fullmatch(name) and self.node.path(f"/usr/share/zoneinfo/{name}").is_file()
         if not known:
-            message = "is not in /usr/share/zoneinfo: `timedatectl list-timezones` shows the names (package tzdata)"
+            message = "is not in /usr/share/zoneinfo: use a name of `timedatectl list-timezones` (package tzdata)"
             self.problems.append(Problem("timezone", f"{name!r} {message}"))
             return
         link = self.node.path("/etc/localtime")
         before = os.readlink(link) if link.is_symlink() else None
         if before is None or before.rpartition("zoneinfo/")[2] != name:
             self.orders.append(f"time zone {(before or 'unknown').rpartition('zoneinfo/')[2]} -> {name}")
-        # Debian 12 has it twice; Debian 13 has not.
+        # Debian 12 has this second file, Debian 13 does not.
         if self.node.read("/etc/timezone") is not None:
             self.want("/etc/timezone", f"{name}\n")
 
@@ -482,10 +486,10 @@ class Names(Part):
         self.problems += problems
         for entry in entries:
             if hostname in entry.names and hosts.loopback(entry.address):
-                message = f"{entry.address} is of no use to other machines, and {hostname} is this node's name"
+                message = f"{entry.address} must not have this node's name {hostname}: other machines cannot reach it"
                 self.problems.append(Problem("names.hosts", message))
         if hostname.partition(".")[0] == "localhost":
-            self.problems.append(Problem("names", "this node is called localhost: set common_hostname"))
+            self.problems.append(Problem("names", "this node's host name is localhost: set common_hostname"))
         address = self.own_address(address)
         if not self.problems:
             text = self.node.read(self.HOSTS) or "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
@@ -493,7 +497,7 @@ class Names(Part):
             self.look_at_cloud_init()
 
     def own_address(self, address: str) -> str:
-        """The address that the node's name must resolve to, in canonical spelling; a problem with it is noted."""
+        """The address that the node's name must resolve to, in canonical form. Adds to `problems` if it is unusable."""
         if not address:
             for family, target in ROUTED.items():
                 with socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -508,7 +512,7 @@ class Names(Part):
         try:
             parsed = ipaddress.ip_address(address)
             if parsed.is_loopback or parsed.is_unspecified:
-                raise ValueError("no other machine can come by it")
+                raise ValueError("no other machine can reach it")
             family = socket.AF_INET if parsed.version == 4 else socket.AF_INET6
             with socket.socket(family, socket.SOCK_DGRAM) as probe:
                 probe.bind((str(parsed), 0))
@@ -519,7 +523,7 @@ class Names(Part):
         return str(parsed)
 
     def look_at_cloud_init(self) -> None:
-        """cloud-init can write /etc/hosts anew at every boot, with 127.0.1.1 in it."""
+        """Switch off cloud-init's management of /etc/hosts, which would write 127.0.1.1 at every boot."""
         directory = self.node.path("/etc/cloud/cloud.cfg.d")
         if not directory.is_dir():
             return
@@ -531,13 +535,13 @@ class Names(Part):
         user_data = [self.node.read(f"/var/lib/cloud/instance/{name}") or "" for name in ("cloud-config.txt",)]
         if self.manages(user_data):
             self.notes.append(
-                "the machine's cloud-init user data sets manage_etc_hosts, which wins over this node's own files: at"
-                " the next boot /etc/hosts is written anew, with 127.0.1.1 in it. Take it out of the user data"
+                "the machine's cloud-init user data sets manage_etc_hosts, which overrides this node's files: at the"
+                " next boot, cloud-init writes /etc/hosts with 127.0.1.1. Remove manage_etc_hosts from the user data"
             )
 
     @staticmethod
     def manages(texts: list[str]) -> bool:
-        """Whether the last text that says anything has cloud-init write /etc/hosts."""
+        """Whether the last text with manage_etc_hosts lets cloud-init write /etc/hosts."""
         said = [match.lower() for text in texts for match in CLOUD_HOSTS.findall(text)]
         return bool(said) and said[-1] not in CLOUD_FALSE
 
@@ -549,14 +553,14 @@ class Names(Part):
             try:
                 files.write(change.path, text)
             except OSError:
-                # In a container it is a mount point, which cannot be replaced.
+                # In a container, the file is a mount point, which cannot be replaced.
                 if not os.path.ismount(change.path):
                     raise
                 change.path.write_text(text, encoding="utf-8")
 
 
 class Journal(Part):
-    """journald."""
+    """journald's file and service."""
 
     UNIT = "systemd-journald.service"
     PLACES = ("/etc", "/run", "/usr/local/lib", "/usr/lib")
@@ -569,12 +573,12 @@ class Journal(Part):
         self.problems += journald.overrides(self.later(), wanted)
         path = f"/etc/systemd/journald.conf.d/{journald.DROP_IN}"
         self.want(path, journald.render(wanted, HEADER))
-        # A run that was cut off after it had written the file.
+        # A run may have been cut off after writing the file.
         if not self.changes and self.node.path(path).stat().st_mtime >= self.node.started(self.UNIT) + 1:
             self.orders.append("restart journald, which is older than its configuration")
 
     def later(self) -> list[tuple[str, str]]:
-        """The drop-ins that are read after ours. One in /etc takes the place of one with its name elsewhere."""
+        """The drop-ins that are read after this module's. A drop-in in /etc replaces others of the same name."""
         found: dict[str, Path] = {}
         for place in self.PLACES:
             for path in self.node.path(f"{place}/systemd/journald.conf.d").glob("*.conf"):
@@ -584,7 +588,7 @@ class Journal(Part):
 
     def apply(self) -> None:
         self.write()
-        # Services keep their streams: systemd holds them for journald meanwhile.
+        # Services keep their log streams: systemd holds them during the restart.
         self.node.do("systemctl", "restart", self.UNIT)
         self.node.do("journalctl", "--flush")
         pid = self.node.do("systemctl", "show", "--value", "--property=MainPID", self.UNIT)
@@ -604,16 +608,16 @@ class Journal(Part):
             time.sleep(0.5)
         raise SettingsError(
             f"journald was restarted, but does not keep its journal on disk with max_use {self.options['max_use']}"
-            f" ({asked} bytes). It says: {found}. Look at `systemd-analyze cat-config systemd/journald.conf`, and"
-            " whether /var/log/journal can be written to"
+            f" ({asked} bytes). It reports: {found}. Look at `systemd-analyze cat-config systemd/journald.conf`, and"
+            " check that /var/log/journal is writable"
         )
 
 
 class Services(Part):
-    """What systemd gives to every service and login."""
+    """The limits of every service and login, the watchdog, and crash reports of the kernel."""
 
     PSTORE = "systemd-pstore.service"
-    """Moves what the firmware kept of a kernel's last words to a file, at boot."""
+    """The unit that moves crash reports from the firmware to files at boot."""
 
     def inspect(self) -> None:
         self.problems += [Problem("services", text) for text in service_limits.problems(self.options, self.node.root)]
@@ -625,25 +629,25 @@ class Services(Part):
             if not (files.same(path, text) if text else not path.exists()):
                 self.changes.append(Change(path, self.node.read(name), text or None))
         if self.differing():
-            self.orders.append("have systemd read its files")
+            self.orders.append("reload systemd's files")
         if self.keeps_pstore_off():
             self.orders.append(f"enable {self.PSTORE}")
         guard = service_limits.watchdog(self.node.root)[0]
         if (self.changes or self.orders) and self.options["watchdog_seconds"] and not guard:
             self.notes.append(
-                "there is no watchdog device here (/sys/class/watchdog is empty): nothing resets a machine that hangs."
-                " Where the hardware has one, load its driver by /etc/modules-load.d"
+                "there is no watchdog device (/sys/class/watchdog is empty), so nothing resets a machine that hangs."
+                " If the hardware has a watchdog, load its driver by /etc/modules-load.d"
                 " (ipmi_watchdog, iTCO_wdt, sp5100_tco)"
             )
 
     def keeps_pstore_off(self) -> bool:
-        """Whether the site keeps a kernel's last words, and no unit saves them at boot yet. Raises SettingsError."""
+        """Whether the unit for crash reports must be enabled. Raises SettingsError."""
         if not self.options["keep_pstore"]:
             return False
         return self.node.show(self.PSTORE, "UnitFileState")["UnitFileState"] != "enabled"
 
     def differing(self) -> dict[str, str]:
-        """What systemd has in place of what is asked for. Raises SettingsError."""
+        """The values of systemd that differ from the declared values. Raises SettingsError."""
         if not self.asked:
             return {}
         shown = self.node.do("systemctl", "show", *(f"--property={name}" for name in self.asked))
@@ -654,13 +658,13 @@ class Services(Part):
         self.node.do("systemctl", "daemon-reload")
         if self.keeps_pstore_off():
             self.node.do("systemctl", "enable", "--quiet", self.PSTORE)
-        wrong = [f"{name}: asked for {self.asked[name]}, systemd has {has}" for name, has in self.differing().items()]
+        wrong = [f"{name}: declared {self.asked[name]}, systemd has {has}" for name, has in self.differing().items()]
         if wrong:
             raise SettingsError(
                 "\n- ".join(
                     [
-                        "systemd did not take these values. Does a file of /etc/systemd/system.conf.d that sorts after"
-                        " 60-inference.conf say otherwise?",
+                        "systemd has other values. Remove them from files of /etc/systemd/system.conf.d that sort after"
+                        " 60-inference.conf.",
                         *wrong,
                     ]
                 )
@@ -668,7 +672,7 @@ class Services(Part):
 
 
 class Logrotate(Part):
-    """Logs that are files."""
+    """Limits of log files."""
 
     TIMER = "/etc/systemd/system/logrotate.timer.d/60-inference.conf"
 
@@ -678,9 +682,9 @@ class Logrotate(Part):
             message = "must be a size such as 200M (k, M or G)"
             self.problems.append(Problem("logrotate", message, "max_size", limit))
             return
-        # Before the others: what stands outside of braces holds for all files that are read after it.
+        # 00: an option outside of braces applies to all files that are read after this one.
         self.want("/etc/logrotate.d/00-inference", f"# {HEADER}\nmaxsize {limit}\n")
-        # Once a day, a log that grows fast fills the disk before anybody looks at its size.
+        # Hourly: with Debian's daily timer, a log that grows fast could fill the disk.
         self.want(self.TIMER, f"# {HEADER}\n[Timer]\nOnCalendar=\nOnCalendar=hourly\n")
         if not self.changes and not self.node.on("logrotate.timer"):
             self.orders.append("start logrotate.timer, now and at boot")
@@ -689,11 +693,11 @@ class Logrotate(Part):
         self.write()
         if self.node.run("logrotate", "--version")[0] == 127:
             self.undo()
-            raise SettingsError("logrotate is not installed")
+            raise SettingsError("logrotate is not installed: install the package logrotate first")
         code, output = self.node.run("logrotate", "--debug", "/etc/logrotate.conf")
         if code:
             words = [line for line in output.splitlines() if "rror" in line]
-            self.notes.append(f"logrotate finds fault with its configuration: {'; '.join(words)}")
+            self.notes.append(f"logrotate reports mistakes in its configuration: {'; '.join(words)}. Correct them.")
         self.node.do("systemctl", "daemon-reload")
         self.node.do("systemctl", "enable", "--quiet", "logrotate.timer")
         self.node.do("systemctl", "restart", "logrotate.timer")
@@ -712,14 +716,14 @@ PARTS: dict[str, type[Part]] = {
 
 
 def tells_of_reboot(node: Node, name: str) -> bool:
-    """Whether the node already tells that something of a name waits for a reboot."""
+    """Whether a reboot was already requested under a name."""
     flag, names = map(node.read, REBOOT_FLAGS)
     return bool(name) and flag is not None and name in (names or "").splitlines()
 
 
 def apply(params: dict[str, Any], node: Node, check_mode: bool) -> dict[str, Any]:
     """The module's result. Raises InputError, SettingsError and OSError."""
-    # An empty command line takes the file of an earlier one away.
+    # Not None: an empty list in cmdline removes the file of an earlier run.
     parts = {key: kind(node, params[key]) for key, kind in PARTS.items() if params[key] not in (None, "")}
     for part in parts.values():
         part.inspect()

@@ -124,7 +124,7 @@ def test_a_value_that_another_file_overrides_is_found(deb12: Node) -> None:
 
 def test_the_user_of_this_connection_is_not_shut_out(deb12: Node) -> None:
     output = refused(deb12, common_ssh_permit_root_login="no")
-    assert "root: the user of this very connection would be shut out, because PermitRootLogin is no" in output
+    assert "root: the user of the current connection would be shut out, because PermitRootLogin is no" in output
 
 
 @pytest.mark.full

@@ -55,7 +55,7 @@ def test_a_limit_that_another_file_overrules_is_an_error_that_names_it(deb13: No
     deb13.run(f"printf '[Manager]\nDefaultLimitNOFILE=4096\n' > {later}; systemctl daemon-reload")
     try:
         output = deb13.baseline("kernel", check=False)
-        assert "DefaultLimitNOFILE: asked for 1048576, systemd has 4096" in " ".join(output.split())
+        assert "DefaultLimitNOFILE: declared 1048576, systemd has 4096" in " ".join(output.split())
     finally:
         deb13.run(f"rm {later}; systemctl daemon-reload")
 

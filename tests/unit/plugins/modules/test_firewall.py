@@ -161,7 +161,7 @@ def test_a_trial_is_rolled_back_and_cannot_be_confirmed_then(node: Firewall) -> 
     again = node(phase="rollback")
     assert (again["changed"], again["rolled_back"]) == (False, False)
     late = node(phase="confirm")
-    assert late["failed"] and "the old rules are back" in late["msg"]
+    assert late["failed"] and "the old rules are loaded again" in late["msg"]
 
 
 def test_a_trial_that_a_run_left_behind_ends_first(node: Firewall) -> None:

@@ -107,7 +107,7 @@ def test_what_nobody_can_tell_is_unknown_with_the_reason(remote: Run, hub: FakeH
     assert result["facts"] == {}
     assert set(result["unknown"]) == {"archive", "gone"}
     assert "before it is fetched" in result["unknown"]["archive"]
-    assert result["problems"][0].startswith("models.archive: whether it fits is unknown before it is fetched")
+    assert result["problems"][0].startswith("models.archive: cannot check that the model fits before it is fetched")
     assert "model_store_allow_unplanned: true" in result["problems"][0]
     assert "no such model or revision (404)" in result["unknown"]["gone"]
     unreachable = remote({"tiny": {"model": "acme/tiny", "revision": COMMIT}}, hub_endpoint="http://127.0.0.1:9")

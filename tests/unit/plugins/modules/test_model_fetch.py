@@ -135,7 +135,7 @@ def test_a_disk_that_fails_is_a_failure_also_beside_another_node(transfer: Trans
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"model": "/srv/m"}, "models.m: comes from no network"),
+        ({"model": "/srv/m"}, "models.m: model must be an archive"),
         ({"model": "https://example.org/m.tar"}, "models.m: "),
     ],
 )

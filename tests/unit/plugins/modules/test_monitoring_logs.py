@@ -171,14 +171,14 @@ def test_the_sites_own_logging_is_not_replaced(run_module: Call, machine: Machin
     assert not run_module(module, True, **wanted, rivals=rivals).get("failed")
     machine.packages.append("syslog-ng-core")
     said = run_module(module, True, **wanted, rivals=rivals)["msg"]
-    assert "cannot be installed beside syslog-ng-core" in said and "Nothing was changed" in said
+    assert "conflicts with the installed syslog-ng-core" in said and "Nothing was changed" in said
     assert not run_module(module, True, rivals=rivals).get("failed"), "nothing is shipped"
 
 
 def test_all_mistakes_are_named_at_once(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
     wrong = {**wanted, "port": 0, "protocol": "tls", "ca": str(machine.root / "none.pem"), "units": ["a|b"]}
     said = run_module(module, **wrong)["msg"]
-    assert all(word in said for word in ("_port: 0", "_units: 'a|b'", "none.pem", "is no file", "Nothing was changed"))
+    assert all(word in said for word in ("_port: 0", "_units: 'a|b'", "none.pem", "must be a file", "Nothing was changed"))
     assert machine.files() == {}
 
 
@@ -190,7 +190,7 @@ def test_certificates_must_be_readable_by_the_service(
     machine.root.chmod(0o755)
     path = machine.root / "ca.pem"
     wanted |= {"protocol": "tls", "ca": str(path)}
-    for text, mode, words in (("x", 0o644, "holds no certificate"), ("x", 0o640, "chmod a+r")):
+    for text, mode, words in (("x", 0o644, "must contain a certificate"), ("x", 0o640, "chmod a+r")):
         path.write_text(text)
         path.chmod(mode)
         assert words in run_module(module, **wanted)["msg"]
@@ -241,4 +241,4 @@ def test_a_server_that_does_not_answer_is_told_of(
 
     monkeypatch.setattr(socket, "create_connection", refuse)
     done = run_module(module, **wanted)
-    assert done["changed"] and "waits in the journal" in str(done["warnings"])
+    assert done["changed"] and "stays in the journal" in str(done["warnings"])

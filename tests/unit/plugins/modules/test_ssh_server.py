@@ -133,14 +133,14 @@ def test_what_sshd_refuses_is_said_with_the_files_own_names(node: Node) -> None:
         node.apply(config={"Nonsense": 1})
     assert not node.ours.exists()
     node.main.write_text(f"Nonsense 1\nInclude {node.ours.parent}/*.conf\n")
-    with pytest.raises(SshdError, match=f"whole configuration: {node.main} line 1"):
+    with pytest.raises(SshdError, match=f"configuration as a whole: {node.main} line 1"):
         node.apply()
 
 
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"base": {**BASE, "PermitRootLogin": False}}, "root: the user of this very connection would be shut out"),
+        ({"base": {**BASE, "PermitRootLogin": False}}, "root: the user of the current connection would be shut out"),
         (
             {"config": {"DenyUsers": "bob"}, "admins": [{"name": "bob", "groups": []}]},
             "bob: an admin would be shut out",
