@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - The baremetal.inference contributors (@baremetal-inference)
 description:
-  - Sets keys of C(daemon.json), keeps keys of others, and removes keys that this module has set earlier and that are no
-    longer declared.
+  - Sets the declared keys of C(daemon.json). Removes keys that this module has set earlier and that are no longer
+    declared. All other keys stay.
   - The daemon checks the new file before it replaces the old file. If the daemon refuses the file, nothing changes.
   - Reloads the daemon if a reload is enough. A change that needs a restart is applied at once if no container runs. If
     containers run, the module does not restart the daemon, unless O(restart_allowed=true). It returns

@@ -29,8 +29,8 @@ options:
       - V(instances) is the state of each instance. V(update) compares the running release of each instance with the
         release that it must run, and checks that the node has all of the latter. V(counters) reads each engine's
         counters.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, the
-        rest of V(all) is read.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
+        other subsets of V(all) are read.
     type: list
     elements: str
     default: [instances]

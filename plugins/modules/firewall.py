@@ -15,7 +15,7 @@ description:
     Does not change other tables, such as Docker's.
   - Also drops connections to published container ports that are not declared. They are matched by the port that the
     client connects to.
-  - Each part of a site has its own file in C(/etc/nftables.d). Files of others in this directory are loaded, too.
+  - Each part of a site has its own file in C(/etc/nftables.d). Foreign files in this directory are loaded, too.
   - Loads the rules into an empty network namespace first, and compares the kernel's list there with the running rules.
     This finds a flushed table, and refuses rules that could not be loaded at boot. Then C(nft --check) checks the rules
     on the node.
@@ -356,7 +356,7 @@ class Manager:
             )
 
     def refuse_foreign_main(self) -> bool:
-        """Whether the main file has rules of others. Raises FirewallError unless the file may be replaced."""
+        """Whether the main file has foreign rules. Raises FirewallError unless the file may be replaced."""
         text = self.before[MAIN]
         if text is None or nftables.is_ours(text) or not nftables.has_rules(text) or self.node.default_main():
             return False

@@ -23,8 +23,8 @@ options:
       - V(maintenance) reports a due reboot, the disks, O(certificates), and damaged models in O(store).
       - V(left) finds services that earlier runs have set up, which the inventory may no longer have. These are a
         gateway with its floating address, a monitoring host, and log shipping. Configurations of others do not count.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, the
-        rest of V(all) is read. Values of a subset that is left out are not returned.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
+        other subsets of V(all) are read. Values of a subset that is left out are not returned.
       - V(doctor) and V(status) take up to 30 seconds each if something hangs.
     type: list
     elements: str

@@ -35,7 +35,7 @@ options:
   gather_subset:
     description:
       - What to read. V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other
-        item, the rest of V(all) is read.
+        item, all other subsets of V(all) are read.
       - Facts that are not read are not returned, so that earlier facts stay.
     type: list
     elements: str

@@ -33,8 +33,8 @@ options:
       - V(gids) reads the GID tables and recommends an index. V(counters) reads the error counters. V(addresses) runs
         C(ip). V(tools) runs C(rdma) and C(ibv_devinfo). V(gpus) finds the nearest GPUs and GPUDirect. V(nics) finds
         controllers without an RDMA device.
-      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, the
-        rest of V(all) is read.
+      - V(all) is everything, V(min) nothing. An exclamation mark leaves a subset out; without any other item, all
+        other subsets of V(all) are read.
       - Facts that are not read are not returned, so that earlier facts stay. Values of a device or port that are not
         read are V(null).
     type: list

@@ -218,7 +218,7 @@ class Server:
 def listed(pattern: str, extra: str = "") -> list[str]:
     """The files that match a pattern of Include, in sshd's order, with `extra` if it matches."""
     found = set(glob.glob(pattern))
-    # Both glob and match ignore files whose names begin with a dot.
+    # Both glob and match ignore names that begin with a dot.
     if extra and Path(extra).match(pattern) and Path(pattern).parent == Path(extra).parent:
         found.add(extra)
     return sorted(found)

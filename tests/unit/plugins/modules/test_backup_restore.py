@@ -50,7 +50,7 @@ def test_a_snapshot_is_laid_over_the_node(
     assert beside["changed"] is True and kept.exists()
     assert list(places.work.glob("scratch-*")) == []
     refused = call_backup(backup_restore, snapshot="latest", paths=["etc", "/a/../b"], target="/x", drill=True)
-    assert "'etc'" in refused["msg"] and "drill" in refused["msg"] and "one path" in refused["msg"]
+    assert "'etc'" in refused["msg"] and "drill" in refused["msg"] and "exactly one of paths" in refused["msg"]
 
 
 REGISTRY = {"base-a": {"model": "https://models.example.com/a.tar"}, "bot": {"base": "base-a", "system-prompt": "Hi."}}

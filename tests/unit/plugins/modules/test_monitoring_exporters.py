@@ -232,7 +232,13 @@ def test_a_comparison_says_what_is_due(run_module: Call, machine: Machine, tmp_p
 
 def test_every_mistake_of_the_input_is_told_at_once(run_module: Call, machine: Machine, tmp_path: Path) -> None:
     said = run_module(module, port=0, dcgm_port=0, dcgm_image="dcgm:latest")["msg"]
-    for words in ("node_exporter_port: 0", "dcgm_exporter_port: 0", "too", "'dcgm:latest'", "Nothing was changed"):
+    for words in (
+        "node_exporter_port: 0",
+        "dcgm_exporter_port: 0",
+        "also the port of node_exporter",
+        "'dcgm:latest'",
+        "Nothing was changed",
+    ):
         assert words in said
     assert list(tmp_path.iterdir()) == [] and machine.calls == []
 

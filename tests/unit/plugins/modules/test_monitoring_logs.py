@@ -178,7 +178,9 @@ def test_the_sites_own_logging_is_not_replaced(run_module: Call, machine: Machin
 def test_all_mistakes_are_named_at_once(run_module: Call, machine: Machine, wanted: dict[str, Any]) -> None:
     wrong = {**wanted, "port": 0, "protocol": "tls", "ca": str(machine.root / "none.pem"), "units": ["a|b"]}
     said = run_module(module, **wrong)["msg"]
-    assert all(word in said for word in ("_port: 0", "_units: 'a|b'", "none.pem", "must be a file", "Nothing was changed"))
+    assert all(
+        word in said for word in ("_port: 0", "_units: 'a|b'", "none.pem", "must be a file", "Nothing was changed")
+    )
     assert machine.files() == {}
 
 

@@ -218,6 +218,6 @@ def test_metrics_without_a_unit_go(run: RunModule, fake: AgentSystemd, paths: Pa
 def test_without_the_tool_nothing_is_changed(run: RunModule, fake: AgentSystemd, paths: Paths) -> None:
     paths.command.unlink()
     refused = run()
-    assert refused["failed"] and "run baremetal.inference.site, which installs it" in refused["msg"] and fake.calls == []
+    assert refused["failed"] and "run baremetal.inference.site, which installs" in refused["msg"] and fake.calls == []
     # A dry run of a bare machine goes through.
     assert run(check=True)["changed"] is True

@@ -96,7 +96,7 @@ def test_a_bad_file_leaves_the_old_driver(host: Host, run_module: RunModule) -> 
 
 def test_an_installer_that_lies_is_an_error(host: Host, run_module: RunModule) -> None:
     host.leaves = None
-    assert "left no driver instead of 580.7.01" in run_module(nvidia_driver_runfile, **WANTED)["msg"]
+    assert "has installed no driver instead of 580.7.01" in run_module(nvidia_driver_runfile, **WANTED)["msg"]
 
 
 def test_a_driver_goes_and_then_there_is_none(host: Host, run_module: RunModule) -> None:

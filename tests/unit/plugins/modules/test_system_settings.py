@@ -345,7 +345,7 @@ def test_systemd_that_has_other_values_reads_its_files(node: Node) -> None:
 
 def test_a_later_file_that_wins_is_an_error(node: Node) -> None:
     node.limits_then = node.limits
-    with pytest.raises(module_under_test.SettingsError, match="DefaultLimitNOFILE: asked for 4096, systemd has 524288"):
+    with pytest.raises(module_under_test.SettingsError, match="DefaultLimitNOFILE: declared 4096, systemd has 524288"):
         node.apply(services=SERVICES)
 
 
