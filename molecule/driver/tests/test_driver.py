@@ -136,7 +136,7 @@ def test_nothing_is_built_over_a_driver_of_the_installer(deb12: Node) -> None:
         output = " ".join(deb12.site(check=False).split())
     finally:
         deb12.run("rm /usr/bin/nvidia-uninstall")
-    assert "nvidia-uninstall --silent did not take the driver away" in output
+    assert "nvidia-uninstall --silent did not remove the driver" in output
     assert deb12.run("dpkg-query -W") == before
 
 

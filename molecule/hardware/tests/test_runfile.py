@@ -75,7 +75,7 @@ def test_the_installer_is_checked_before_anything_changes(deb13: Node) -> None:
     wish = installer(FIRST)
     assert "is required" in refused(deb13, nvidia_driver_source="runfile", nvidia_driver_version=FIRST)
     wrong = {**wish, "nvidia_driver_runfile_checksum": f"sha256:{'0' * 64}"}
-    assert "is not the file that was asked for" in refused(deb13, **wrong)
+    assert "replace the file, or correct the checksum" in refused(deb13, **wrong)
     (EPHEMERAL / "renamed.run").write_text(SCRIPT.replace("@VERSION@", SECOND), encoding="utf-8")
     renamed = {**installer(FIRST), "nvidia_driver_runfile": f"controller:{EPHEMERAL / 'renamed.run'}"}
     assert f"installs the driver {SECOND}, not {FIRST}" in refused(deb13, **renamed)
@@ -173,7 +173,7 @@ def test_the_firmware_is_asked_to_enrol_it(deb13: Node, key: dict[str, Any], fir
     assert "MokNew" not in deb13.run(f"ls {ROOT}/sys/firmware/efi/efivars")
 
     said = " ".join(deb13.site("-vvv", **wish, nvidia_driver_mok_password=PASSWORD).split())
-    assert "waits to be enrolled: at the next boot" in said and "Enroll MOK" in said
+    assert "waits for its enrolment: at the next boot" in said and "Enroll MOK" in said
     # With -e of this test, Ansible itself prints the password.
     assert PASSWORD not in deb13.run("cat /var/log/*.log /root/.ansible/tmp/* 2>/dev/null; true")
     request = f"{ROOT}/sys/firmware/efi/efivars/MokNew-{SHIM}"

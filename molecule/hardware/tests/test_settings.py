@@ -133,4 +133,4 @@ def test_mistakes_are_refused_before_the_first_change(node: Node, monkeypatch: p
     output = node.site(check=False, nvidia_driver_gpu_settings=wrong, **machine)
     said = " ".join(output.replace("\\n", " ").split())
     assert changes(output) == 0
-    assert "nothing was changed" in said and "the card takes 200 to 700 W" in said and "no profile 3g.20gb" in said
+    assert "nothing was changed" in said and "the card allows 200 to 700 W" in said and "no profile 3g.20gb" in said

@@ -165,7 +165,7 @@ def test_the_runtimes_own_configuration_stays(gpu: Toolkit) -> None:
 def test_a_specification_by_hand_is_moved_aside(gpu: Toolkit) -> None:
     gpu.run(f"mkdir -p /etc/cdi; cat >/etc/cdi/nvidia.yaml <<'END'\n{BY_HAND}END")
     gpu.run("""printf '{"cdiVersion": "0.5.0", "kind": "example.com/nic", "devices": []}' >/etc/cdi/nic.json""")
-    assert "would outlive its driver" in gpu.role()
+    assert "would not change with the driver" in gpu.role()
     assert gpu.run("ls /etc/cdi") == "nic.json"
     assert "kind: nvidia.com/gpu" in gpu.run("cat /var/lib/inference/cdi-removed/etc-cdi-nvidia.yaml.*")
     assert changes(gpu.role()) == 0

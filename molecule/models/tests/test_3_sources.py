@@ -97,7 +97,7 @@ def test_an_archive_that_is_interrupted_goes_on_where_it_stopped(node: Node, web
 
 def test_another_archive_than_the_one_that_was_meant_is_refused(node: Node, web: Web, archive: dict[str, str]) -> None:
     wrong = {**archive, "checksum": f"sha256:{'0' * 64}"}
-    with pytest.raises(AssertionError, match="not the one that checksum names"):
+    with pytest.raises(AssertionError, match="the archive has a wrong checksum"):
         fetch(node, "other", wrong)
     assert node.run("ls /mnt/models/other 2>/dev/null", check=False) == ""
 
@@ -107,7 +107,7 @@ def test_a_hubs_model_comes_by_the_images_own_client(node: Node, web: Web) -> No
     entry = {"model": "acme/tiny", "revision": COMMIT}
     image = node.run("docker inspect --format '{{.Config.Image}}' vllm-main")
     given = {"image": image, "hub_endpoint": WEB}
-    with pytest.raises(AssertionError, match=r"refuses it \(401\) with no token"):
+    with pytest.raises(AssertionError, match=r"refuses the request \(401\) without a token"):
         fetch(node, "hub", entry, **given)
     web.break_after(400_000)
     given["hub_token"] = TOKEN
@@ -136,7 +136,7 @@ def test_the_playbook_fetches_once_and_serves_from_the_store(node: Node, web: We
     }
     instances = [{"name": "third", "model": "hub", "port": 5007, "accelerator": "cpu"}]
     output = node.site("--check", "--tags", "model_store", check=False, models=models, instances=instances)
-    assert "models.hub: model: 'acme/tiny': needs revision beside it" in output
+    assert "models.hub: model: 'acme/tiny': needs the key revision, too" in output
     instances[0]["model"] = "web"
     output = node.site("--check", "--tags", "model_store", check=False, models=models, instances=instances)
     assert "models.web: cannot check that the model fits before it is fetched" in " ".join(output.split())

@@ -85,7 +85,7 @@ def test_a_full_disk_costs_no_service(node: Node, small: str) -> None:
     """A disk that is too small, and a disk that fills up during the copy: links to the store, and no failure."""
     given: dict[str, Any] = {"model_store_fast_path": small, "model_store_reserve_gib": 0}
     output = node.site("--tags", "model_store", **given)
-    assert "is served from the store: needed 1." in " ".join(output.split())
+    assert "engines load it from the store: needed 1." in " ".join(output.split())
     path = f"{small}/tiny-a/{revision(node, 'tiny-a')}"
     assert node.run(f"readlink {path}") == f"/mnt/models/tiny-a/{revision(node, 'tiny-a')}"
     node.run(f"test -r {path}/config.json")
@@ -105,7 +105,7 @@ def test_the_least_recently_used_copy_goes_and_none_that_a_release_needs(node: N
     assert node.run(f"readlink -f {dropped[0]}") == places["spare"]["path"]
     result = node.module(COPY, places=places, limit_gib=0.002, **given)
     assert (result["dropped"], result["copied"]) == ([], [])
-    assert "raise the limit" in result["notes"][0]
+    assert "raise model_store_fast_limit_gib" in result["notes"][0]
 
 
 def test_cleaning_up_leaves_what_a_rollback_needs(node: Node) -> None:

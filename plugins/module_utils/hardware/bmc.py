@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A machine's power, by its baseboard management controller (BMC): Redfish or IPMI. Private to the collection.
+"""Reads and changes a machine's power by its baseboard management controller (BMC). Private to the collection.
 
-Runs on the controller. The password is never part of a command line, nor of an error's text.
+Protocols: Redfish and IPMI. Runs on the controller. The password is never in a command line or an error's text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 POLL_SECONDS = 2.0
-"""Between two looks at the power while it changes."""
+"""Seconds between two queries of the power state."""
 
 STEADY = ("on", "off")
 
@@ -27,24 +27,24 @@ RESET_TYPES = {"on": ("On", "ForceOn"), "off": ("ForceOff",), "reset": ("ForceRe
 
 
 class BmcError(Exception):
-    """The BMC cannot be reached, refuses, or does not do what it was told; the text is for the operator."""
+    """The BMC does not answer, refuses, or does not execute an order; the text is for the operator."""
 
 
 class Bmc(Protocol):
-    """What a protocol can do."""
+    """The operations of a protocol."""
 
     def state(self) -> str:
-        """`on`, `off`, or the BMC's own word for what lies between. Raises BmcError."""
+        """`on`, `off`, or the BMC's own word for a state between. Raises BmcError."""
 
     def offers(self, what: str) -> None:
-        """Raises BmcError where the BMC says that it cannot do this."""
+        """Raises BmcError if the BMC reports that it does not support this order."""
 
     def order(self, what: str) -> None:
-        """`on`, `off` (hard, at once) or `reset` (hard). Raises BmcError."""
+        """Send an order: `on`, `off` (hard, at once) or `reset` (hard). Raises BmcError."""
 
 
 class Redfish:
-    """DMTF's Redfish (DSP0266) over HTTPS, with basic authentication: there is no session to be closed."""
+    """DMTF's Redfish (DSP0266) over HTTPS, with basic authentication, which needs no session."""
 
     def __init__(
         self, address: str, user: str, password: str, context: ssl.SSLContext, system: str = "", timeout: float = 30
@@ -54,7 +54,7 @@ class Redfish:
         self.timeout = timeout
         token = base64.b64encode(f"{user}:{password}".encode()).decode()
         self.headers = {"Authorization": f"Basic {token}", "Accept": "application/json", "OData-Version": "4.0"}
-        # Neither a proxy of the controller's environment nor a redirect gets to see the password.
+        # No proxies and no redirects, because the password would reach them.
         self.opener = urllib.request.OpenerDirector()
         self.opener.add_handler(urllib.request.HTTPSHandler(context=context))
 
@@ -70,20 +70,20 @@ class Redfish:
             reason = getattr(error, "reason", error)
             hint = ""
             if isinstance(reason, ssl.SSLCertVerificationError):
-                hint = ": give the authority of the BMC's certificate (bmc_ca), or set bmc_validate_certs to false"
+                hint = ": set bmc_ca to the authority of the BMC's certificate, or bmc_validate_certs to false"
             raise BmcError(f"{self.base}{path} cannot be reached: {reason}{hint}") from error
         if status in (401, 403):
-            raise BmcError(f"{self.base} refuses the user or the password ({status})")
+            raise BmcError(f"{self.base} refuses the user or the password ({status}): correct them")
         if not 200 <= status < 300:
             raise BmcError(f"{self.base}{path} answers {status}: {self.words(text)}")
         try:
             return json.loads(text) if text.strip() else {}
         except ValueError as error:
-            raise BmcError(f"{self.base}{path} does not answer in JSON: is this a BMC?") from error
+            raise BmcError(f"{self.base}{path} does not answer in JSON: check that it is a BMC's address") from error
 
     @staticmethod
     def words(text: str) -> str:
-        """What a Redfish error says, for people."""
+        """The messages of a Redfish error."""
         try:
             error = json.loads(text)["error"]
             told = [item["Message"] for item in error.get("@Message.ExtendedInfo", []) if item.get("Message")]
@@ -92,12 +92,12 @@ class Redfish:
             return text[:200] or "nothing"
 
     def resource(self) -> dict[str, Any]:
-        """The machine, of those that the BMC looks after. Raises BmcError."""
+        """The machine's resource among all systems of the BMC. Raises BmcError."""
         members = [str(item["@odata.id"]) for item in self.call("/redfish/v1/Systems").get("Members", [])]
         chosen = [path for path in members if not self.system or path.rstrip("/").rpartition("/")[2] == self.system]
         if len(chosen) != 1:
             names = ", ".join(path.rstrip("/").rpartition("/")[2] for path in members) or "none"
-            wanted = f"none is called {self.system!r}" if self.system else "say which one with bmc_system"
+            wanted = f"none has the name {self.system!r}" if self.system else "set bmc_system to one of them"
             raise BmcError(f"{self.base} has these systems: {names}; {wanted}")
         return self.call(chosen[0])
 
@@ -106,12 +106,12 @@ class Redfish:
         return str(self.resource().get("PowerState", "unknown")).lower()
 
     def reset_action(self, what: str) -> tuple[str, str]:
-        """The path of an order, and Redfish's word for it. Raises BmcError."""
+        """The path of an order, and its Redfish name. Raises BmcError."""
         action = self.resource().get("Actions", {}).get("#ComputerSystem.Reset", {})
         allowed = action.get("ResetType@Redfish.AllowableValues") or list(RESET_TYPES[what])
         kinds = [kind for kind in RESET_TYPES[what] if kind in allowed]
         if "target" not in action or not kinds:
-            raise BmcError(f"{self.base} cannot do {RESET_TYPES[what][0]}: it offers {', '.join(allowed)}")
+            raise BmcError(f"{self.base} does not support {RESET_TYPES[what][0]}: it supports {', '.join(allowed)}")
         return str(action["target"]), kinds[0]
 
     def offers(self, what: str) -> None:
@@ -133,15 +133,15 @@ class Ipmi:
         self.password = password
         self.run = run
         self.command = ["ipmitool", "-I", "lanplus", "-H", where.hostname or address, "-p", str(where.port or 623)]
-        # The least that may change power; four tries, two seconds each.
+        # The lowest privilege level that may change power. Four tries of two seconds.
         self.command += ["-L", "OPERATOR", "-U", user, "-f", "/dev/stdin", "-N", "2", "-R", "3"]
 
     def call(self, *words: str) -> str:
-        """What ipmitool prints. Raises BmcError."""
+        """The output of ipmitool. Raises BmcError."""
         try:
             code, output, error = self.run([*self.command, *words], data=self.password, handle_exceptions=False)
         except FileNotFoundError as missing:
-            raise BmcError("ipmitool is not installed on the controller") from missing
+            raise BmcError("ipmitool is not installed on the controller: run apt-get install ipmitool") from missing
         if code:
             raise BmcError(f"{self.address}: ipmitool {' '.join(words)} failed ({code}): {(error or output).strip()}")
         return output
@@ -151,7 +151,7 @@ class Ipmi:
         return self.call("chassis", "power", "status").strip().lower().rpartition(" ")[2]
 
     def offers(self, what: str) -> None:
-        """See Bmc: IPMI does not say."""
+        """See Bmc. IPMI does not report which orders it supports."""
 
     def order(self, what: str) -> None:
         """See Bmc."""
@@ -159,10 +159,10 @@ class Ipmi:
 
 
 class Clock:
-    """Time, so that a test need not wait for it."""
+    """The clock. Tests replace it, so that they need not wait."""
 
     def now(self) -> float:
-        """Seconds that only ever grow."""
+        """Monotonic time in seconds."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
@@ -171,7 +171,7 @@ class Clock:
 
 
 def wait_for(bmc: Bmc, state: str, seconds: float, clock: Clock) -> None:
-    """Wait until the power has the wanted state. A busy BMC may leave a question unanswered. Raises BmcError."""
+    """Wait until the power has this state. Ignores failed queries, because a BMC may be busy. Raises BmcError."""
     deadline = clock.now() + seconds
     while True:
         try:
@@ -181,19 +181,19 @@ def wait_for(bmc: Bmc, state: str, seconds: float, clock: Clock) -> None:
         if found == state:
             return
         if clock.now() >= deadline:
-            raise BmcError(f"the power is {found!r} after {seconds:.0f} s, and should be {state!r}")
+            raise BmcError(f"the power is {found!r} after {seconds:.0f} s, and should be {state!r}: check the BMC")
         clock.sleep(POLL_SECONDS)
 
 
 def cycle(bmc: Bmc, action: str, pause: float, seconds: float, clock: Clock) -> str:
     """Power-cycle (`cycle`) or reset (`reset`) a machine. Returns the state that it was in before. Raises BmcError.
 
-    A cycle takes the power away for `pause` seconds: a GPU that has fallen off its bus needs that, a reset leaves it
-    where it is. A machine that is off is switched on, in either case.
+    A cycle switches the power off for `pause` seconds. A GPU that has fallen off its bus needs this; a reset does not
+    help. A machine that is off is switched on in both cases.
     """
     before = bmc.state()
     if before not in STEADY:
-        raise BmcError(f"the power is {before!r}: nothing was done. Look at the BMC's own page")
+        raise BmcError(f"the power is {before!r}, neither on nor off: nothing was changed. Check the BMC's page")
     for order in ("on",) if before == "off" else ("reset",) if action == "reset" else ("off", "on"):
         bmc.offers(order)
     if before == "on" and action == "reset":

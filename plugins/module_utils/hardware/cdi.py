@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CDI specifications: what they offer to containers, and whether that is still true. Private to the collection.
+"""Reads CDI specifications, and checks whether they match the node. Private to the collection.
 
-The form is that of the Container Device Interface (cncf-tags/container-device-interface, SPEC.md).
+Source of the format: Container Device Interface (cncf-tags/container-device-interface, SPEC.md).
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ from ..core import sysfs
 
 try:
     import yaml
-except ImportError:  # Debian's python3-yaml, which a node need not have: reading says so.
+except ImportError:  # Debian's python3-yaml may be missing on a node; _load reports it.
     HAS_YAML = False
 else:
     HAS_YAML = True
 
 DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
-"""Where Docker and NVIDIA's runtime look by default; of a device in both, the later one counts.
+"""The default directories of Docker and NVIDIA's runtime. For a device in both, the later directory wins.
 
 Source: DefaultSpecDirs in pkg/cdi of the specification's library, and moby's daemon/config.
 """
 
 ENDINGS = (".json", ".yaml")
-"""Other files are passed over; .yml is one of them. Source: scanSpecDirs in pkg/cdi."""
+"""Files with other endings, also .yml, are ignored. Source: scanSpecDirs in pkg/cdi."""
 
 KIND = "nvidia.com/gpu"
 
 OWN = "/var/run/cdi/nvidia.yaml"
-"""What the toolkit's nvidia-cdi-refresh.service keeps. Source: its unit, since 1.18."""
+"""The file that the toolkit's nvidia-cdi-refresh.service writes. Source: its unit, since 1.18."""
 
 BY_HAND = re.compile(r"nvidia.*\.(?:json|yaml)")
-"""What NVIDIA's and others' instructions call a specification that `nvidia-ctk cdi generate` is to write."""
+"""Names of files that operators write with `nvidia-ctk cdi generate`, as NVIDIA's guides show it."""
 
 LIBRARY = re.compile(r"lib(?:cuda|nvidia-ml)\.so\.(\d+\.\d+(?:\.\d+)?)")
-"""Two libraries of the driver that every specification of a whole driver has, with its version in their names."""
+"""Libraries of the driver with its version in their names. Every specification of a complete driver has them."""
 
 NAMES_SHOWN = 3
-"""Of a long list, this many are told."""
+"""How many names of a long list a message shows."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A device node that a specification gives to containers. Numbers are None where the host's own are taken."""
+    """A device node that a specification gives to containers. Numbers are None if the host's numbers apply."""
 
     path: str
     major: int | None = None
@@ -61,7 +61,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Spec:
-    """One file, with what is found out of it."""
+    """One specification file and its content."""
 
     path: str
     kind: str = ""
@@ -69,10 +69,10 @@ class Spec:
     devices: tuple[str, ...] = ()
     driver_versions: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    """Paths of the host that a container would get or run."""
+    """Paths of files of the host that a container would get or run."""
     nodes: tuple[Node, ...] = ()
     error: str = ""
-    """Why it cannot be read; everything else is then empty."""
+    """Why the file cannot be read; all other fields are then empty."""
 
     @property
     def directory(self) -> str:
@@ -81,37 +81,37 @@ class Spec:
 
 @dataclass(frozen=True)
 class Reality:
-    """What a specification is held against."""
+    """The state of the node, with which specifications are compared."""
 
     driver_version: str | None = None
-    """Of the loaded kernel module; None where none is loaded."""
+    """Version of the loaded kernel module; None if none is loaded."""
     offered: frozenset[str] = field(default_factory=frozenset)
-    """The UUIDs of what containers can be given: GPUs, and in MIG mode their slices. Empty where that is not known."""
+    """UUIDs of the devices for containers: GPUs, or in MIG mode their MIG devices. Empty if unknown."""
     present: frozenset[str] = field(default_factory=frozenset)
-    """Those of everything that is there."""
+    """UUIDs of all GPUs and MIG devices."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A specification, and what is wrong with it."""
+    """A specification and its faults."""
 
     spec: Spec
     missing: tuple[str, ...] = ()
     """Files and device nodes that do not exist."""
     renumbered: tuple[str, ...] = ()
-    """Device nodes that have other numbers now."""
+    """Device nodes whose numbers have changed."""
     stale: str = ""
-    """Why it must go, empty where it may stay."""
+    """Why the file must be moved away; empty if it may stay."""
 
 
 def parse(text: str, path: str) -> Spec:
-    """Read a specification. Whatever the text is, nothing is raised: Spec.error says what is wrong with it."""
+    """Read a specification. Raises nothing: Spec.error names the fault of an unreadable text."""
     try:
         data = _load(text, path)
     except (ValueError, RecursionError) as error:
         return Spec(path, error=f"cannot be read: {' '.join(str(error).split())}")
     if not isinstance(data, Mapping) or not isinstance(data.get("kind"), str):
-        return Spec(path, error="is no CDI specification: it has no kind")
+        return Spec(path, error="is not a CDI specification: it has no kind")
     devices = _mappings(data.get("devices"))
     edits = [_mapping(part.get("containerEdits")) for part in (data, *devices)]
     nodes = [_node(node) for edit in edits for node in _mappings(edit.get("deviceNodes"))]
@@ -131,14 +131,14 @@ def parse(text: str, path: str) -> Spec:
 
 
 def _load(text: str, path: str) -> Any:
-    """The data in a file. Raises ValueError."""
+    """The data of a file. Raises ValueError."""
     if path.endswith(".json"):
         return json.loads(text)
     if not HAS_YAML:
         raise ValueError("python3-yaml is not installed on the node: install it (apt-get install python3-yaml)")
     try:
-        # Every scalar stays a text: a slice's name 1:0 is a number to YAML. The loader of libyaml, where it is there,
-        # is ten times as fast, and a specification has some thousand lines.
+        # Scalars stay texts, because YAML would read the name 1:0 of a MIG device as a number. CBaseLoader may be
+        # missing, but is ten times as fast for a specification of some thousand lines.
         return yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
@@ -158,7 +158,7 @@ def _node(node: Mapping[str, Any]) -> Node:
 
 
 def read(root: Path, directories: Sequence[str] = DIRECTORIES) -> list[Spec]:
-    """All specifications below a root, of whatever kind, in the order in which they are looked up. Raises nothing."""
+    """All specifications below a root, of every kind, in the order of the directories. Raises nothing."""
     found = []
     for directory in directories:
         try:
@@ -180,9 +180,10 @@ def _read(root: Path, path: str) -> Spec:
 
 
 def conflicts(specs: Iterable[Spec]) -> dict[str, list[str]]:
-    """Devices that two files of one directory both claim, with those files: such a device is no one's.
+    """Devices that two files of one directory both define, with these files. Containers cannot get such a device.
 
-    Between directories there is no conflict: the later one counts. Source: resolveConflict in pkg/cdi/cache.go.
+    Files of different directories do not conflict: the later directory wins. Source: resolveConflict in
+    pkg/cdi/cache.go.
     """
     claims: dict[tuple[str, str], list[str]] = {}
     for spec in specs:
@@ -204,7 +205,7 @@ def devices(specs: Iterable[Spec]) -> list[str]:
 
 
 def judge(root: Path, specs: Sequence[Spec], reality: Reality) -> list[Finding]:
-    """What is wrong with each of the specifications."""
+    """The faults of each specification."""
     clashes = {path for device, paths in conflicts(specs).items() if device.startswith(f"{KIND}=") for path in paths}
     return [_judge(root, spec, reality, spec.path in clashes) for spec in specs]
 
@@ -217,26 +218,26 @@ def _judge(root: Path, spec: Spec, reality: Reality, clashes: bool) -> Finding:
         return finding
     why = difference(finding, reality)
     if clashes:
-        why = f"offers a device of the same name as another file in {spec.directory}, so that neither can be had"
+        why = f"has a device of the same name as another file in {spec.directory}, so containers can get neither device"
     elif not why and BY_HAND.fullmatch(PurePosixPath(spec.path).name):
-        why = f"is kept up to date by no service and would outlive its driver: nvidia-cdi-refresh keeps {OWN}"
+        why = f"would not change with the driver, because no service updates it: nvidia-cdi-refresh updates {OWN}"
     return Finding(spec, finding.missing, finding.renumbered, why)
 
 
 def difference(finding: Finding, reality: Reality) -> str:
-    """How a specification differs from the machine, empty where it does not."""
+    """How a specification differs from the node; empty if it does not."""
     versions = finding.spec.driver_versions
     if reality.driver_version and versions and versions != (reality.driver_version,):
-        return f"is for the driver {', '.join(versions)}, and {reality.driver_version} is loaded"
+        return f"is for the driver {', '.join(versions)}, but {reality.driver_version} is loaded"
     if finding.missing:
-        return f"names what does not exist: {_some(finding.missing)}"
+        return f"names missing files or devices: {_some(finding.missing)}"
     if finding.renumbered:
-        return f"names devices by numbers that they no longer have: {_some(finding.renumbered)}"
+        return f"has old numbers of these devices: {_some(finding.renumbered)}"
     return ""
 
 
 def refresh_reason(findings: Sequence[Finding], reality: Reality) -> str:
-    """Why nvidia-cdi-refresh has to write its specification anew, empty where it need not."""
+    """Why nvidia-cdi-refresh must write its specification again; empty if it need not."""
     own = next((finding for finding in findings if finding.spec.path == OWN), None)
     if own is None:
         return f"{OWN} is not there"
@@ -246,12 +247,12 @@ def refresh_reason(findings: Sequence[Finding], reality: Reality) -> str:
     why = difference(own, reality)
     if not why and reality.offered and named:
         lacking, gone = sorted(reality.offered - named), sorted(named - reality.present)
-        why = f"lacks {_some(lacking)}" if lacking else f"offers what is gone: {_some(gone)}" if gone else ""
+        why = f"lacks {_some(lacking)}" if lacking else f"has removed devices: {_some(gone)}" if gone else ""
     return f"{OWN} {why}" if why else ""
 
 
 def reality(driver_version: str | None, gpus: Iterable[Mapping[str, Any]]) -> Reality:
-    """The machine of a loaded driver and of the fact `gpus` of the module gpu_facts."""
+    """The state of the node, from the driver's version and the fact `gpus` of the module gpu_facts."""
     offered: set[Any] = set()
     present: set[Any] = set()
     for gpu in gpus:
@@ -295,7 +296,7 @@ def _paths(spec: Spec) -> Iterator[str]:
 
 
 def _renumbered(root: Path, node: Node) -> bool:
-    """Whether a device node has other numbers than the specification says; those of nvidia-uvm change between boots."""
+    """Whether a device node's numbers differ from the specification. Those of nvidia-uvm change between boots."""
     if node.major is None or node.minor is None:
         return False
     try:

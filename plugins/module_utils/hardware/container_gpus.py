@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which running containers have GPUs, and whether they can still open them. Private to the collection.
+"""Finds running containers with GPUs, and checks whether they can still open them. Private to the collection.
 
-systemd applies the device rules of a container's cgroup anew at each `systemctl daemon-reload`. Of the devices that a
-hook added behind runc's back, as `--gpus` does it, it knows nothing: the container keeps its device nodes and may not
-open them any more (NVIDIA/nvidia-container-toolkit issue 48). Those asked for by CDI are known to it, and stay.
+At each `systemctl daemon-reload`, systemd sets the device rules of a container's cgroup again. These rules lack devices
+that a hook has added after runc, as with `--gpus`: the container keeps its device nodes, but cannot open them any more
+(NVIDIA/nvidia-container-toolkit issue 48). Devices by CDI name are in the rules and stay.
 """
 
 from __future__ import annotations
@@ -25,52 +25,52 @@ Run = Callable[[list[str]], Outcome]
 """Runs a command within the time limit."""
 
 CDI, RUNTIME, GPUS, DEVICES = "cdi", "runtime", "gpus", "devices"
-"""How a container asked: by CDI name, of NVIDIA's runtime, by `--gpus`, or by naming device nodes."""
+"""How a container asks for GPUs: by CDI name, from NVIDIA's runtime, by `--gpus`, or by the names of device nodes."""
 
 NO_GPUS = ("", "none", "void")
-"""Values of NVIDIA_VISIBLE_DEVICES that ask for none. Source: the toolkit's documentation of that variable."""
+"""Values of NVIDIA_VISIBLE_DEVICES that mean no GPU. Source: the toolkit's documentation of this variable."""
 
 NODE = re.compile(r"nvidia(?:[0-9]+|ctl|-uvm)")
 """The device nodes without which CUDA does not work."""
 
 TRY = 'for node; do words=$( (: <"$node") 2>&1 ) && echo "+ $node" || echo "- $node ${words##*: }"; done'
-"""Opens each node, and says how that went. Only a process in the container's cgroup meets its device rules; the driver
-is not asked anything, so that this ends at once on a GPU that hangs."""
+"""Opens each device node and prints the result. It runs in the container, because only there the device rules apply. It
+sends no request to the driver, so it also ends at once on a GPU that hangs."""
 
 
 @dataclass
 class Container:
-    """A running container that asked for GPUs."""
+    """A running container with GPUs."""
 
     id: str
     name: str
     request: str
     pid: int = 0
     nodes: list[str] = field(default_factory=list)
-    """The device nodes that it has."""
+    """The device nodes in the container."""
     lost: dict[str, str] = field(default_factory=dict)
-    """Those that it cannot open, with the reason."""
+    """The device nodes that it cannot open, with the reason."""
     error: str = ""
-    """Why it could not be tried."""
+    """Why the trial failed; empty if it did not."""
 
 
 @dataclass
 class Found:
-    """All such containers, or why they are unknown."""
+    """All running containers with GPUs, or why they are unknown."""
 
     containers: list[Container] = field(default_factory=list)
     error: str = ""
 
 
 def find(run: Run, root: Path = Path("/"), docker: str = "docker") -> Found:
-    """Try the GPUs of all running containers. Raises nothing: what did not work is part of the result."""
+    """Try the GPUs of all running containers. Raises nothing: errors are part of the result."""
     listed = run([docker, "ps", "--quiet", "--no-trunc"])
     if listed.code != 0:
         return Found(error=_words(listed))
     ids = re.findall(r"^[0-9a-f]{64}$", listed.stdout, re.MULTILINE)
     if not ids:
         return Found()
-    # It fails where a container has ended since, and tells of the others all the same.
+    # If a container has ended since, the command fails, but prints the other containers.
     inspected = run([docker, "inspect", "--type", "container", *ids])
     try:
         containers = parse(json.loads(inspected.stdout))
@@ -82,7 +82,7 @@ def find(run: Run, root: Path = Path("/"), docker: str = "docker") -> Found:
 
 
 def parse(inspected: Any) -> list[Container]:
-    """The containers that asked for GPUs, of what `docker inspect` prints."""
+    """The containers with GPUs in the output of `docker inspect`."""
     found = []
     for entry in inspected if isinstance(inspected, list) else []:
         request = _request(_mapping(entry))
@@ -113,7 +113,7 @@ def facts(found: Found) -> dict[str, Any]:
 
 
 def _request(container: Mapping[str, Any]) -> str:
-    """How a container asked for GPUs, empty where it did not."""
+    """How a container asks for GPUs; empty if it does not."""
     host = _mapping(container.get("HostConfig"))
     requests = [_mapping(request) for request in host.get("DeviceRequests") or []]
     if any(str(name).startswith(f"{cdi.KIND}=") for request in requests for name in request.get("DeviceIDs") or []):
@@ -136,11 +136,11 @@ def _try(container: Container, run: Run, root: Path, docker: str) -> None:
     answers = dict(_answers(tried.stdout))
     container.lost = {node: reason for node, reason in answers.items() if reason and node in container.nodes}
     if set(container.nodes) - set(answers):
-        container.error = f"it could not be tried: {_words(tried)}"
+        container.error = f"the trial failed: {_words(tried)}"
 
 
 def device_nodes(root: Path, pid: int) -> list[str]:
-    """The NVIDIA devices in the /dev that a process sees, without asking the container."""
+    """The NVIDIA devices in the /dev of a process, read from the host without running a program in the container."""
     try:
         names = os.listdir(root / f"proc/{pid}/root/dev")
     except OSError:
@@ -149,14 +149,14 @@ def device_nodes(root: Path, pid: int) -> list[str]:
 
 
 def _answers(output: str) -> list[tuple[str, str]]:
-    """Each node that was tried, with the reason why it could not be opened, empty where it could."""
+    """Each tried device node, with the reason why it cannot be opened; empty if it can."""
     found = re.findall(r"^([+-]) (/dev/\S+) ?(.*)$", output, re.MULTILINE)
     return [(node, (words or "cannot be opened") if sign == "-" else "") for sign, node, words in found]
 
 
 def _words(outcome: Outcome) -> str:
     text = outcome.message or outcome.stderr.strip() or outcome.stdout.strip()
-    return text or f"exit code {outcome.code} without a word"
+    return text or f"exit code {outcome.code} without a message"
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -13,16 +13,17 @@ _AVAILABLE = re.compile(r"MemAvailable:\s+(\d+) kB")
 
 
 def smallest_numa_node(root: Path) -> int | None:
-    """MiB of the smallest NUMA node that has memory: each process of a CPU engine is bound to one. None if unknown.
+    """MiB of the smallest NUMA node with memory, because each process of a CPU engine is bound to one NUMA node. None
+    if unknown.
 
-    Source: proc_meminfo(5); a node's own meminfo has the same lines. kB there are KiB.
+    Source: proc_meminfo(5). meminfo of a NUMA node has the same lines; its kB are KiB.
     """
     nodes = [_total(path) for path in root.glob("sys/devices/system/node/node[0-9]*/meminfo")]
     return min(filter(None, nodes), default=None) or _total(root / "proc/meminfo")
 
 
 def available(root: Path) -> int | None:
-    """MiB that programs can still take without swapping. None if unknown. Source: proc_meminfo(5), MemAvailable."""
+    """MiB that programs can still use without swapping; None if unknown. Source: proc_meminfo(5), MemAvailable."""
     return _read(root / "proc/meminfo", _AVAILABLE)
 
 

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the kernel's log since the last boot, of a running node or of a copy of its files. Private to the
-collection."""
+"""Reads the kernel's log since the last boot, from a running node or a copy of its files. Private to the collection."""
 
 from __future__ import annotations
 
@@ -24,12 +23,12 @@ BOOT = "Linux version "
 """The first message of every boot."""
 
 LARGEST = 16 << 20
-"""Bytes of a file that are read, the last ones: a hundred thousand lines."""
+"""How many bytes at the end of a file are read: about a hundred thousand lines."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the log; `time_s` is seconds since boot, None where the log has none."""
+    """A line of the log; `time_s` is in seconds since boot, None if the log has no times."""
 
     time_s: float | None
     text: str
@@ -38,7 +37,7 @@ class Line:
 def read(root: Path, timeout: float) -> str | None:
     """The log since the last boot below a root: dev/kmsg, live or a plain file, else var/log/kern.log.
 
-    None where it cannot be read. Reading the live log ends after `timeout` seconds, however fast the kernel writes.
+    None if it cannot be read. Reading the live log ends after `timeout` seconds, even if the kernel keeps writing.
     """
     kmsg = root / "dev/kmsg"
     try:
@@ -47,7 +46,7 @@ def read(root: Path, timeout: float) -> str | None:
             return since_boot(_live(kmsg, timeout))
         if stat.S_ISREG(kind):
             return since_boot(_tail(kmsg))
-    # Without the right to read the live log, a container or a user may still have the file.
+    # Without permission for the live log, the process may still be able to read kern.log.
     except OSError:
         pass
     try:
@@ -57,11 +56,11 @@ def read(root: Path, timeout: float) -> str | None:
 
 
 def since_boot(text: str) -> str:
-    """The part of a log from the last boot on: a file goes on over boots."""
+    """The part of a log from the last boot on. A file may contain several boots."""
     end = len(text)
     while (found := text.rfind(BOOT, 0, end)) >= 0:
         start = text.rfind("\n", 0, found) + 1
-        # Only where the message begins with it; others may quote it.
+        # Only a message that starts with BOOT; other messages may quote it.
         if _lines(text[start : found + len(BOOT)])[0].text == BOOT:
             return text[start:]
         end = found
@@ -69,9 +68,9 @@ def since_boot(text: str) -> str:
 
 
 def about(text: str, word: str, after: int = 0) -> list[Line]:
-    """The lines of a log that have a word, and some after each, for messages of several lines.
+    """The lines of a log that contain a word, and `after` lines after each, for messages of several lines.
 
-    The log may be of any form: records of /dev/kmsg, dmesg, or syslog, with or without time stamps.
+    The log may have the form of /dev/kmsg, dmesg or syslog, with or without time stamps.
     """
     lines: list[Line] = []
     until = -1
@@ -84,7 +83,7 @@ def about(text: str, word: str, after: int = 0) -> list[Line]:
 
 
 def _lines(raw: str) -> list[Line]:
-    """A record as lines: a message of several is one record, its line breaks escaped."""
+    """The lines of a record. A message of several lines is one record with escaped line breaks."""
     if match := RECORD.match(raw):
         text = ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), match[2])
         return [Line(int(match[1]) / 1e6, part) for part in text.splitlines() or [""]]
@@ -100,7 +99,7 @@ def _tail(path: Path) -> str:
 
 
 def _live(path: Path, timeout: float) -> str:
-    """Every record that the kernel's buffer holds. Raises OSError where it may not be read."""
+    """Every record in the kernel's buffer. Raises OSError without permission."""
     deadline = time.monotonic() + timeout
     records: list[bytes] = []
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -110,7 +109,7 @@ def _live(path: Path, timeout: float) -> str:
                 records.append(os.read(handle, 8192))
             except BlockingIOError:
                 break
-            # Overwritten before it was read: the next read goes on with the oldest that is left.
+            # The record was overwritten. The next read returns the oldest remaining record.
             except BrokenPipeError:
                 continue
     finally:

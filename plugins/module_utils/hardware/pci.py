@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""PCI devices as the kernel's sysfs shows them, with or without a driver. Private to the collection."""
+"""Reads PCI devices from sysfs, with or without a driver. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ ADDRESS = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.
 
 NVIDIA = 0x10DE
 GPU_CLASSES = (0x0300, 0x0302)
-"""VGA and 3D controllers. A GPU's audio and USB functions, and NVSwitch, have others. Source: pci.ids, class 03."""
+"""VGA and 3D controllers. A GPU's audio and USB functions, and NVSwitches, have other classes. Source: pci.ids, class
+03."""
 NVSWITCH_CLASSES = (0x0680,)
-"""An NVSwitch is an "other bridge", up to NVLink 4; later ones are no PCI devices of the host. Source: pci.ids, class
-06."""
+"""Up to NVLink 4, an NVSwitch is an "other bridge". Later NVSwitches are not PCI devices of the host. Source: pci.ids,
+class 06."""
 
 MELLANOX = 0x15B3
 INFINIBAND_CLASSES = (0x0207,)
 SWITCH_MANAGEMENT = b"SW_MNG"
-"""What the vital product data of a ConnectX says that is not there for traffic, but to manage NVSwitches of NVLink 5
-(field SMDL). Source: NVIDIA's fabric manager, nvidia-fabricmanager-start.sh."""
+"""Text in the vital product data (field SMDL) of a ConnectX that manages NVSwitches of NVLink 5, instead of carrying
+traffic. Source: NVIDIA's fabric manager, nvidia-fabricmanager-start.sh."""
 VPD_BYTES = 1024
-"""Of which a ConnectX has written some hundreds; each four of them take the hardware up to a millisecond."""
+"""How many bytes of the vital product data are read. A ConnectX has some hundreds; four bytes take up to 1 ms."""
 
 GIVEN_AWAY = ("vfio-pci", "pci-stub", "uio_pci_generic", "igb_uio")
-"""Drivers that hand a device to a virtual machine or a program: it is not this system's to use."""
+"""Drivers that give a device to a virtual machine or a program, so this system does not use it."""
 
 GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 """PCIe generation by GT/s of one lane. Source: pcie_link_speed of drivers/pci/probe.c."""
 
 WIDTHS = (1, 2, 4, 8, 12, 16, 32)
-"""Lanes that a link may have; a device that is gone reads as 63. Source: PCI_EXP_LNKSTA_NLW of linux/pci_regs.h."""
+"""Possible numbers of lanes. A lost device reads as 63. Source: PCI_EXP_LNKSTA_NLW of linux/pci_regs.h."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """A PCIe link: generation and lanes now, and the most that the device can. None where unknown."""
+    """A PCIe link: generation and lanes, now and at most for the device. None if unknown."""
 
     gen: int | None
     width: int | None
@@ -53,7 +54,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Device:
-    """A PCI function. Numbers are None where the kernel does not tell them."""
+    """A PCI function. Unknown numbers are None."""
 
     address: str
     vendor: int | None
@@ -63,20 +64,20 @@ class Device:
     class_code: int | None
     """Class and subclass, without the programming interface: 0x0302 for a 3D controller."""
     driver: str | None
-    """The kernel driver that is bound, None for none."""
+    """The bound kernel driver; None without one."""
     numa_node: int | None
-    """None where the machine has one node only, or its firmware does not tell."""
+    """None if the machine has only one NUMA node, or the firmware does not report it."""
     link: Link
     lost: bool
-    """Fallen off the bus: its registers read as ones, which lspci shows as (rev ff)."""
+    """Whether it has fallen off the bus: all bits of its registers read as one, which lspci shows as (rev ff)."""
     upstream: tuple[str, ...]
-    """Root complex and bridges above it, from the top: ("pci0000:15", "0000:15:01.0"). Devices that have more of
-    these in common are nearer to one another. Empty where sysfs is a copy without links."""
+    """Root complex and bridges above it, from the top: ("pci0000:15", "0000:15:01.0"). Devices with more common bridges
+    are nearer to each other. Empty if sysfs is a copy without links."""
 
 
 def normalise(text: str) -> str | None:
-    """An address as sysfs writes it, 0000:1b:00.0, of any usual spelling: domains of eight digits, upper case, none
-    at all, or no function, which means the first. None for what is no address.
+    """An address in the form of sysfs, 0000:1b:00.0, from any usual form: a domain of eight digits or none, upper case,
+    or no function, which means the first. None if the text is not an address.
     """
     match = ADDRESS.fullmatch(text.strip())
     if match is None:
@@ -86,24 +87,24 @@ def normalise(text: str) -> str | None:
 
 
 def devices(root: Path) -> list[Device]:
-    """Every PCI function below `root`/sys, by address. Empty where there is no PCI."""
+    """Every PCI function below `root`/sys, by address. Empty without PCI."""
     return [device(root, address) for address in _addresses(root)]
 
 
 def nvidia_gpus(root: Path) -> list[Device]:
-    """The GPUs of NVIDIA alone: a server has hundreds of other functions, whose registers take time to read."""
+    """NVIDIA's GPUs only, because a server has hundreds of other functions, whose registers take time to read."""
     return [device(root, address) for address in _of(NVIDIA, root, GPU_CLASSES)]
 
 
 def nvswitches(root: Path) -> list[str]:
-    """The addresses of the NVSwitches, which join GPUs and need a fabric manager."""
+    """The addresses of the NVSwitches, which connect GPUs and need a fabric manager."""
     return _of(NVIDIA, root, NVSWITCH_CLASSES)
 
 
 def nvswitch_managers(root: Path) -> list[str]:
-    """The addresses of the InfiniBand functions by which a host reaches NVSwitches that are not on its bus.
+    """The addresses of the InfiniBand functions through which a host manages NVSwitches that are not on its bus.
 
-    Reads what a NIC's hardware gives slowly: for hosts that may have some.
+    Slow, because it reads the vital product data of NICs. Call it only for hosts that may have such NVSwitches.
     """
     return [
         address
@@ -122,12 +123,12 @@ def _of(vendor: int, root: Path, classes: Sequence[int]) -> list[str]:
 
 
 def sort_key(address: str) -> list[int]:
-    """Sorts normalised addresses as the bus does, domains of five digits last."""
+    """Sorts normalised addresses in the order of the bus, domains of five digits last."""
     return [int(part, 16) for part in re.split("[:.]", address) if part]
 
 
 def device(root: Path, address: str) -> Device:
-    """The function at a normalised address; of one that is not there, everything is None."""
+    """The function at a normalised address. If there is none, all its data is None."""
     path = root / DEVICES / address
     whole_class = sysfs.read_int(path / "class", 16)
     numa_node = sysfs.read_int(path / "numa_node")

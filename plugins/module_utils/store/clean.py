@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a store no longer needs. Private to the collection.
+"""Finds and removes what a store no longer needs. Private to the collection.
 
-A revision goes only where newer ones of the same model are there, and nothing names it. What the store has not
-published itself, without a manifest or behind a link, is not looked at.
+A revision is removed only if newer revisions of the same model exist and nothing names it. Directories without a
+manifest and links are ignored, because the store did not publish them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .references import Revision, with_bases
 from .store import BROKEN, INCOMING, make_directory
 
 RUBBISH_AGE = 86400.0
-"""Seconds after which an interrupted transfer is given up, and so is a damaged copy that was replaced."""
+"""Seconds after which an interrupted transfer, or a damaged revision that was replaced, may be removed."""
 
 REMOVED = ".removed"
 
@@ -42,12 +42,12 @@ SHARED = (
     "ocfs2",
     "gfs2",
 )
-"""How types of file systems begin that several machines may have at once."""
+"""Prefixes of the types of file systems that several machines may mount at once."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """A directory and what it takes, in bytes; `why` it is kept or goes."""
+    """A directory with its size in bytes, and why it is kept or removed."""
 
     path: Path
     bytes: int
@@ -55,7 +55,7 @@ class Item:
 
 
 class Cleaning:
-    """What may go of a store, and of its fast copies where it has any."""
+    """The plan of what is removed from a store and its fast copies; `now` is in seconds since 1970."""
 
     def __init__(self, store: Path, fast: FastStore | None, now: float | None = None) -> None:
         self.store = store
@@ -75,9 +75,10 @@ class Cleaning:
     def plan(
         self, keep: int, needed: Mapping[Revision, str], containers_text: str, models: Collection[str] | None = None
     ) -> None:
-        """Decide. `keep` is how many of the newest revisions of each model stay; of `models` alone, if given.
+        """Decide what is removed, of all models or only of `models`.
 
-        With 0, those go as well that nothing supersedes. Raises OSError.
+        `keep` is how many of the newest revisions of each model stay. With 0, even the newest revision is removed
+        if nothing needs it. Raises OSError.
         """
         published = {name: self._published(name) for name in self._names() if models is None or name in models}
         reasons: dict[Revision, str] = dict(needed)
@@ -100,7 +101,7 @@ class Cleaning:
         ]
 
     def apply(self) -> None:
-        """Remove it. A revision loses its name first, so that none is ever found half. Raises OSError."""
+        """Remove what is planned. A revision is renamed first, so that no half revision has a name. Raises OSError."""
         for item in self.superseded:
             aside = self.store / INCOMING / f"{item.path.parent.name}-{item.path.name}{REMOVED}"
             make_directory(aside.parent)
@@ -133,51 +134,54 @@ class Cleaning:
         for revision in self._drops:
             paths = [self.fast.place(revision), self.fast.root.joinpath(COPIES, *revision)]
             there = [path for path in paths if path.is_dir() and not path.is_symlink()]
-            why = "a copy of what the store has no more"
+            why = "a copy of a revision that the store no longer has"
             self.copies += [Item(path, _size(path), why) for path in there or paths[:1]]
 
     def _gone_from_fast(self, fast: FastStore) -> set[Revision]:
-        """What the fast disk has, and the store has not, or will not have."""
+        """Revisions on the fast disk that the store does not have, or will not have after the removal."""
         return {each for each in fast.revisions() if each in self._going or not self.store.joinpath(*each).is_dir()}
 
     def _abandoned(self) -> Iterator[tuple[Path, str]]:
-        """What was begun and never finished, and damaged revisions that were replaced."""
+        """Interrupted transfers, and damaged revisions that were replaced."""
         roots = [self.store, *([self.fast.root, self.fast.root / COPIES] if self.fast else [])]
         for root in roots:
             incoming = root / INCOMING
             for path in sorted(incoming.iterdir()) if incoming.is_dir() else ():
                 if path.is_dir() and not path.is_symlink() and self._now - _touched(path) > RUBBISH_AGE:
                     days = (self._now - _touched(path)) / 86400
-                    yield path, f"a transfer that has not gone on for {days:.0f} days"
+                    yield path, f"a transfer that stopped {days:.0f} days ago"
             for path in sorted(root.glob(f"[!.]*/*{BROKEN}*")):
                 revision, _mark, when = path.name.partition(BROKEN)
                 old = when.isdecimal() and self._now - int(when) > RUBBISH_AGE
                 if REVISION.match(revision) and old and path.with_name(revision).is_dir():
-                    yield path, "was damaged, and is replaced"
+                    yield path, "a damaged revision that was replaced"
 
 
 def check(store: Path, keep: int, mounts: Sequence[Mount]) -> None:
-    """Whether this node alone may decide; `mounts` are all of its file systems. Raises InputError."""
+    """Refuse a store that other nodes may use, and a wrong `keep`; `mounts` are the node's. Raises InputError."""
     problems = []
     if keep < 1:
-        message = "must be 1 or more: a model that nothing supersedes is never removed"
+        message = "must be 1 or more, because the newest revision of a model is never removed: set model_store_keep"
         problems.append(Problem("model_clean", message, "keep", keep))
     around = [mount for mount in mounts if store.is_relative_to(mount.path)]
-    # Of two at one place, the later one covers the other.
+    # If two file systems have the same mount point, the later one hides the earlier one.
     kind = max(enumerate(around), key=lambda item: (len(item[1].path), item[0]))[1].kind if around else ""
     if kind.startswith(SHARED):
-        message = f"lies on {kind}, which other nodes may have, too: what they need, this one does not know"
+        message = (
+            f"lies on {kind}, which other nodes may use, too, and this node does not know what they need: remove "
+            "models there by hand, or set model_store_path to a local disk"
+        )
         problems.append(Problem("model_clean", message, "store", str(store)))
     if problems:
         raise InputError(problems)
 
 
 def _size(path: Path) -> int:
-    """Bytes that are free once a directory is gone: neither what links lead to, nor what another name is left for."""
+    """Bytes that the removal of a directory frees. Targets of links, and files with other hard links, do not count."""
     files = [each.lstat() for each in path.rglob("*") if each.is_file() and not each.is_symlink()]
     return sum(status.st_size for status in files if status.st_nlink == 1) if path.is_dir() else 0
 
 
 def _touched(path: Path) -> float:
-    """When anything below a directory was last written, in seconds since 1970."""
+    """The latest time at which anything below a directory was written, in seconds since 1970."""
     return max(each.lstat().st_mtime for each in [path, *path.rglob("*")])

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Describes models in directories of this machine by manifests: checked, and hashed. Private to the collection."""
+"""Checks and hashes models in directories of this machine, and builds their manifests. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .sources.source import Source
 def build_manifests(
     sources: Mapping[str, Source], models: Mapping[str, Any], cache: HashCache, verify: bool = False
 ) -> tuple[dict[str, Manifest], list[Problem]]:
-    """Check and hash the models of this machine; a `revision` in an entry must be the one found."""
+    """Check and hash the models of this machine. A `revision` in an entry must be the revision that is found."""
     manifests: dict[str, Manifest] = {}
     problems: list[Problem] = []
     for name, source in sources.items():
@@ -31,7 +31,9 @@ def build_manifests(
         if pinned == manifest.revision:
             manifests[name] = manifest
         else:
-            message = f"{source.path} holds revision {manifest.revision}: put the pinned one there, or correct the pin"
+            message = (
+                f"{source.path} has revision {manifest.revision}: put the pinned revision there, or correct `revision`"
+            )
             problems.append(Problem(where, message, "revision", pinned))
     return manifests, problems
 
@@ -39,7 +41,7 @@ def build_manifests(
 def build(root: Path, where: str, cache: HashCache, verify: bool = False) -> tuple[Manifest | None, list[Problem]]:
     """Check a model's directory and hash its files.
 
-    Returns the manifest, or None with every problem found: a model with problems is not hashed.
+    Returns the manifest, or None and all problems. A model with problems is not hashed.
     """
     if not root.is_dir():
         problem = "is not a directory" if root.exists() else "does not exist"

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Copies of the store's models on a faster disk. Private to the collection.
 
-FAST/NAME/REVISION is where engines find a model, always: a link that leads to FAST/.copies/NAME/REVISION where the copy
-is complete, else to the store. So a copy that comes or goes changes no release, and a disk that is full costs speed,
-not service. The link is turned by one rename. FAST/.copies is a store of its own, and keeps to the same rules: what has
-a name there is complete and verified.
+Engines always load a model from FAST/NAME/REVISION. This is a link to FAST/.copies/NAME/REVISION if the copy is
+complete, else to the store. So a release does not change when a copy is made or removed, and a full disk costs speed,
+not service. One rename changes the link. FAST/.copies has the layout and the rules of a store: a revision with a name
+there is complete and verified.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ COPIES = ".copies"
 
 @dataclass(frozen=True)
 class Room:
-    """How much the copies may take, in bytes; `limit` 0 for as much as there is. `copies` is whether any are made: on
-    the store's own file system they would be of no use."""
+    """Space for copies, in bytes. `limit` 0 is as much as fits; `reserve` stays free. `copies` is False on the store's
+    own file system, where copies would have no use."""
 
     limit: int
     reserve: int
@@ -41,19 +41,19 @@ class Room:
 
 @dataclass
 class Outlook:
-    """What has to happen. All paths are those of links."""
+    """The planned changes. All paths are paths of links."""
 
     plans: dict[Revision, Plan] = field(default_factory=dict)
     """Copies to make."""
     drops: list[Revision] = field(default_factory=list)
-    """Copies to remove before."""
+    """Copies to remove before new ones are made."""
     links: dict[Path, str] = field(default_factory=dict)
-    """Links to turn before: those of models that have no copy yet."""
+    """Links to change before copies are made: path and new target."""
     unknown: list[Revision] = field(default_factory=list)
-    """Models that are not in the store yet; only in check mode."""
+    """Models that are not in the store yet, which happens only in check mode."""
     complete: list[Revision] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """Why a model is served from the store, for people."""
+    """For the operator: why a model is loaded from the store."""
 
     @property
     def changes(self) -> bool:
@@ -61,7 +61,7 @@ class Outlook:
 
 
 class FastStore:
-    """The copies below `root` of what is published below `store`."""
+    """The copies below `root` of the revisions that are published below `store`."""
 
     def __init__(self, root: Path, store: Path, cache: HashCache, verify: bool = False) -> None:
         self.root = root
@@ -69,14 +69,14 @@ class FastStore:
         self.copies = Store(root / COPIES, cache, verify)
 
     def place(self, revision: Revision) -> Path:
-        """Where engines find it."""
+        """The path from which engines load a revision."""
         return self.root.joinpath(*revision)
 
     def outlook(self, wanted: Sequence[Revision], needed: Container[Revision] | None, room: Room) -> Outlook:
-        """Compare what is there with what is wanted, in this order where there is not room for all.
+        """Compare the copies with the `wanted` revisions. If not all fit, earlier ones have precedence.
 
-        Copies that are `needed` are never dropped; None where that is not known, so that none is. Raises InputError
-        and OSError.
+        Copies in `needed` are never removed. None means that the needed copies are unknown: no copy is removed.
+        Raises InputError and OSError.
         """
         found = Outlook()
         missing: dict[Revision, Plan] = {}
@@ -95,12 +95,12 @@ class FastStore:
                 self._turn(found, revision, self._original(revision))
         self._make_room(found, missing, needed, room, set(wanted))
         for revision in missing:
-            # Also away from a copy that is damaged.
+            # A damaged copy is missing, too. Its link must lead to the store before the copy is made again.
             self._turn(found, revision, self._original(revision))
         return found
 
     def apply(self, outlook: Outlook) -> dict[Revision, str]:
-        """Do it. Returns the copies that could not be made, with the reason. Raises OSError for links."""
+        """Make the planned changes. Returns the copies that failed, with the reason. Raises OSError for links."""
         for path, target in outlook.links.items():
             make_directory(path.parent)
             node_files.link(path, target)
@@ -114,16 +114,16 @@ class FastStore:
                 node_files.link(self.place(revision), copy_target(revision))
                 outlook.complete.append(revision)
             except (OSError, InputError) as error:
-                # What was copied takes space that others need.
+                # Other copies may need the space.
                 shutil.rmtree(plan.incoming, ignore_errors=True)
                 failed[revision] = str(error)
         for revision in outlook.complete:
-            # By this is known which was used last.
+            # This time is the time of the last use.
             os.utime(self.copies.root.joinpath(*revision) / MANIFEST)
         return failed
 
     def drop(self, revision: Revision) -> None:
-        """Remove a copy: first who looks for it is led to the store, or, where that has it no more, nowhere."""
+        """Remove a copy. Before, its link is changed to the store, or removed if the store lacks the revision."""
         place = self.place(revision)
         if self.store.joinpath(*revision).is_dir():
             if place.is_symlink():
@@ -138,12 +138,12 @@ class FastStore:
             shutil.rmtree(copy)
 
     def revisions(self) -> set[Revision]:
-        """All that has a link, a directory of links, or a copy."""
+        """All revisions with a link, a directory of links, or a copy."""
         places = [path for path in self.root.glob("[!.]*/*") if path.is_symlink() or base_of(path)]
         return {(path.parent.name, path.name) for path in places if REVISION.match(path.name)} | set(self.held())
 
     def held(self) -> dict[Revision, int]:
-        """The copies with their bytes, the one that was not used for the longest time first."""
+        """The copies with their sizes in bytes, the least recently used copy first."""
         records = sorted(self.copies.root.glob(f"*/*/{MANIFEST}"), key=lambda path: path.stat().st_mtime)
         return {
             (path.parent.parent.name, path.parent.name): _bytes(path) for path in records if path.parts[-3][0] != "."
@@ -157,7 +157,7 @@ class FastStore:
         room: Room,
         wanted: Container[Revision],
     ) -> None:
-        """Decide which copies are made, and which go for them."""
+        """Decide which copies are made, and which copies are removed to make room."""
         held = {revision: size for revision, size in self.held().items() if revision not in missing}
         idle = [] if needed is None else [each for each in held if each not in wanted and each not in needed]
         used, free = sum(held.values()), free_bytes(self.root)
@@ -187,17 +187,17 @@ class FastStore:
         where = f"{plan.name} {plan.manifest.revision}"
         if not allowed:
             return (
-                f"{where} has no fast copy and is served from the store: needed {human(plan.manifest.bytes)}, free "
-                f"{human(max(0, room.limit - used))} of model_store_fast_limit_gib ({room.limit / GIB:g}); the other "
-                "copies are of models that instances or their rollbacks need: raise the limit"
+                f"{where} has no fast copy, engines load it from the store: needed {human(plan.manifest.bytes)}, free "
+                f"{human(max(0, room.limit - used))} of model_store_fast_limit_gib ({room.limit / GIB:g}). Instances "
+                "or their kept releases need all other copies: raise model_store_fast_limit_gib"
             )
         return (
-            f"{where} has no fast copy and is served from the store: needed {human(plan.missing_bytes)}, and "
+            f"{where} has no fast copy, engines load it from the store: needed {human(plan.missing_bytes)}, and "
             f"{human(room.reserve)} that stay free, free {human(free)} on the file system of {self.root}: make room"
         )
 
     def _turn(self, found: Outlook, revision: Revision, target: str) -> None:
-        """Note that a link has to lead to somewhere else. Raises InputError."""
+        """Plan the change of a link, unless it has this target already. Raises InputError."""
         place = self.place(revision)
         try:
             if os.readlink(place) == target:
@@ -205,7 +205,7 @@ class FastStore:
         except FileNotFoundError:
             pass
         except OSError as error:
-            message = f"is in the way of a link to {target} ({error.strerror}): move it to another place"
+            message = f"is not a link, but must become a link to {target} ({error.strerror}): move it elsewhere"
             raise InputError([Problem(str(place), message)]) from None
         found.links[place] = target
 
@@ -214,12 +214,12 @@ class FastStore:
 
 
 def copy_target(revision: Revision) -> str:
-    """What the link of a revision holds that has a copy."""
+    """The target of the link of a revision with a copy, relative to the link."""
     return f"../{COPIES}/{revision[0]}/{revision[1]}"
 
 
 def _bytes(record: Path) -> int:
-    """What a copy takes, in bytes, as its manifest says; a damaged one is measured."""
+    """The size of a copy in bytes, from its manifest; without a valid manifest, from its files."""
     try:
         return Manifest.from_dict(node_files.read_json(record)).bytes
     except ValueError:

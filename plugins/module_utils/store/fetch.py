@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Models on their way from the network into the store. Private to the collection.
+"""Fetches models from the network into the store. Private to the collection.
 
-What is fetched lies in STORE/.incoming until it is complete, checked and hashed: a half-fetched model has no name under
-which it could be served.
+A model lies in STORE/.incoming until it is complete, checked and hashed. So an incomplete model has no name under which
+an engine could load it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Fetcher:
         self._token_file = paths.hub_token(remote.key)
 
     def from_network(self, hub: Hub, image: str) -> tuple[Progress, str | None]:
-        """Bring more of the model from its own source. Returns how far it is, and the revision once it is published.
+        """Fetch more of the model from its own source. Returns the progress, and the revision once it is published.
 
         Raises TransferError, InputError, OSError and ValueError.
         """
@@ -57,25 +57,25 @@ class Fetcher:
         return progress, publish(self._store, self._name, self._remote, work) if progress.done else None
 
     def from_peer(self, host: str, url: str, token: str, manifest: Any) -> Progress:
-        """Bring more of the model from another node, whose server is at `url`, empty where that node shares nothing.
+        """Fetch more of the model from a peer, whose server is at `url`. An empty `url`: the peer shares nothing.
 
         Raises TransferError, InputError, OSError and ValueError.
         """
         if not url:
-            raise TransferError(f"{host} shares nothing")
+            raise TransferError(f"{host} shares no models")
         known = Manifest.from_dict(manifest)
         peer = Peer(host, f"{url}/{self._name}/{known.revision}", token, known)
         return take(self._store, self._name, self._remote, peer, self._seconds)
 
     def end_download(self) -> None:
-        """End the download that an earlier run has begun, before another source is used: it would go on meanwhile."""
+        """Stop the hub's client of an earlier run, before another source is used. Its container would keep running."""
         if self._remote.kind == HUB:
             if self._docker:
                 self._run([self._docker, "rm", "--force", hub_source.container(self._remote)])
             self._token_file.unlink(missing_ok=True)
 
     def _archive(self, work: Path) -> Progress:
-        """Bring more of an archive, and unpack it when it is complete. Raises TransferError."""
+        """Fetch more of an archive, and unpack it when it is complete. Raises TransferError."""
         total = archive.size(self._remote.location)
         progress = archive.fetch(self._remote.location, work / ARCHIVE_FILE, total, self._seconds)
         if progress.done:
@@ -83,11 +83,11 @@ class Fetcher:
         return progress
 
     def _hub(self, work: Path, hub: Hub, image: str) -> Progress:
-        """Bring more of a repository. Raises TransferError."""
+        """Fetch more of a repository. Raises TransferError."""
         if not self._docker:
-            raise TransferError("docker is not on this node: it runs the hub's client of the engine's image")
+            raise TransferError("docker is not on this node, but runs the hub's client: run the role docker first")
         if not image:
-            raise TransferError("image is missing: the engine's image holds the hub's client")
+            raise TransferError("image is missing: set it to the engine's image, which contains the hub's client")
         files = hub_source.sizes(self._remote, hub)
         target = work / MODEL
         download = Download(self._run, self._docker, image, self._remote, hub.endpoint, target)
@@ -102,25 +102,25 @@ class Fetcher:
 
 
 def workplace(store: Path, name: str, remote: Remote) -> Path:
-    """Where a transfer keeps what it has; another source of the same model has another."""
+    """The directory of a transfer. Each source of a model has its own directory."""
     return store / INCOMING / f"{name}.{remote.key}"
 
 
 def forget_peers(store: Path, name: str) -> None:
-    """Remove what has arrived of a model from other nodes: its own source begins at zero, and needs the space."""
+    """Remove files that peers have sent. The model's own source starts from zero and needs the space."""
     for partial in (store / INCOMING).glob(f"{name}-{'[0-9a-f]' * REVISION_DIGITS}"):
         shutil.rmtree(partial)
 
 
 def needed(remote: Remote, work: Path, hub: Hub) -> int:
-    """Bytes that the file system must have free for a model to be fetched. Raises TransferError."""
+    """Free bytes that the file system needs to fetch a model. Raises TransferError."""
     if remote.kind == ARCHIVE:
         return archive.needed(archive.size(remote.location), work / ARCHIVE_FILE)
     return hub_source.needed(hub_source.sizes(remote, hub), work / MODEL)
 
 
 def unpack(remote: Remote, work: Path) -> None:
-    """Verify a complete archive and unpack it; one that is wrong is removed. Raises TransferError."""
+    """Verify a complete archive and unpack it. Removes a wrong archive. Raises TransferError."""
     try:
         archive.verify(work / ARCHIVE_FILE, remote.pin)
     except TransferError:
@@ -131,22 +131,23 @@ def unpack(remote: Remote, work: Path) -> None:
 
 
 def publish(store: Store, name: str, remote: Remote, work: Path) -> str:
-    """Publish a model that has arrived, and note where it came from. Returns its revision.
+    """Publish a fetched model, and record its source. Returns its revision.
 
-    Raises InputError where it is not complete.
+    Raises InputError if the model is incomplete.
     """
     where = f"models.{name}"
     manifest, problems = build(work / MODEL, where, store.cache)
     if manifest is None:
-        # Its source is complete and has that very content: to fetch it again would not help.
-        raise InputError([*problems, Problem(where, f"{remote.location} holds no complete model: correct it")])
+        # The transfer is complete and has the pinned content, so a second transfer would not help.
+        message = f"{remote.location} does not contain a complete model: correct this source, or choose another one"
+        raise InputError([*problems, Problem(where, message)])
     plan = store.plan(name, manifest)
     if not plan.published:
         shutil.rmtree(plan.incoming, ignore_errors=True)
         make_directory(plan.incoming.parent)
         (work / MODEL).rename(plan.incoming)
         for relative, file in manifest.files.items():
-            # It was read just now, under another name.
+            # build() has just hashed the file under its former path.
             store.cache.keep(plan.incoming / relative, file.sha256)
         store.publish(plan)
     _settle(store, name, remote, manifest)
@@ -154,11 +155,11 @@ def publish(store: Store, name: str, remote: Remote, work: Path) -> str:
 
 
 def take(store: Store, name: str, remote: Remote, peer: Peer, seconds: float) -> Progress:
-    """Bring more of a model from another node, and publish it when it is complete.
+    """Fetch more of a model from a peer, and publish it when it is complete.
 
-    Raises TransferError where it gives nothing, and InputError where what it gave is wrong, which is removed.
+    Raises TransferError if the peer sends nothing. Raises InputError for wrong files, which are removed.
     """
-    # The same of the model's own source.
+    # Files from the model's own source are not used here and take space.
     shutil.rmtree(workplace(store.root, name, remote), ignore_errors=True)
     plan = store.plan(name, peer.manifest)
     progress = peer_source.fetch(plan, peer, seconds)
@@ -170,17 +171,17 @@ def take(store: Store, name: str, remote: Remote, peer: Peer, seconds: float) ->
 
 
 def _settle(store: Store, name: str, remote: Remote, manifest: Manifest) -> None:
-    """Note where a model came from, and leave nothing of transfers from other sources."""
+    """Record the source of a model, and remove the directories of all its transfers."""
     remember(store.root / name, remote, manifest.revision)
     for done in (store.root / INCOMING).glob(f"{name}.{'[0-9a-f]' * len(remote.key)}"):
         shutil.rmtree(done)
 
 
 def check_complete(files: dict[str, int], directory: Path) -> None:
-    """Raises TransferError where a file of a repository is missing or has another size than the hub says."""
+    """Compare a repository's files with the hub's list. Raises TransferError for a missing file or a wrong size."""
     wrong = [file for file, size in files.items() if not _has(directory / file, size)]
     if wrong:
-        raise TransferError(f"the hub's client is done, but {', '.join(sorted(wrong)[:5])} did not arrive: run again")
+        raise TransferError(f"the hub's client has ended, but {', '.join(sorted(wrong)[:5])} did not arrive: run again")
 
 
 def _has(path: Path, size: int) -> bool:

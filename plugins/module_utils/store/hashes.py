@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""SHA-256 of files, kept so that a second look reads nothing. Private to the collection."""
+"""SHA-256 of files, with a cache so that unchanged files are read only once. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..core import files as node_files
 from ..models.manifest import SCHEMA
 
 HASH_THREADS = 4
-"""One thread hashes at 1 to 2 GB/s where the processor has SHA instructions; NVMe reads several times that."""
+"""One thread hashes 1 to 2 GB/s on a processor with SHA instructions. NVMe reads several times as fast."""
 
 
 class HashCache:
-    """SHA-256 by (path, size, mtime, inode), so that a second look at a model of 140 GB reads nothing."""
+    """SHA-256 by path, size, mtime and inode. An unchanged model of 140 GB is not read a second time."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
@@ -31,25 +31,25 @@ class HashCache:
             data = node_files.read_json(path) if path else None
             self.entries: dict[str, list[Any]] = dict(data["files"]) if data and data["schema"] == SCHEMA else {}
         except (KeyError, TypeError, ValueError):
-            # It is only a cache: a damaged one costs a read of the models, nothing else.
+            # A damaged cache only means that the models are read again.
             self.entries = {}
 
     def known(self, path: Path) -> str | None:
-        """The hash of a file that was not touched since it was read."""
+        """The hash of a file that did not change since it was read, else None."""
         entry = self.entries.get(str(path))
         return entry[-1] if entry and entry[:-1] == _stamp(path.stat()) else None
 
     def keep(self, path: Path, sha256: str) -> None:
-        """Remember a file's hash."""
+        """Add a file's hash to the cache."""
         entry = [*_stamp(path.stat()), sha256]
         if self.entries.get(str(path)) != entry:
             self.entries[str(path)] = entry
             self.changed = True
 
     def hashes(self, paths: Iterable[Path], verify: bool = False) -> dict[Path, str]:
-        """The hashes of files; only those that changed are read, or all of them to verify.
+        """The hashes of files. Reads only changed files, or all files with `verify`.
 
-        Raises OSError that names the file, also for one that changes while it is read.
+        Raises OSError that names the file, also if a file changes while it is read.
         """
         wanted = list(paths)
         known = {path: None if verify else self.known(path) for path in wanted}
@@ -61,7 +61,7 @@ class HashCache:
         return {path: sha256 for path, sha256 in known.items() if sha256 is not None}
 
     def save(self) -> None:
-        """Write the cache, without the files that are gone."""
+        """Write the cache, without files that no longer exist."""
         if self.path and self.changed:
             entries = {path: entry for path, entry in self.entries.items() if os.path.exists(path)}
             node_files.write_json(self.path, {"schema": SCHEMA, "files": entries})
@@ -69,10 +69,10 @@ class HashCache:
 
 @contextmanager
 def hash_cache(path: Path | None, read_only: bool = False) -> Iterator[HashCache]:
-    """The cache in this file, saved at the end, also after an error.
+    """The cache in this file. It is saved at the end, also after an error.
 
-    One process has it at a time: when a play prepares a hundred nodes at once, the first hashes and the others read
-    what it found.
+    Only one process uses the cache at a time. If a play prepares a hundred nodes at once, the first process hashes the
+    files, and the other processes use its results.
     """
     if path is None or read_only:
         yield HashCache(path)
@@ -88,7 +88,7 @@ def hash_cache(path: Path | None, read_only: bool = False) -> Iterator[HashCache
 
 
 def _sha256(path: Path) -> str:
-    """Raises OSError, also where the file changes while it is read."""
+    """Raises OSError, also if the file changes while it is read."""
     with path.open("rb") as stream:
         before = _stamp(os.fstat(stream.fileno()))
         digest = hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Compares the store of a node with the models that the node must have, and publishes them. Private to the
-collection."""
+"""Compares the store of a node with the declared models, and publishes the models. Private to the collection."""
 
 from __future__ import annotations
 
@@ -27,16 +26,16 @@ from .stored import NOT_KNOWN
 
 @dataclass(frozen=True)
 class Rules:
-    """What may be missing when models are compared: a plan may lack both, a publication neither."""
+    """What must exist when models are compared: nothing for a plan, both for a publication."""
 
     needs_manifests: bool
     """Whether the manifest of every model from the controller must be given."""
     needs_fetched: bool
-    """Whether every remote model must have been fetched."""
+    """Whether every remote model must be fetched already."""
 
 
 class Publisher:
-    """Plans and publishes the models of one node."""
+    """Compares and publishes the models of one node."""
 
     def __init__(
         self, store: Store, models: Mapping[str, Any], manifests: Mapping[str, Any], hub: Hub, rules: Rules
@@ -50,10 +49,10 @@ class Publisher:
         self.fetches: list[dict[str, Any]] = []
         """The models to fetch from the network: name, hub, source and summary of each."""
         self.remotes: dict[str, dict[str, str]] = {}
-        """By the name of a remote model: the key of its content, and the revision that is published."""
+        """By the name of a remote model: the key of its content, and the published revision or an empty text."""
 
     def plan(self, reserve: int) -> tuple[list[Plan], list[Problem]]:
-        """What is there and what is to come, and all problems of all models; `reserve` bytes must stay free."""
+        """Compare the store with all models. Returns a plan for each, and all problems; `reserve` bytes stay free."""
         self.sources, problems = load_sources(self._models)
         manifests: dict[str, Manifest] = {}
         local: dict[str, Source] = {}
@@ -83,7 +82,8 @@ class Publisher:
                 except ValueError as error:
                     problems.append(Problem(f"manifests.{name}", str(error)))
             elif self._rules.needs_manifests:
-                problems.append(Problem(f"manifests.{name}", "is missing: the model comes from the controller"))
+                message = "is missing: describe the model on the controller first (state: described)"
+                problems.append(Problem(f"manifests.{name}", message))
         found, more = build_manifests(local, self._models, self.store.cache)
         problems += more
         plans = [*there, *(self.store.plan(name, manifest) for name, manifest in {**manifests, **found}.items())]
@@ -92,7 +92,7 @@ class Publisher:
         return plans, problems
 
     def _fetch(self, name: str, remote: Remote) -> int:
-        """Note that a model has to be fetched. Returns the bytes that the transfer needs. Raises TransferError."""
+        """Add a model to `fetches`. Returns the bytes that the transfer needs. Raises TransferError."""
         if self._rules.needs_fetched:
             raise TransferError(f"{remote.location} was not fetched: run the role again")
         needed = fetch.needed(remote, fetch.workplace(self.store.root, name, remote), self._hub)
@@ -101,7 +101,7 @@ class Publisher:
         return needed
 
     def publish(self, plans: Sequence[Plan]) -> None:
-        """Publish what is not published. Raises InputError with the problems of all models."""
+        """Publish all models that are not published. Raises InputError with the problems of all models."""
         problems: list[Problem] = []
         for plan in plans:
             source = self.sources[plan.name]
@@ -113,7 +113,7 @@ class Publisher:
             raise InputError(problems)
 
     def transfer(self, plan: Plan) -> dict[str, Any]:
-        """What has to be copied for one plan, for the role and for people."""
+        """The files to copy for one plan, as the role and its messages need them."""
         source = self.sources[plan.name]
         return {
             "name": plan.name,
@@ -128,7 +128,7 @@ class Publisher:
         }
 
     def places(self, plans: Sequence[Plan]) -> dict[str, dict[str, Any]]:
-        """Where each model lies or will lie; with NOT_KNOWN for the revision of a model that has to be fetched."""
+        """The place of each model, now or after publication. The revision of an unfetched model is NOT_KNOWN."""
         unknown = {"revision": NOT_KNOWN, "weight_bytes": 0, "bytes": 0}
         names = [item["name"] for item in self.fetches]
         return {name: {"path": str(self.store.root / name / NOT_KNOWN), **unknown} for name in names} | {
@@ -143,9 +143,9 @@ class Publisher:
 
 
 def check_place(root: Path, name: str, source: Path) -> list[Problem]:
-    """Whether a source on this node lies where the store itself writes."""
+    """Refuse a source on this node that lies in the directory of the model in the store."""
     kept, real = (root / name).resolve(), source.resolve()
     if real == kept or real.is_relative_to(kept) or kept.is_relative_to(real):
-        message = f"{source} is where the store keeps this model's revisions ({kept}): put the source elsewhere"
+        message = f"{source} overlaps the store's directory of this model ({kept}): put the source elsewhere"
         return [Problem(f"models.{name}", message)]
     return []

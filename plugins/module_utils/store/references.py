@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which revisions of models a node still needs. Private to the collection.
+"""Finds the revisions of models that a node still needs. Private to the collection.
 
-Whatever names a revision needs it: every kept release, for a rollback may lead there; every installed unit; every
-container. Their texts are searched, and not understood, so that one which another version wrote, or which is damaged,
-counts as well.
+Every kept release, installed unit and container needs the revisions that its text names; a rollback may start any kept
+release. The texts are searched, not parsed. So damaged files, and files of another version of this collection, count,
+too.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Run = Callable[[list[str]], tuple[int, str, str]]
 """Runs a command: exit code, output, errors."""
 
 TRIES = 3
-"""A container that ends while it is looked at makes `docker inspect` fail."""
+"""`docker inspect` fails if a container ends between `docker ps` and `docker inspect`."""
 
 _REVISION = re.compile(rf"/([A-Za-z0-9][A-Za-z0-9._-]*)/([0-9a-f]{{{REVISION_DIGITS}}})(?![0-9a-f])")
-"""Wherever the store is mounted: what looks like a revision and is none does no harm here."""
+"""Matches /NAME/REVISION below any path of the store. A false match only keeps more revisions."""
 
 
 def named(text: str) -> set[Revision]:
@@ -42,11 +42,11 @@ def of_node(
     without: Collection[str] = (),
     superseded: Collection[tuple[str, int]] = (),
 ) -> dict[Revision, str]:
-    """What needs each revision, as a phrase for people.
+    """Each needed revision, with the thing that needs it as a phrase for a message.
 
-    The instances in `without` need nothing any more, nor do the releases in `superseded`, by instance and number.
+    Instances in `without`, and releases in `superseded` (instance and number), are ignored.
 
-    Raises InputError where that cannot be told for sure, and OSError: then nothing may be deleted.
+    Raises InputError if the need of a release or container is unclear, and OSError. Then nothing may be deleted.
     """
     needed: dict[Revision, str] = {}
     for why, texts in [
@@ -60,7 +60,7 @@ def of_node(
 
 
 def with_bases(needed: Mapping[Revision, str], store: Path) -> dict[Revision, str]:
-    """The same, and the bases of those that are variants: links into them."""
+    """The needed revisions, and the base of each variant among them: a variant consists of links to its base."""
     found = dict(needed)
     for revision in needed:
         base = base_of(store.joinpath(*revision))
@@ -72,7 +72,7 @@ def with_bases(needed: Mapping[Revision, str], store: Path) -> dict[Revision, st
 def _releases(
     paths: Paths, without: Collection[str], superseded: Collection[tuple[str, int]]
 ) -> Iterator[tuple[str, Iterable[str]]]:
-    """Each kept release with its texts; that with its environment is left out, for it is secret."""
+    """Each kept release with its texts. Its environment is left out, because it is secret."""
     for directory in sorted(paths.all_releases.glob("*/[0-9]*")):
         name, number = directory.parent.name, directory.name
         if name in without or (number.isdigit() and (name, int(number)) in superseded):
@@ -84,7 +84,7 @@ def _releases(
             if file.suffix in (".json", ".service")
         ]
         if not any(map(named, texts)):
-            message = "does not tell which model it needs: remove the directory if no rollback needs that release"
+            message = "names no model: remove this directory if no rollback needs its release"
             raise InputError([Problem(str(directory), message)])
         yield why, texts
 
@@ -98,9 +98,9 @@ def _units(paths: Paths, without: Collection[str]) -> Iterator[tuple[str, Iterab
 
 
 def containers(run: Run, docker: str | None) -> str:
-    """What Docker tells of all containers, also those that do not run; empty where the node has none.
+    """The output of `docker inspect` for all containers, also stopped ones; empty if the node has none.
 
-    Raises InputError where Docker does not answer.
+    Raises InputError if Docker does not answer.
     """
     reason = ""
     for _attempt in range(TRIES if docker else 0):
@@ -114,5 +114,5 @@ def containers(run: Run, docker: str | None) -> str:
         reason = errors.strip()
     if docker is None:
         return ""
-    message = f"cannot tell what the containers need: {reason}; systemctl status docker"
+    message = f"does not list the containers, which may need models: {reason}; see `systemctl status docker`, run again"
     raise InputError([Problem("docker", message)])

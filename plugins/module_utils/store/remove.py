@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Removes models from the store of a node that no longer serves them. Private to the collection.
 
-Other than the clean-up, a removal lets the newest revision go as well.
+Unlike the cleaning, a removal also removes the newest revision.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .store import INCOMING
 
 
 class Removal:
-    """Models that leave the store, and their fast copies where the node has a root for them."""
+    """The removal of models from the store, and of their fast copies if the node has a directory for them."""
 
     def __init__(self, store: Path, fast: Path | None, paths: Paths) -> None:
         self._store = store
@@ -33,30 +33,34 @@ class Removal:
         self.cleaning = Cleaning(store, FastStore(fast, store, HashCache()) if fast else None)
 
     def plan(self, names: Collection[str] | None, leaving: Sequence[str], run: Run, docker: str | None) -> None:
-        """Decide which revisions of these models go, None for all models; instances in `leaving` need none.
+        """Decide which revisions of these models are removed; None means all models.
 
-        Raises InputError, ValueError and OSError where it cannot be told what is needed: then nothing may go.
+        The needs of instances in `leaving` are ignored. Raises InputError, ValueError and OSError if a need is unclear.
+        The caller must then remove nothing.
         """
         clean.check(self._store.resolve(), 1, read_mounts(self._paths.root / "proc"))
         text = without_containers(references.containers(run, docker), leaving)
         self.cleaning.plan(0, references.of_node(self._paths, text, leaving), text, names)
 
     def apply(self, *, everything: bool) -> None:
-        """Remove them; with `everything` also the store's directories, unless a revision stays. Raises OSError."""
+        """Remove the revisions. With `everything`, also remove the store's directories if no revision stays.
+
+        Raises OSError.
+        """
         self.cleaning.apply()
         for root in self._roots:
             _tidy(root, everything=everything and not self.cleaning.kept)
 
 
 def without_containers(text: str, instances: Collection[str]) -> str:
-    """What Docker says of all containers but those of some instances. Raises ValueError."""
+    """The output of `docker inspect` without the containers of some instances. Raises ValueError."""
     gone = {f"/{container_name(name)}" for name in instances}
     found = json.loads(text) if text and gone else []
     return json.dumps([each for each in found if each.get("Name") not in gone]) if found else text
 
 
 def _tidy(root: Path, *, everything: bool) -> None:
-    """Remove the directories of models that have no revision any more, and all of ours if nothing else is left."""
+    """Remove empty directories of models. With `everything`, also remove the store's own directories and the root."""
     if everything:
         for own in (root / INCOMING, root / COPIES):
             shutil.rmtree(own, ignore_errors=True)
@@ -68,5 +72,5 @@ def _tidy(root: Path, *, everything: bool) -> None:
 
 
 def _empty(path: Path) -> bool:
-    """Whether a directory is there that holds nothing."""
+    """Whether the path is an empty directory."""
     return path.is_dir() and not path.is_symlink() and not any(path.iterdir())

@@ -21,22 +21,22 @@ LEAST: Mapping[str, tuple[int, str]] = {
     "peer_transfers": (1, "1 or more"),
     "keep": (1, "1 or more"),
 }
-"""The least value of each number, and the words for what is allowed."""
+"""The least value of each number, and the text that says what is allowed."""
 
 _BELOW_ROOT = re.compile(r"/[^/]")
 
 
 def problems(settings: Mapping[str, Any]) -> list[Problem]:
-    """Every mistake in the settings, which have the role's names without `model_store_`."""
+    """Every mistake in the settings. Keys are the role's variables without `model_store_`."""
     found = []
     store, fast = str(settings["path"]), str(settings["fast_path"])
     if not _BELOW_ROOT.match(store):
-        message = "must be an absolute path below /: set it to where models must lie on the node"
+        message = "must be an absolute path below /: set it to the directory for models on the node"
         found.append(Problem(ROLE, message, "model_store_path", store))
     if fast and (not _BELOW_ROOT.match(fast) or _overlap(PurePosixPath(store), PurePosixPath(fast))):
         message = (
-            f"must be empty, or an absolute path that is neither in model_store_path ({store}) nor around it, such as "
-            "/mnt/nvme/workspace/models"
+            f"must be empty, or an absolute path that neither contains model_store_path ({store}) nor lies in it, such "
+            "as /mnt/nvme/workspace/models"
         )
         found.append(Problem(ROLE, message, "model_store_fast_path", fast))
     for key, (least, allowed) in LEAST.items():

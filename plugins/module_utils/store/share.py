@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Starts and ends the server that gives other nodes revisions of the store. Private to the collection."""
+"""Starts and stops the server from which other nodes fetch revisions of the store. Private to the collection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from . import share_server
 from .store import make_directory
 
 UNIT = "inference-share.service"
-"""Transient: no file of it is left, and none after a boot."""
+"""A transient unit in /run: nothing of it remains after its end or a reboot."""
 
 PYTHON = "/usr/bin/python3"
 
@@ -38,19 +38,19 @@ SANDBOX = (
     "RestrictNamespaces=yes",
     "SystemCallFilter=@system-service",
     "MemoryMax=512M",
-    # An engine beside it comes first.
+    # Engines on the node have precedence.
     "CPUWeight=20",
     "IOWeight=20",
 )
 
 
 class ShareError(Exception):
-    """A node that cannot share; the message says why."""
+    """A node cannot share its models; the message says why."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """Where peers fetch revisions, and the token that lets peers in."""
+    """The server's address, and the token that other nodes must send."""
 
     url: str
     token: str
@@ -59,7 +59,7 @@ class Share:
 
 
 class Sharing:
-    """The server of a node, of which there is one at most."""
+    """The server of a node, which has at most one."""
 
     def __init__(self, run: Run, paths: Paths) -> None:
         self._run = run
@@ -67,15 +67,15 @@ class Sharing:
         self._given = paths.share / "given.json"
 
     def start(self, store: Path, models: Mapping[str, str], address: str, port: int, seconds: int) -> Share:
-        """Share these revisions by the model's name, and end by itself after some time, come what may.
+        """Start the server for these revisions, by the model's name. It ends by itself after `seconds`.
 
         Raises ShareError and OSError.
         """
         self.stop()
         if not address:
             raise ShareError(
-                "no address is known at which other nodes reach this one: set inference_address to one, or"
-                " model_store_peer_address where the role is used by itself"
+                "other nodes cannot fetch models from this node, because its address is not known: set"
+                " inference_address, or model_store_peer_address in your own playbook"
             )
         manifests = {name: _manifest(store / name / revision) for name, revision in models.items()}
         token = secrets.token_urlsafe(32)
@@ -86,11 +86,11 @@ class Sharing:
         }
         library, command = self._directory / "share", self._directory / "serve"
         plan = node_library.plan(share_server.__name__, library, command)
-        # Whatever the umask is: the server has no rights.
+        # Readable by all, whatever the umask is, because the server has no rights.
         for path in plan.wanted:
             make_directory(path.parent)
         plan.apply()
-        # Of the store it sees what it shares, and nothing else.
+        # The server sees only the shared revisions of the store.
         shown = [store / name / revision for name, revision in models.items()]
         view = [f"TemporaryFileSystem={store}:ro", *(f"BindReadOnlyPaths={path}" for path in shown)]
         properties = [
@@ -103,20 +103,23 @@ class Sharing:
             code, _output, _errors = self._run(
                 [
                     *("systemd-run", "--quiet", "--collect", f"--unit={UNIT}"),
-                    "--description=Give other nodes models of the store while a playbook runs",
+                    "--description=Share models of the store with other nodes while a playbook runs",
                     *(f"--property={each}" for each in properties),
                     *(PYTHON, "-I", str(command)),
                 ]
             )
         finally:
-            # The server has the file open; no other process needs it.
+            # The server has the file open. No other process needs the file.
             self._given.unlink(missing_ok=True)
         if code:
-            raise ShareError(f"the server does not start at {address}, port {port}: {self._last_words()}")
+            raise ShareError(
+                f"the server for other nodes does not start at {address}, port {port}: {self._last_words()}; correct"
+                " inference_address or model_store_peer_port"
+            )
         return Share(f"http://{in_url(address)}:{port}", token, manifests)
 
     def stop(self) -> bool:
-        """End it, and leave nothing of it. Returns whether there was one."""
+        """Stop the server, and remove its files. Returns whether it ran."""
         code, _output, _errors = self._run(["systemctl", "is-active", "--quiet", UNIT])
         self._run(["systemctl", "stop", "--quiet", UNIT])
         shutil.rmtree(self._directory, ignore_errors=True)
@@ -132,4 +135,5 @@ def _manifest(revision: Path) -> Manifest:
     try:
         return Manifest.from_dict(node_files.read_json(revision / MANIFEST))
     except ValueError as error:
-        raise ShareError(f"{revision} cannot be shared: its manifest {error}") from None
+        message = f"{revision} cannot be shared: its manifest {error}; run the playbook again, which repairs the store"
+        raise ShareError(message) from None

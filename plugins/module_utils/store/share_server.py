@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gives other nodes of the site revisions of the store, for a while. Private to the collection.
+"""The server from which other nodes fetch revisions of the store during a run. Private to the collection.
 
-Runs without rights in a unit of its own, which ends it. It knows its files by a list: no path that is asked for ever
-reaches the file system, and nothing can be written.
+Runs without rights in a unit of its own, which also ends the server. A list maps the paths of requests to files: no
+path of a request reaches the file system, and nothing can be written.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from urllib.parse import unquote
 from ..core.systemd import Notifier
 
 TIMEOUT = 30
-"""Seconds in which a client has to take some bytes."""
+"""Seconds after which a connection without progress is closed."""
 
 _RANGE = re.compile(r"bytes=(\d{1,18})-")
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers GET to who shows the token."""
+    """Answers GET requests that carry the token."""
 
     timeout = TIMEOUT
 
@@ -71,15 +71,15 @@ class Handler(BaseHTTPRequestHandler):
             self._give(file, start, size - start)
 
     def _give(self, file: BinaryIO, start: int, count: int) -> None:
-        # By the kernel, without a copy through this process.
+        # The kernel sends the file, without a copy through this process.
         self.connection.sendfile(file, start, count)
 
     def log_message(self, *_arguments: Any) -> None:
-        """Nothing: who takes a model says how far it is."""
+        """Log nothing: the node that fetches reports the progress."""
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on one address of the node, of either family."""
+    """Listens on one address of the node, IPv4 or IPv6."""
 
     daemon_threads = True
 
@@ -88,17 +88,17 @@ class Server(ThreadingHTTPServer):
         super().__init__((address, port), partial(Handler, token, files))
 
     def server_bind(self) -> None:
-        """Without a look at DNS, which may keep a node waiting that reaches no server."""
+        """Bind without the base class's DNS query, which would delay a node that reaches no DNS server."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
     def handle_error(self, *_arguments: Any) -> None:
-        """Nothing: a client that goes away comes again."""
+        """Log nothing: a client whose connection broke tries again."""
 
 
 def main() -> int:
-    """Serve until systemd ends it. Raises OSError where the address is not this node's."""
-    # By no argument, environment or file: the token is in none of what others on the node may read.
+    """Serve until systemd stops the unit. Raises OSError if the node does not have the address."""
+    # The token comes by standard input: other users of the node can read arguments and environment.
     with Server(**json.load(sys.stdin)) as server:
         Notifier().send(READY=1)
         server.serve_forever()

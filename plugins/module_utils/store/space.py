@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Space for models: whether those that are still to come fit on the file system of the store. Private to the
-collection."""
+"""Checks whether models that are not published yet fit on the store's file system. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from ..core.sizes import GIB, human
 
 
 def check_space(root: Path, missing: Mapping[str, int], reserve: int, free: int | None = None) -> list[Problem]:
-    """Whether all models that are still to come fit at once; `missing` by model, `reserve` and `free` in bytes."""
+    """Whether all missing files fit at once. `missing` by model, `reserve` and `free` in bytes. Returns the problem."""
     coming = {name: size for name, size in missing.items() if size}
     if not coming:
         return []
@@ -28,22 +27,22 @@ def check_space(root: Path, missing: Mapping[str, int], reserve: int, free: int 
     message = (
         f"not enough space: needed {(wanted + reserve) / GIB:.2f} GiB ({parts}; kept free, and for the image: "
         f"{reserve / GIB:g}), free {free / GIB:.2f} GiB on the file system of {existing(root)}: make room, "
-        f"set model_store_path to a larger file system, or take fewer models"
+        f"set model_store_path to a larger file system, or declare fewer models"
     )
     return [Problem(f"model_store_path ({root})", message)]
 
 
 def free_bytes(path: Path) -> int:
-    """Bytes that are free on the file system that the path will lie on."""
+    """Free bytes on the file system of a path, which need not exist yet."""
     status = os.statvfs(existing(path))
     return status.f_bavail * status.f_frsize
 
 
 def same_file_system(path: Path, other: Path) -> bool:
-    """Whether two paths lie, or will lie, on one file system."""
+    """Whether two paths, which need not exist yet, are on one file system."""
     return existing(path).stat().st_dev == existing(other).stat().st_dev
 
 
 def existing(path: Path) -> Path:
-    """The path, or the nearest directory above it that is there."""
+    """The path, or the nearest directory above it that exists."""
     return next(candidate for candidate in [path, *path.parents] if candidate.exists())

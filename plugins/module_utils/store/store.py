@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The store of models on a node. Private to the collection.
 
-STORE/NAME/REVISION holds a published model: complete, verified, never modified. What is on its way lies in
-STORE/.incoming/NAME-REVISION and gets its final name by one rename, so that a half-copied model can never be served.
-A published revision that was damaged is replaced as a whole: an engine may have its files mapped.
+STORE/NAME/REVISION is a published model: complete, verified, never modified. A model in transfer lies in
+STORE/.incoming/NAME-REVISION and gets its final name by one rename. So an engine can never load an incomplete model.
+A damaged revision is replaced as a whole, because an engine may have its files mapped.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from .hashes import HashCache
 
 INCOMING = ".incoming"
 BROKEN = ".broken-"
-"""Between a revision's name and the time at which it was put aside."""
+"""In the name of a damaged directory, between the revision and the time of its replacement."""
 
 COPY_BYTES = 1 << 30
-"""Bytes that the kernel is asked to copy at once."""
+"""Bytes that the kernel copies in one call."""
 
 COPY_THREADS = 4
-"""Files that are copied at a time: one reader alone leaves an NVMe, or a server of files, half idle."""
+"""Files that are copied at a time. One reader alone cannot use the full speed of NVMe or of a file server."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What has to happen before one model is published. Sizes in bytes."""
+    """The steps until one model is published. Sizes in bytes."""
 
     name: str
     manifest: Manifest
@@ -48,9 +48,9 @@ class Plan:
     damage: Sequence[str]
     """What is wrong with the published revision."""
     donors: Mapping[str, Path]
-    """Intact files of a damaged revision: they are linked, not copied again."""
+    """Intact files of a damaged revision, which are linked instead of copied again."""
     missing: Mapping[str, int]
-    """Files to bring, with the bytes of each that are not there yet."""
+    """Missing files, with the bytes of each that have not arrived yet."""
 
     @property
     def published(self) -> bool:
@@ -62,11 +62,11 @@ class Plan:
 
     @property
     def summary(self) -> str:
-        """One line for people."""
+        """One line for a message."""
         return f"{self.name} {self.manifest.revision}: {len(self.missing)} files, {human(self.missing_bytes)} to copy"
 
     def filters(self) -> list[str]:
-        """Arguments that let rsync copy the missing files and nothing else, quoted for a command line."""
+        """Arguments with which rsync copies only the missing files, quoted for a command line."""
         directories = {parent.as_posix() for path in self.missing for parent in Path(path).parents if parent.name}
         includes = [f"/{_literal(directory)}/" for directory in sorted(directories)]
         includes += [f"/{_literal(path)}" for path in sorted(self.missing)]
@@ -82,7 +82,7 @@ class Store:
         self.verify = verify
 
     def plan(self, name: str, manifest: Manifest) -> Plan:
-        """Compare what is published with the manifest. Reads file contents only where they changed since."""
+        """Compare the published revision with the manifest. Reads only files that changed since the last comparison."""
         path = self.root / name / manifest.revision
         incoming = self.root / INCOMING / f"{name}-{manifest.revision}"
         damage, donors = self._compare(path, manifest)
@@ -97,10 +97,10 @@ class Store:
         return Plan(name, manifest, path, incoming, damage, donors, missing)
 
     def publish(self, plan: Plan, source: Path | None = None) -> None:
-        """Verify what has arrived and publish it; files are copied from `source` where it lies on this node.
+        """Verify the arrived files and publish the model. With a `source` on this node, first copy its files.
 
-        Raises InputError with every file that is missing or wrong; wrong ones are removed, so that the next run
-        brings them again.
+        Raises InputError with every missing or wrong file. Wrong files are removed, so that the next run transfers
+        them again.
         """
         make_directory(plan.incoming)
         if source:
@@ -111,14 +111,14 @@ class Store:
         _tidy(plan.incoming, plan.manifest)
         node_files.write_json(plan.incoming / MANIFEST, plan.manifest.to_dict())
         put_in_place(plan.incoming, plan.path)
-        # What an earlier, abandoned transfer of another revision has left takes space and is of no use any more.
+        # Remove files of abandoned transfers of other revisions.
         for abandoned in plan.incoming.parent.glob(f"{plan.name}-{'[0-9a-f]' * REVISION_DIGITS}"):
             shutil.rmtree(abandoned)
         for relative, file in plan.manifest.files.items():
             self.cache.keep(plan.path / relative, file.sha256)
 
     def _compare(self, path: Path, manifest: Manifest) -> tuple[list[str], dict[str, Path]]:
-        """What is wrong with a published directory, and its intact files."""
+        """The damage of a published directory, and its intact files."""
         if not path.is_dir():
             return [], {}
         damage: list[str] = []
@@ -147,13 +147,13 @@ class Store:
             if recorded is None:
                 damage.append(f"{path / MANIFEST} is missing")
             elif Manifest.from_dict(recorded) != manifest:
-                damage.append(f"{path / MANIFEST} is another model's")
+                damage.append(f"{path / MANIFEST} belongs to another model")
         except ValueError as error:
             damage.append(f"{path / MANIFEST} cannot be used: {error}")
         return damage, intact
 
     def _verify(self, plan: Plan) -> None:
-        """Hash what was brought. Raises InputError."""
+        """Hash the arrived files. Raises InputError for missing and wrong files."""
         arrived = {relative: plan.incoming / relative for relative in plan.missing}
         there = {relative: path for relative, path in arrived.items() if path.is_file()}
         hashes = self.cache.hashes(there.values())
@@ -169,7 +169,7 @@ class Store:
                     Problem(
                         f"models.{plan.name}",
                         f"{path} arrived wrong and was removed: expected {file.size:,} bytes, sha256 {file.sha256}; "
-                        f"found {size:,}, {hashes[path]}; the source may have changed meanwhile: run again",
+                        f"found {size:,}, {hashes[path]}; the source may have changed during the transfer: run again",
                     )
                 )
         if problems:
@@ -177,7 +177,7 @@ class Store:
 
 
 def put_in_place(incoming: Path, path: Path) -> None:
-    """Give a complete directory its name; one that was damaged goes when the new one is in its place."""
+    """Give a complete directory its name. A damaged directory of this name is removed afterwards."""
     make_directory(path.parent)
     if path.exists():
         path.rename(path.with_name(f"{path.name}{BROKEN}{int(time.time())}"))
@@ -188,12 +188,12 @@ def put_in_place(incoming: Path, path: Path) -> None:
 
 
 def _aside(path: Path) -> list[Path]:
-    """Damaged copies of a revision; one is left behind when a repair was cut off half-way."""
+    """Renamed damaged directories of a revision. One can remain if a repair was interrupted."""
     return sorted(path.parent.glob(f"{path.name}{BROKEN}*"))
 
 
 def make_directory(path: Path) -> None:
-    """Create a directory and those above it, readable by all whatever the umask is."""
+    """Create a directory and its parents, readable by all users whatever the umask is."""
     for parent in [*reversed(path.parents), path]:
         if not parent.is_dir():
             parent.mkdir()
@@ -201,7 +201,7 @@ def make_directory(path: Path) -> None:
 
 
 def walk(root: Path) -> Iterator[str]:
-    """The relative paths of the files below a directory, hidden ones left out."""
+    """The relative paths of the files below a directory, without hidden files and directories."""
     for directory, subdirectories, names in os.walk(root):
         subdirectories[:] = [name for name in subdirectories if not name.startswith(".")]
         for name in names:
@@ -217,14 +217,14 @@ def _size(path: Path) -> int:
 
 
 def _literal(path: str) -> str:
-    """A path as rsync's filters take it: backslashes are special only in patterns that hold a wildcard."""
+    """A path as a pattern of rsync's filters. Backslashes are special only in patterns with a wildcard."""
     if not any(character in path for character in "*?["):
         return path
     return "".join(f"\\{character}" if character in "\\*?[" else character for character in path)
 
 
 def _copy_all(source: Path, plan: Plan) -> None:
-    """Copy the missing files within the node, some at a time. Raises OSError."""
+    """Copy the missing files within the node, COPY_THREADS at a time. Raises OSError."""
     for relative in plan.missing:
         (plan.incoming / relative).parent.mkdir(parents=True, exist_ok=True)
 
@@ -232,12 +232,12 @@ def _copy_all(source: Path, plan: Plan) -> None:
         _copy(source / relative, plan.incoming / relative, plan.manifest.files[relative].size)
 
     with ThreadPoolExecutor(max_workers=COPY_THREADS) as pool:
-        # The largest first: no thread is left with one at the end.
+        # The largest first, so that all threads end at about the same time.
         list(pool.map(copy, sorted(plan.missing, key=lambda relative: -plan.missing[relative])))
 
 
 def _copy(source: Path, target: Path, size: int) -> None:
-    """Copy a file within the node, unless an earlier run has: blocks are shared where the file system can."""
+    """Copy a file within the node unless an earlier run has copied it. Shares blocks if the file system can."""
     if _size(target) == size:
         return
     with source.open("rb") as reader, target.open("wb") as writer:
@@ -245,7 +245,7 @@ def _copy(source: Path, target: Path, size: int) -> None:
             while os.copy_file_range(reader.fileno(), writer.fileno(), COPY_BYTES):
                 pass
         except OSError as error:
-            # File systems that cannot, or cannot between each other.
+            # The file system cannot do this, or not with another file system.
             if error.errno not in (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
                 raise
             reader.seek(0)
@@ -254,7 +254,7 @@ def _copy(source: Path, target: Path, size: int) -> None:
             shutil.copyfileobj(reader, writer, 16 << 20)
         writer.flush()
         os.fsync(writer.fileno())
-        # So that what is verified next is what the disk has, not what memory still holds.
+        # Drop the cached pages, so that the verification reads the disk and not memory.
         os.posix_fadvise(writer.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
@@ -265,7 +265,7 @@ def _replace_by_link(source: Path, target: Path) -> None:
 
 
 def _tidy(root: Path, manifest: Manifest) -> None:
-    """Leave only the model's files, readable by every engine, and on the disk before they get their name."""
+    """Keep only the model's files, make them readable by every engine, and write them to the disk."""
     for directory, subdirectories, names in os.walk(root, topdown=False):
         for name in names:
             path = Path(directory, name)
@@ -282,7 +282,7 @@ def _tidy(root: Path, manifest: Manifest) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have a file's content, or a directory's names, on the disk."""
+    """Write a file's content, or a directory's names, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a model of the registry lies on a node, as far as that can be told without its source. Private to the
-collection."""
+"""Finds the place of a model on a node without reading the model's source. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,13 +17,13 @@ from .stored_model import StoredModel
 from .variant_files import PROMPT_FILE
 
 NOT_KNOWN = "REVISION"
-"""Stands in a path for a revision that only the model's source tells, which site.yml asks."""
+"""Stands in a path for a revision that is not known until `baremetal.inference.site` has read the model's source."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a model will lie in the store. `revision` is None where it is not known yet; `files` is where they can be
-    read now, in the store or at a source on this node."""
+    """Where a model lies or will lie in the store. `revision` is None if not known yet. `files` is the directory where
+    the files can be read now, in the store or at a source on this node; None if nowhere."""
 
     path: Path
     revision: str | None
@@ -32,15 +31,15 @@ class Place:
 
     @property
     def stored(self) -> StoredModel:
-        """As the renderer of a release wants it."""
+        """The place as the renderer of a release takes it."""
         return StoredModel(str(self.path), self.revision or NOT_KNOWN)
 
 
 def find(store: Path, entry: Entry, in_use: str | None = None, coming: str | None = None) -> Place:
-    """The pinned revision, else the one that is in use already, else the newest that was published.
+    """The pinned revision, else the revision in use, else the newest published one.
 
-    Reads names and times only. An entry's source may hold another revision by now: comparing means reading all of it.
-    Who has compared gives what is `coming`: the revision, or NOT_KNOWN, that is still to be published, or once more.
+    Reads only names and times, so a changed source is not noticed: a comparison would read the whole source. A caller
+    that has compared gives `coming`: the revision that is to be published, or NOT_KNOWN.
     """
     if entry.system_prompt is None:
         return _weights(store, entry, in_use, coming)
@@ -59,7 +58,7 @@ def _weights(store: Path, entry: Entry, in_use: str | None, coming: str | None) 
     directory = store / entry.store_name
     source = Path(entry.model) if entry.model.startswith("/") else None
     if coming is not None:
-        # What lies there already is damaged, or is another revision.
+        # Published files do not count: they are damaged, or another revision.
         files = source if source and source.is_dir() else None
         return Place(directory / coming, None if coming == NOT_KNOWN else coming, files)
     remote = _remote(entry)
@@ -75,7 +74,7 @@ def _weights(store: Path, entry: Entry, in_use: str | None, coming: str | None) 
 
 
 def _remote(entry: Entry) -> remote_source.Remote | None:
-    """The remote source of an entry; None where it has none, or a mistake in it, which the store reports."""
+    """The remote source of an entry; None if it has none or is wrong. The store reports mistakes."""
     try:
         return remote_source.parse({"model": entry.model, "revision": entry.revision, "checksum": entry.checksum})
     except ValueError:
@@ -89,7 +88,7 @@ def _published(directory: Path) -> list[Path]:
 
 
 def _says(path: Path, entry: Entry) -> bool:
-    """Whether a variant has the prompt of an entry."""
+    """Whether a published variant has the system prompt and the policy of an entry."""
     try:
         policy = node_files.read_json(path / INFO)["system_prompt_policy"]
         text = (path / PROMPT_FILE).read_text(encoding="utf-8")

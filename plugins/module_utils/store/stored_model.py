@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StoredModel:
-    """Where a model lies on the node."""
+    """Path and revision of a model on the node."""
 
     path: str
     revision: str

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The directory of a model with a system prompt: its own few files, and links to the rest. Private to the collection.
+"""The directory of a variant with a system prompt: its own few files, and links to its base. Private to the collection.
 
-Pure: what is to be written and linked. STORE/NAME/REVISION, as all that is published; its revision names its content.
+Pure: computes files and links, writes nothing. The directory is STORE/NAME/REVISION, like that of every model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROMPT_FILE = "system_prompt.txt"
 
 @dataclass(frozen=True)
 class Base:
-    """The published model whose weights are shared."""
+    """The published model whose weights a variant shares."""
 
     name: str
     manifest: Manifest
@@ -32,7 +32,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Variant:
-    """What a variant's directory holds. `links`: from a path to where it leads, relative to the link's directory."""
+    """The content of a variant's directory. `links`: path and target, relative to the link's directory."""
 
     name: str
     base: Base
@@ -46,11 +46,11 @@ class Variant:
 
 
 def plan(name: str, base: Base, prompt: str, policy: str, templates: Mapping[str, str]) -> Variant:
-    """The variant of a model; `templates` are the files that hold its wrapped templates, by path.
+    """The variant of a model; `templates` are the texts of the files with its changed chat templates, by path.
 
-    The engine gets the directory in place of the model's: it finds templates, tokenizer and weights where it looks for
-    them anyway. Links are relative and lead to the base's revision in the same store, which containers have at the same
-    path. The same input gives the same bytes, and so the same revision, on every node.
+    An engine loads this directory instead of the base's: it has templates, tokenizer and weights under the same names.
+    Links are relative and lead to the base's revision in the same store, so they also work in containers. The same
+    input gives the same bytes, and so the same revision, on every node.
     """
     info = {
         "schema": SCHEMA,

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variants with a system prompt in the store of a node. Private to the collection.
 
-STORE/NAME/REVISION, as of every model: named by its content, complete before it has its name, never modified. Weights
-are links to the base's revision, whose own checksums the store keeps.
+A variant lies in STORE/NAME/REVISION, like every model: named by its content, complete before it has its name, never
+modified. Its weights are links to the base's revision, whose checksums the store has.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .variant_files import Base, Variant
 
 
 def check_model(entry: Entry, root: Path) -> list[Problem]:
-    """What in a model's directory stands against the prompt of its entry, as far as that shows without rendering."""
+    """Problems of a model's directory with the system prompt of its entry, as far as they show without rendering."""
     files, _problems = find_files(root, "")
     config, _problem = shards.read_json(files[CONFIG]) if CONFIG in files else ({}, "")
     architectures = config.get("architectures")
@@ -42,13 +42,13 @@ def check_model(entry: Entry, root: Path) -> list[Problem]:
 
 
 def read_templates(files: Mapping[str, Path]) -> dict[str, str]:
-    """The texts of a model's files that hold chat templates. Raises OSError."""
-    # A byte that is no text makes its file's template another one, which the trial with the prompt then shows.
+    """The texts of a model's files with chat templates. Raises OSError."""
+    # Invalid UTF-8 changes the template; the later trial with the prompt then finds the problem.
     return {name: files[name].read_text(encoding="utf-8", errors="replace") for name in template_files(files)}
 
 
 def read_base(entry: Entry, root: Path) -> Base:
-    """The published base of a variant. Raises InputError where it is not one."""
+    """The published base of a variant. Raises InputError if its manifest is missing or damaged."""
     try:
         return Base(entry.store_name, Manifest.from_dict(node_files.read_json(root / MANIFEST)))
     except ValueError as error:
@@ -57,25 +57,25 @@ def read_base(entry: Entry, root: Path) -> Base:
 
 
 def damage(path: Path, variant: Variant) -> list[str]:
-    """What is wrong with a published variant; the files of its base are checked with the base."""
+    """The damage of a published variant. Files of its base are checked with the base."""
     if not path.is_dir():
         return []
     found = []
     for relative, target in variant.links.items():
         link = path / relative
         if not link.is_symlink() or os.readlink(link) != target:
-            found.append(f"{link} is no link to {target}")
+            found.append(f"{link} is not a link to {target}")
     own = {**variant.files, MANIFEST: node_files.to_json(variant.manifest.to_dict())}
     for relative, text in own.items():
         file = path / relative
         if file.is_symlink() or not node_files.same(file, text):
-            found.append(f"{file} is not what was written")
+            found.append(f"{file} was altered")
     strays = set(walk(path)) - set(variant.links) - set(own)
     return [*found, *(f"{path / stray} does not belong there" for stray in sorted(strays))]
 
 
 def publish(store: Path, variant: Variant) -> None:
-    """Write a variant and give it its name; one of that name that was damaged is replaced as a whole."""
+    """Write a variant and give it its name. A damaged directory of this name is replaced as a whole."""
     incoming = store / INCOMING / f"{variant.name}-{variant.revision}"
     shutil.rmtree(incoming, ignore_errors=True)
     for relative in (*variant.links, *variant.files):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The key that modules are signed with, and its certificate. Private to the collection."""
+"""Checks the key for the signature of modules, and its certificate. Private to the collection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 SEQUENCE, INTEGER, VERSION = 0x30, 0x02, 0xA0
-"""The first bytes of what a certificate is made of. Source: X.690, and Certificate of RFC 5280, section 4.1."""
+"""Tags of the parts of a certificate. Source: X.690, and Certificate of RFC 5280, section 4.1."""
 
 PEM = "-----BEGIN CERTIFICATE-----"
 
@@ -20,12 +20,12 @@ class CertificateError(Exception):
 
 
 def to_der(pem: str) -> bytes:
-    """The one certificate of a text in PEM, as shim and the firmware want it. Raises CertificateError."""
+    """The only certificate of a text in PEM, in DER for shim and the firmware. Raises CertificateError."""
     found = pem.count(PEM)
     if found != 1:
         what = "no certificate in PEM" if found == 0 else f"{found} certificates instead of one"
         raise CertificateError(
-            f"there is {what}: give one that begins with {PEM}; openssl x509 -inform DER -in FILE makes one of DER"
+            f"the text has {what}: give one that begins with {PEM}. openssl x509 -inform DER -in FILE converts DER"
         )
     try:
         der = ssl.PEM_cert_to_DER_cert(pem[pem.index(PEM) :].strip())
@@ -38,30 +38,30 @@ def to_der(pem: str) -> bytes:
 def serial(der: bytes) -> str:
     """The serial number of a certificate in DER, as pairs of hexadecimal digits without colons.
 
-    It is what the signature of a module names its key by. Raises CertificateError for what is no certificate.
+    A module's signature names its key by this number. Raises CertificateError if the data is not a certificate.
     """
     try:
         fields = _content(_content(der, SEQUENCE)[0], SEQUENCE)[0]
         if fields[0] == VERSION:
             fields = _content(fields, VERSION)[1]
         number = _content(fields, INTEGER)[0]
-        # A zero before a first bit that would mean a sign.
+        # Without the leading zero byte that DER adds if the first bit is set.
         return (number[1:] if number[0] == 0 and len(number) > 1 else number).hex().upper()
     except IndexError as error:
-        raise CertificateError("this is no certificate in DER") from error
+        raise CertificateError("this is not a certificate in DER: give a certificate in PEM") from error
 
 
 def check_pair(key: str, certificate: str) -> None:
-    """See that a key without a passphrase and a certificate, both in PEM, belong together. Raises CertificateError."""
+    """Check that a key without a passphrase and a certificate, both in PEM, match. Raises CertificateError."""
 
     def refuse() -> str:
         raise CertificateError("the key has a passphrase, which DKMS cannot enter when it signs: remove the passphrase")
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # Whether a key is long enough is for the firmware to say.
+    # Accept keys of every length: the firmware checks the length.
     context.set_ciphers("DEFAULT@SECLEVEL=0")
     with tempfile.TemporaryDirectory(prefix="inference-") as directory:
-        # The directory is root's alone.
+        # Only root can read the directory.
         paths = Path(directory, "key"), Path(directory, "certificate")
         for path, text in zip(paths, (key, certificate), strict=True):
             path.write_text(text, encoding="utf-8")
@@ -69,12 +69,12 @@ def check_pair(key: str, certificate: str) -> None:
             context.load_cert_chain(certfile=paths[1], keyfile=paths[0], password=refuse)
         except ssl.SSLError as error:
             if "KEY_VALUES_MISMATCH" in str(error) or "KEY_TYPE_MISMATCH" in str(error):
-                raise CertificateError("the certificate is not that of the key") from error
-            raise CertificateError(f"the key is not to be read, or is none in PEM: {error}") from error
+                raise CertificateError("the certificate does not match the key: give the key's own one") from error
+            raise CertificateError(f"the key is damaged, or not in PEM: {error}") from error
 
 
 def _content(data: bytes, tag: int) -> tuple[bytes, bytes]:
-    """What the first value of a tag holds, and what follows it. Raises IndexError where it is another, or cut off."""
+    """The content of the first value, and the data after it. Raises IndexError for another tag or cut data."""
     if data[0] != tag:
         raise IndexError(tag)
     length, start = data[1], 2

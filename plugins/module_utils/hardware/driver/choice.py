@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Chooses branch and flavour of a driver, or says why what was asked for cannot be. Private to the collection."""
+"""Chooses branch and flavour of a driver, or reports why the wish cannot work. Private to the collection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SOURCES = (DEBIAN, NVIDIA, RUNFILE)
 FLAVORS = (AUTO, OPEN, PROPRIETARY)
 
 VERSION = re.compile(r"(?P<branch>\d{3})(?P<exact>\.\d+(?:\.\d+)?)?(?P<revision>-[A-Za-z0-9.+~]+)?")
-"""A branch, 580; a version, 580.105.08; or that of a package, 580.105.08-1."""
+"""A branch, 580; a version, 580.105.08; or a version of a package, 580.105.08-1."""
 
 CUDA = re.compile(r"\d{1,2}(?:\.\d+)?")
 
@@ -32,49 +32,49 @@ LONG_TERM = "long-term support"
 
 @dataclass(frozen=True)
 class Wish:
-    """What the operator asked for."""
+    """The driver that the operator asks for."""
 
     source: str
     version: str = ""
-    """A branch or a version; empty for what Debian has."""
+    """A branch or a version; empty for Debian's own version."""
     flavor: str = AUTO
     desktop: bool = False
-    """Also install what drives a display."""
+    """Also install the packages for a display."""
     peermem: bool = False
-    """Load nvidia-peermem, which GPUDirect RDMA needs where the NICs' driver is DOCA's."""
+    """Load nvidia-peermem, which GPUDirect RDMA needs if the NICs have DOCA's driver."""
     cuda: str = ""
-    """The CUDA version that the engines are built with, as 12.9; empty where unknown."""
+    """CUDA version of the engines, as 12.9; empty if unknown."""
     sign: bool = False
     """Sign the modules although Secure Boot is off."""
     runfile: str = ""
-    """Where NVIDIA's installer lies: controller:/PATH, a path on the node, or an https URL."""
+    """NVIDIA's installer: controller:/PATH, a path on the node, or an https URL."""
     checksum: str = ""
-    """Of that file, as sha256:…"""
+    """Checksum of the installer, as sha256:…"""
 
 
 @dataclass(frozen=True)
 class Node:
-    """What is known of the node."""
+    """Facts about the node."""
 
     debian: int | None
-    """The major version, 12 or 13; None on another system."""
+    """Major version of Debian, 12 or 13; None on another system."""
     gpus: Sequence[Mapping[str, Any]] = ()
-    """As `gpu_facts` has them: `pci_bus_id`, `name`, `architecture`."""
+    """GPUs as in `gpu_facts`, with `pci_bus_id`, `name` and `architecture`."""
     nvswitch: bool = False
     packages: Mapping[str, str] = field(default_factory=dict)
-    """The version of every installed package of the driver and of kernels, by name."""
+    """Versions of the installed packages of driver and kernels, by name."""
     kernels: Sequence[str] = ()
-    """The releases of the kernels that could be booted."""
+    """Releases of the kernels that could be booted."""
     secure_boot: bool | None = None
     runfile: runfile.Installed | None = None
-    """The driver that NVIDIA's installer put there; None where there is none."""
+    """The driver that NVIDIA's installer has installed; None if it has not."""
     month: str = ""
-    """Now, as 2026-11, to judge ends of life by; empty to judge none."""
+    """The present month, as 2026-11, for the check of ends of life; empty for no check."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """An architecture among the node's GPUs, and one of them to name in messages."""
+    """An architecture among the node's GPUs, with one of its GPUs for messages."""
 
     architecture: Architecture
     gpu: str
@@ -95,13 +95,13 @@ class Choice:
     reason: str
     """Why this flavour."""
     series: str
-    """Part of the names of Debian's packages; empty for the main driver, and for other sources."""
+    """Part of the names of Debian's packages; empty for the main driver and for other sources."""
     blackwell: bool
-    """Whether there are GPUs of NVLink 5, whose fabric has a subnet manager."""
+    """Whether the node has GPUs of NVLink 5, whose fabric needs a subnet manager."""
 
 
 class Chooser:
-    """One choice, with all that stands against it and all that is doubtful."""
+    """One choice, with its problems and warnings."""
 
     def __init__(self, wish: Wish, node: Node, known: Compatibility) -> None:
         self.wish = wish
@@ -111,7 +111,7 @@ class Chooser:
         self.warnings: list[str] = []
 
     def choose(self) -> Choice | None:
-        """The driver; None where there are problems."""
+        """The driver; None if there are problems."""
         self.check_words()
         self.check_runfile()
         self.check_kernels()
@@ -135,32 +135,31 @@ class Chooser:
 
     def check_words(self) -> None:
         if self.wish.source not in SOURCES:
-            self.refuse("source", f"{self.wish.source!r} is no source; {nearest(self.wish.source, SOURCES)}")
+            self.refuse("source", f"{self.wish.source!r} is not a source; {nearest(self.wish.source, SOURCES)}")
         if self.wish.flavor not in FLAVORS:
-            self.refuse("flavor", f"{self.wish.flavor!r} is no flavour; {nearest(self.wish.flavor, FLAVORS)}")
+            self.refuse("flavor", f"{self.wish.flavor!r} is not a flavour; {nearest(self.wish.flavor, FLAVORS)}")
         if self.wish.cuda and not CUDA.fullmatch(self.wish.cuda):
-            self.refuse("cuda", f"{self.wish.cuda!r} is no version of CUDA: write it as 12.9")
+            self.refuse("cuda", f"{self.wish.cuda!r} is not a version of CUDA: write it as 12.9")
 
     def check_runfile(self) -> None:
-        """Whether it is said which installer, and whether its name says the same."""
+        """Check the installer's path, checksum and version, and the version in its name."""
         if self.wish.source != RUNFILE:
             return
         origin = runfile.origin(self.wish.runfile)
         if origin is None:
-            message = f"{self.wish.runfile!r} leads nowhere" if self.wish.runfile else "is required"
+            message = f"{self.wish.runfile!r} is not a path or URL" if self.wish.runfile else "is required"
             self.refuse("runfile", f"{message}: write controller:/PATH, a path on the node, or an https URL")
         if not runfile.CHECKSUM.fullmatch(self.wish.checksum):
-            wrong = f"{self.wish.checksum!r} is no checksum" if self.wish.checksum else "is required"
-            self.refuse("runfile_checksum", f"{wrong}: write sha256: and what sha256sum prints of the file")
+            wrong = f"{self.wish.checksum!r} is not a checksum" if self.wish.checksum else "is required"
+            self.refuse("runfile_checksum", f"{wrong}: write sha256: and the digits that sha256sum prints for the file")
         match = VERSION.fullmatch(self.wish.version)
         if match and not runfile.EXACT.fullmatch(self.wish.version):
-            message = "is not exact: an installer has one version, such as 580.105.08"
+            message = "is not a full version: write the installer's version, such as 580.105.08"
             self.refuse("version", f"{self.wish.version!r} {message}")
         named = runfile.of_name(origin.name).version if origin else None
         if match and named and named != self.wish.version:
-            self.refuse(
-                "runfile", f"{origin.name if origin else ''} has {named}, nvidia_driver_version is {self.wish.version}"
-            )
+            message = f"has the version {named}, but nvidia_driver_version is {self.wish.version}: correct one of them"
+            self.refuse("runfile", f"{origin.name if origin else ''} {message}")
 
     def check_kernels(self) -> None:
         for release in filter(is_real_time, self.node.kernels):
@@ -178,14 +177,14 @@ class Chooser:
             elif self.wish.flavor == AUTO:
                 self.refuse("flavor", f"the architecture of {where} is not known: set open or proprietary for it")
             else:
-                self.warnings.append(f"the architecture of {where} is not known, so nothing could be checked for it")
+                self.warnings.append(f"the architecture of {where} is not known, so nothing is checked for this GPU")
         return list(found.values())
 
     def branch(self, found: list[Found]) -> tuple[int | None, DebianDriver | None]:
-        """The branch that is meant, and Debian's driver of it; a refusal where there is none."""
+        """The wanted branch, and Debian's driver of this branch if Debian is the source. Refuses a wrong branch."""
         match = VERSION.fullmatch(self.wish.version)
         if self.wish.version and not match:
-            message = "is no version: write a branch, such as 580, or a version, such as 580.105.08"
+            message = "is not a version: write a branch, such as 580, or a version, such as 580.105.08"
             self.refuse("version", f"{self.wish.version!r} {message}")
             return None, None
         branch = int(match["branch"]) if match else None
@@ -194,10 +193,10 @@ class Chooser:
         first = self.known.rules.compute_packages_from
         if branch is None:
             exact = self.wish.source == RUNFILE or self.node.nvswitch
-            example = "an exact one, such as 580.105.08" if exact else "one, such as 580"
-            self.refuse("version", f"the source {self.wish.source} has many: set {example}")
+            example = "a full version, such as 580.105.08" if exact else "a branch, such as 580"
+            self.refuse("version", f"is empty, but the source {self.wish.source} has many versions: set {example}")
         elif self.wish.source == NVIDIA and branch < first:
-            message = f"NVIDIA's repository has packages for computing alone from branch {first} on, this is {branch}"
+            message = f"NVIDIA's repository has no packages for {branch} without a display, only from branch {first} on"
             self.refuse("version", f"{message}: set 580, which supports every GPU since Maxwell")
         return branch, None
 
@@ -205,7 +204,9 @@ class Chooser:
         drivers = self.known.debian_drivers(self.node.debian) if self.node.debian else []
         if not drivers:
             releases = sorted({driver.release for driver in self.known.debian})
-            message = f"the driver of this system is not known, only that of Debian {', '.join(map(str, releases))}"
+            message = (
+                f"only the drivers of Debian {' and '.join(map(str, releases))} are known, not of this node's system"
+            )
             self.refuse("source", f"{message}: set nvidia")
             return branch, None
         chosen = next((driver for driver in drivers if branch in (None, driver.branch)), None)
@@ -219,13 +220,13 @@ class Chooser:
         return chosen.branch, chosen
 
     def way_to(self, branch: int) -> str:
-        """What to set for a branch."""
+        """The end of a message: which variables to set for a branch."""
         if self.wish.source == RUNFILE:
-            return f"take an installer of branch {branch}"
+            return f"use an installer of branch {branch}"
         in_debian = self.node.debian and branch in (one.branch for one in self.known.debian_drivers(self.node.debian))
         source = NVIDIA if branch >= self.known.rules.compute_packages_from else DEBIAN if in_debian else None
         if source is None:
-            return "no source has that for this Debian: take that GPU out of the node"
+            return "no source has this branch for this Debian: remove this GPU from the node"
         change = "" if source == self.wish.source else f"nvidia_driver_source to {source} and nvidia_driver_version to "
         return f"set {change}{branch}"
 
@@ -234,14 +235,14 @@ class Chooser:
         for one in found:
             first, last = one.architecture.first_branch, one.architecture.last_branch
             if first and branch < first:
-                message = f"{one} needs a driver of branch {first} at least, this is {branch}"
+                message = f"{one} needs a driver of branch {first} or later, not {branch}"
                 self.refuse("version", f"{message}: {self.way_to(max(first, recommended))}")
             if last and branch > last:
-                message = f"{one} is supported up to branch {last}, this is {branch}"
+                message = f"{one} is supported up to branch {last}, not by {branch}"
                 self.refuse("version", f"{message}: {self.way_to(last)}")
 
     def check_lifetime(self, branch: int) -> None:
-        """Whether the branch still gets updates, and runs the CUDA that is asked for."""
+        """Warn of a branch without updates. Refuse a branch that cannot run the wanted CUDA version."""
         known = self.known.branches.get(branch)
         if known is None:
             self.warnings.append(
@@ -252,36 +253,40 @@ class Chooser:
             self.warnings.append(f"branch {branch} has had no updates from NVIDIA since {known.end_of_life}")
         if CUDA.fullmatch(self.wish.cuda) and _major(self.wish.cuda) > _major(known.cuda):
             enough = [one.branch for one in self.known.branches.values() if _major(one.cuda) >= _major(self.wish.cuda)]
-            way = self.way_to(min(enough)) if enough else "no branch that is known here does better"
-            message = f"what is built with CUDA {self.wish.cuda} does not run on branch {branch}, whose CUDA is"
+            way = self.way_to(min(enough)) if enough else "no known branch has this version"
+            message = f"engines with CUDA {self.wish.cuda} do not run on branch {branch}, whose CUDA is"
             self.refuse("version", f"{message} {known.cuda}: {way}")
 
     def check_nvswitch(self) -> None:
         if not self.node.nvswitch:
             return
         if self.wish.source != NVIDIA:
-            has = "Debian has no" if self.wish.source == DEBIAN else "the installer brings no"
-            message = f"the node has NVSwitches, and {has} fabric manager, without which CUDA gives error 802"
-            self.refuse("source", f"{message}: set nvidia, and an exact nvidia_driver_version")
+            has = "Debian has no" if self.wish.source == DEBIAN else "the installer has no"
+            message = f"the node has NVSwitches, but {has} fabric manager, without which CUDA fails with error 802"
+            self.refuse("source", f"{message}: set nvidia, and a full version as nvidia_driver_version")
         elif self.wish.version and "." not in self.wish.version:
-            message = "the node has NVSwitches, and its fabric manager must have the very version of the driver"
-            self.refuse("version", f"{message}: set an exact one, such as 580.105.08, instead of {self.wish.version!r}")
+            message = "the node has NVSwitches, whose fabric manager must have exactly the driver's version"
+            self.refuse("version", f"{message}: set a full version, such as 580.105.08, not {self.wish.version!r}")
 
     def flavor(self, branch: int, driver: DebianDriver | None, found: list[Found]) -> tuple[str, str]:
-        """The flavour of the kernel module, and why; a refusal where GPUs, branch or source have no such one."""
+        """The flavour of the kernel module, and why. Refuses a flavour that GPUs, branch or source do not have."""
         rules = self.known.rules
         no_open = [one for one in found if one.architecture.open_module == IMPOSSIBLE]
         only_open = [one for one in found if one.architecture.open_module == REQUIRED]
         if no_open and only_open:
-            message = f"{no_open[0]} has no open kernel module, {only_open[0]} no other one: no driver runs both"
-            self.refuse("flavor", f"{message}. Take one of them out of the node")
+            message = f"{no_open[0]} has no open kernel module, {only_open[0]} only an open one: no driver runs both"
+            self.refuse("flavor", f"{message}. Remove one of them from the node")
             return self.wish.flavor, ""
         if no_open:
             chosen, reason, forced = PROPRIETARY, f"{no_open[0]} has no open kernel module", True
         elif only_open:
-            chosen, reason, forced = OPEN, f"{only_open[0]} has no other kernel module than the open one", True
+            chosen, reason, forced = OPEN, f"{only_open[0]} has only an open kernel module", True
         elif branch >= rules.open_only_from:
-            chosen, reason, forced = OPEN, f"there is no other one from branch {rules.open_only_from} on", True
+            chosen, reason, forced = (
+                OPEN,
+                f"from branch {rules.open_only_from} on, there is only an open kernel module",
+                True,
+            )
         elif branch >= rules.open_by_default_from:
             chosen, reason, forced = OPEN, f"NVIDIA's default from branch {rules.open_by_default_from} on", False
         else:
@@ -292,10 +297,8 @@ class Chooser:
             chosen, reason = self.wish.flavor, "nvidia_driver_flavor asks for it"
         if driver and chosen not in driver.flavors:
             has = " and ".join(driver.flavors)
-            message = (
-                f"{chosen} ({reason}) is not to be had: Debian {driver.release} has branch {driver.branch} as {has}"
-            )
-            self.refuse("flavor", f"{message} only. Set nvidia_driver_source to nvidia")
+            message = f"{chosen} ({reason}) is not available: Debian {driver.release} has {driver.branch} only as {has}"
+            self.refuse("flavor", f"{message}. Set nvidia_driver_source to nvidia")
         return chosen, reason
 
 

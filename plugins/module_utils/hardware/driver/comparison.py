@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Holds a node against the plan of a driver, and asks CUDA where nothing else is wrong. Private to the collection."""
+"""Compares a node with the plan of a driver. Tries CUDA if nothing else differs. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import cuda, due, fabric, kernels, signing
 NOUVEAU = "nouveau"
 
 Run = Callable[..., tuple[int, str, str]]
-"""Runs a command, as a module's run_command does."""
+"""Runs a command, like run_command of a module."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Comparison:
 
     wanted: Mapping[str, Any]
     version: str
-    """Of the module that every kernel must have; empty for any."""
+    """Version that the module of every kernel must have; empty for any."""
     kernels: list[str]
-    """The releases of the kernels, those in /boot where none is named."""
+    """Releases of the kernels; empty for those in /boot."""
     devices: int | None
     """How many GPUs CUDA must find; None for any number."""
     run: Run
@@ -46,7 +46,7 @@ class Comparison:
     def reasons(self) -> list[str]:
         """Why the role nvidia_driver has something to do. Raises PinError, SystemdError and OSError."""
         driver, own_key = self.wanted["driver"], self.wanted["own_key"]
-        # Until a reboot, no run loads the modules or starts what needs them.
+        # While a reboot is due, the role neither loads modules nor starts their units.
         load = self.wanted["load"] and not self.reboot_reason()
         named = [kernels.kernel(self.root, one) for one in self.kernels] or [
             kernels.Kernel(one["release"], one["headers"]) for one in driver["kernels"]
@@ -58,25 +58,25 @@ class Comparison:
         active = dict.fromkeys(self.wanted["units"], load) | dict.fromkeys(self.wanted["boot_units"], False)
         found += differences.of_units([{"name": name, "active": runs} for name, runs in active.items()])
         found += self.modules() if load else []
-        # Last, and only then: to ask may load a module that nothing would load at the next boot.
+        # Only if nothing else differs: CUDA may load a module, which would hide that nothing loads it at boot.
         return self.cuda() if self.wanted["ask_cuda"] and not found and not self.reboot_reason() else found
 
     def reboot_reason(self) -> str:
-        """Why the driver works only after a reboot; empty where it waits for none, or no GPU needs the driver."""
+        """Why the driver works only after a reboot; empty if no reboot is due, or no GPU needs the driver."""
         if not self.wanted["load"]:
             return ""
         driver = self.wanted["driver"]
         found = str(driver["secure_boot"]["problem"] or driver["difference"] or "")
         nouveau = (self.root / "sys/module" / NOUVEAU).exists()
-        return found or (f"{NOUVEAU}, the driver of the kernel itself, has the GPUs" if nouveau else "")
+        return found or (f"{NOUVEAU}, the kernel's own driver, uses the GPUs" if nouveau else "")
 
     def keys_left(self) -> list[str]:
-        """What an earlier run told DKMS of a key that the site has no more."""
+        """DKMS files of a key that the site no longer declares."""
         paths = [self.root / name.lstrip("/") for name in signing.own_files("", b"")]
-        return [f"{path} is there" for path in paths if path.exists()]
+        return [f"{path} exists" for path in paths if path.exists()]
 
     def packages(self) -> list[str]:
-        """The packages that are missing, or too many."""
+        """Packages that are missing, and packages that must be removed."""
         plan = self.plan
         lists = apt_packages.read_lists(plan["install"], plan["remove"], plan["optional"]).lists
         names = [*lists.present, *lists.absent, *lists.optional]
@@ -85,11 +85,11 @@ class Comparison:
         return [f"{name} is not installed" for name in gap.missing] + [f"{name} is installed" for name in gap.surplus]
 
     def policy(self, names: list[str]) -> str:
-        """What apt-cache says of packages."""
+        """The output of apt-cache policy for packages."""
         return self.run(["apt-cache", "policy", *names], environ_update=apt_packages.ENVIRONMENT)[1]
 
     def pins(self) -> list[str]:
-        """What is not pinned and held. Raises PinError and OSError."""
+        """Packages that are not pinned and held as planned. Raises PinError and OSError."""
         return [
             reason
             for item in self.wanted["pins"]
@@ -97,13 +97,13 @@ class Comparison:
         ]
 
     def modules(self) -> list[str]:
-        """The kernel's modules that are not loaded."""
+        """Planned kernel modules that are not loaded."""
         loaded = self.root / "sys/module"
         missing = [name for name in self.plan["modules"] if not (loaded / name.replace("-", "_")).exists()]
         return [f"the module {name} is not loaded" for name in missing]
 
     def cuda(self) -> list[str]:
-        """Why engines would not get every GPU; empty where they do."""
+        """Why CUDA does not find every GPU; empty if it does."""
 
         def ask() -> cuda.Check:
             return cuda.check(self.library, self.timeout)
@@ -114,7 +114,7 @@ class Comparison:
         return [] if self.devices in (None, found.devices) else [f"CUDA finds {found.devices} GPUs of {self.devices}"]
 
     def gpus(self) -> list[dict[str, Any]]:
-        """The GPUs as nvidia-smi shows them."""
+        """The GPUs in the output of nvidia-smi."""
 
         def run(words: list[str]) -> commands.Outcome:
             return commands.run(words, self.timeout)

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which driver fits which GPU, as compatibility.json has it and docs/hardware.md shows it. Private to the collection.
+"""Reads compatibility.json: which driver fits which GPU. docs/hardware.md shows it. Private to the collection.
 
-Runs on the controller: the data file is not shipped to nodes.
+Runs on the controller: nodes do not get the data file.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import Any
 DATA = Path(__file__).with_name("compatibility.json")
 
 IMPOSSIBLE, SUPPORTED, REQUIRED = "impossible", "supported", "required"
-"""What an architecture makes of the open kernel module."""
+"""Whether an architecture can use, or needs, the open kernel module."""
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A generation of GPUs, by the name that nvidia-smi has for it."""
+    """An architecture of GPUs, by its name in nvidia-smi."""
 
     name: str
     compute_capabilities: tuple[str, ...]
     open_module: str
     """IMPOSSIBLE, SUPPORTED or REQUIRED."""
     first_branch: int | None
-    """None where every branch of the table is new enough."""
+    """None if every branch of the table is new enough."""
     last_branch: int | None
     """None while the newest branch supports it."""
     source: str
@@ -44,28 +44,28 @@ class Branch:
     end_of_life: str | None
     """The month in which NVIDIA's updates end, as 2028-06; None where unknown."""
     cuda: str
-    """The CUDA version of the driver, which runs what any toolkit of this major version, or an older one, built."""
+    """CUDA version of the driver. It runs programs of every CUDA toolkit up to this major version."""
     source: str
 
 
 @dataclass(frozen=True)
 class DebianDriver:
-    """A driver that a release of Debian has itself."""
+    """A driver in the archive of a release of Debian."""
 
     release: int
     codename: str
     branch: int
     version: str
-    """As of the source; point releases raise it within the branch."""
+    """Version when the source was read; point releases raise it within the branch."""
     series: str
-    """Part of the names of the packages, as tesla-535; empty for the packages that have the plain names."""
+    """Part of the names of the packages, as tesla-535; empty for packages with plain names."""
     flavors: tuple[str, ...]
     source: str
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Branches from which on something else holds."""
+    """The first branch for which each rule applies."""
 
     open_by_default_from: int
     open_only_from: int
@@ -75,24 +75,24 @@ class Rules:
 
 @dataclass(frozen=True)
 class Compatibility:
-    """The whole file."""
+    """The content of the file."""
 
     architectures: Mapping[str, Architecture]
     branches: Mapping[int, Branch]
     debian: tuple[DebianDriver, ...]
     rules: Rules
     toolkit_minimum: str
-    """The first container toolkit that keeps the CDI specification up to date by itself."""
+    """First version of the container toolkit that itself keeps the CDI specification up to date."""
     docker_with_cdi: str
-    """The first Docker engine that knows CDI."""
+    """First version of Docker that supports CDI."""
 
     def debian_drivers(self, release: int) -> list[DebianDriver]:
-        """What a release of Debian has, its main driver first; nothing for a release that is not known."""
+        """The drivers of a release of Debian, the main driver first; empty for an unknown release."""
         return [driver for driver in self.debian if driver.release == release]
 
 
 def load(path: Path = DATA) -> Compatibility:
-    """Read the data file. Raises OSError, and KeyError, TypeError or ValueError where it is not what it should be."""
+    """Read the data file. Raises OSError, and KeyError, TypeError or ValueError for wrong content."""
     data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return Compatibility(
         architectures={

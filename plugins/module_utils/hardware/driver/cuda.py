@@ -38,22 +38,22 @@ except (OSError, AttributeError) as error:
     answer = {"error": str(error)}
 print(json.dumps(answer))
 """
-"""Runs in a process of its own: cuInit may hang in the kernel, or end the process that calls it.
+"""Runs in a separate process, because cuInit may hang in the kernel or end the calling process.
 
 Source: CUDA driver API, chapters Initialization, Version Management, Device Management, Error Handling.
 """
 
 ADVICE = {
     2: "the GPUs have no memory left: see nvidia-smi for the processes that use it",
-    46: "a GPU is in exclusive mode and taken, or does not answer: see nvidia-smi -q -d COMPUTE",
+    46: "a GPU is in exclusive mode and in use, or does not answer: see nvidia-smi -q -d COMPUTE",
     100: "the driver sees no GPU, or CUDA_VISIBLE_DEVICES hides them: compare with lspci -d 10de:",
     101: "CUDA cannot use a GPU, for example one in MIG mode without slices: see nvidia-smi -L",
     802: "the NVLink fabric is not up: see systemctl status nvidia-fabricmanager, whose version must be the driver's",
     803: "libraries and loaded kernel module are of different versions: reboot, or reload the module",
     804: "the libraries are newer than the loaded kernel module, which these GPUs refuse: install the module's version",
-    999: "nvidia-uvm is not loaded, or /dev/nvidia-uvm is not there: run nvidia-modprobe -c 0 -u, and see dmesg",
+    999: "nvidia-uvm is not loaded, or /dev/nvidia-uvm does not exist: run nvidia-modprobe -c 0 -u, and see dmesg",
 }
-"""What to do, by code. Source: enum CUresult of cuda.h for the meaning."""
+"""Cause and remedy by code. Source of the meaning: enum CUresult of cuda.h."""
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,11 @@ class Check:
     name: str | None = None
     """CUDA_SUCCESS, CUDA_ERROR_NO_DEVICE, …"""
     devices: int | None = None
-    """How many GPUs, or MIG slices, CUDA can use."""
+    """How many GPUs, or MIG devices, CUDA can use."""
     cuda_version: str | None = None
     """The highest version of CUDA that the driver supports, as 13.0."""
     message: str = ""
-    """What is wrong, and what to do; empty if CUDA works."""
+    """Cause and remedy; empty if CUDA works."""
 
 
 def check(library: str, timeout: float, runner: Callable[..., Outcome] = run) -> Check:
@@ -84,9 +84,8 @@ def check(library: str, timeout: float, runner: Callable[..., Outcome] = run) ->
     except ValueError:
         said = outcome.stderr.strip().splitlines()
         end = f"signal {-outcome.code}" if outcome.code and outcome.code < 0 else f"exit status {outcome.code}"
-        return Check(
-            False, message=f"CUDA ended the process that called it, with {end}{f': {said[-1]}' if said else ''}"
-        )
+        words = f"{end}: {said[-1]}" if said else end
+        return Check(False, message=f"CUDA ended the process that called it, with {words}; see dmesg")
     if "error" in answer:
         return Check(False, message=f"{answer['error']}: install the driver's libraries (libcuda1)")
     return _read(answer["code"], answer["name"], answer["devices"], answer["cuda"])
@@ -98,4 +97,4 @@ def _read(code: int, name: str | None, devices: int | None, cuda: int | None) ->
     if code == 0:
         return Check(True, code, name, devices, version)
     advice = ADVICE.get(code, "see dmesg for Xid and NVRM lines")
-    return Check(False, code, name, None, version, f"CUDA says {name or 'error'} ({code}): {advice}")
+    return Check(False, code, name, None, version, f"CUDA fails with {name or 'error'} ({code}): {advice}")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What DKMS says of the modules that it builds. Private to the collection."""
+"""Reads the output of ``dkms status``. Private to the collection."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ LINE = re.compile(
     r"(?:,\s*(?P<kernel>[^\s,]+),\s*(?P<arch>[^\s,:]+))?"
     r":\s*(?P<state>added|built|installed-weak|installed|broken)\b(?P<rest>.*)"
 )
-"""A line of ``dkms status``: NAME/VERSION, KERNEL, ARCHITECTURE: STATE (NOTE). DKMS 2 has a comma for the slash; a
-module that is built for no kernel has no kernel. Source: do_status of /usr/sbin/dkms, 2.8.4, 3.0.10 and 3.2.2."""
+"""A line of ``dkms status``: NAME/VERSION, KERNEL, ARCHITECTURE: STATE (NOTE). DKMS 2 has a comma instead of the slash.
+A module that is not built yet has no kernel. Source: do_status of /usr/sbin/dkms, 2.8.4, 3.0.10 and 3.2.2."""
 
 HARMLESS = re.compile(r"original.modules? exists?", re.IGNORECASE)
-"""The note that the kernel brought a module of the same name, which was put aside. Every other note says that the
-modules in the kernel's directory are missing, or are not the ones that were built."""
+"""The note that the kernel's own module of the same name was moved away. Every other note means that modules in the
+kernel's directory are missing, or differ from the built ones."""
 
 OTHERS = {"nvidia-fs"}
-"""Modules with NVIDIA's name that are not the driver: GPUDirect Storage."""
+"""Modules with NVIDIA's name that do not belong to the driver: GPUDirect Storage."""
 
 
 @dataclass(frozen=True)
@@ -33,27 +33,27 @@ class Module:
     kernel: str | None
     arch: str | None
     state: str
-    """added, built, installed, installed-weak or broken, as DKMS says it."""
+    """The state by DKMS: added, built, installed, installed-weak or broken."""
     notes: tuple[str, ...] = ()
 
     @property
     def is_nvidia_driver(self) -> bool:
-        """nvidia of NVIDIA's packages and its installer, nvidia-current and nvidia-tesla-535 of Debian's, -open too."""
+        """Whether it is the driver's module: nvidia from NVIDIA, or nvidia-current, nvidia-tesla-535 … from Debian."""
         return (self.name == "nvidia" or self.name.startswith("nvidia-")) and self.name not in OTHERS
 
     @property
     def is_open(self) -> bool | None:
-        """Whether it is the open flavour; None where the name does not tell, as for NVIDIA's own packages."""
+        """Whether it is the open flavour; None if the name does not show this, as for NVIDIA's own packages."""
         return None if self.name == "nvidia" else self.name.endswith("-open")
 
     @property
     def doubt(self) -> str | None:
-        """Why an installed module is not to be trusted; None where DKMS has nothing against it."""
+        """A warning of DKMS about an installed module; None if there is none."""
         return next((note for note in self.notes if not HARMLESS.search(note)), None)
 
 
 def parse(output: str) -> list[Module]:
-    """The modules of ``dkms status``, in its order. Lines that say something else, such as errors, are left out."""
+    """The modules of ``dkms status``, in its order. Other lines, such as errors, are left out."""
     found = []
     for line in output.splitlines():
         match = LINE.fullmatch(line.strip())

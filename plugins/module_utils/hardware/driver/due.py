@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of a driver is not as a plan wants it, as far as the facts of the driver tell. Private to the collection."""
+"""Compares the facts of an installed driver with a plan. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ def reasons(
 ) -> list[str]:
     """Why the role nvidia_driver has something to do, one sentence for each reason.
 
-    What waits for a reboot is none. `kernels` are those that must have the module, of `version` where it is not empty.
-    `own_key` says that the site has a key or a password of its own for signing, which only the module
-    nvidia_driver_signing can compare.
+    A due reboot is not a reason. `kernels` must have the module, of `version` if that is not empty. `own_key` means
+    that the site has its own key or password for signatures, which only the module nvidia_driver_signing can compare.
     """
     found = []
     if plan["uninstall_runfile"] or plan["install_runfile"]:
-        found.append(f"the driver of NVIDIA's installer {'goes' if plan['uninstall_runfile'] else 'is not there'}")
+        found.append(f"the driver of NVIDIA's installer {'must go' if plan['uninstall_runfile'] else 'is missing'}")
     if plan["remove_first"]:
-        found.append(f"{', '.join(plan['remove_first'])}: of another source or branch")
+        found.append(f"{', '.join(plan['remove_first'])}: packages of another source or branch")
     if plan["sign"] and not own_key and not _signed(facts):
         found.append("the modules may not be signed with the key of DKMS")
     found += [
-        f"kernel {kernel['release']}: the initial RAM disk may have nouveau in it"
+        f"kernel {kernel['release']}: the initial RAM disk may contain nouveau"
         for kernel in facts["kernels"]
         if kernel["outdated_initrd"]
     ]
@@ -39,7 +38,7 @@ def reasons(
 
 
 def _signed(facts: Mapping[str, Any]) -> bool:
-    """Whether every kernel's module is signed with the key that DKMS has. A person enrols that key, at a reboot."""
+    """Whether every kernel's module is signed with DKMS's key. Whether the key is enrolled does not matter here."""
     serial = facts["secure_boot"]["serial"]
     signatures = [kernel["signature"] for kernel in facts["kernels"] if kernel["ready"]]
     return serial is not None and all(one is not None and one["key"] == serial for one in signatures)

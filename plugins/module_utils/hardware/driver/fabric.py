@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waits for the fabric of the NVSwitches, with which CUDA starts. Private to the collection."""
+"""Waits for the fabric of the NVSwitches, without which CUDA does not start. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ NOT_READY = 802
 COMPLETED, SUCCESS = "Completed", "Success"
 
 PAUSE = 5.0
-"""Seconds between two questions."""
+"""Seconds between two tries."""
 
 
 def unregistered(gpus: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The GPUs of the fact `gpus` that the fabric does not have, each with its state.
+    """The GPUs of the fact `gpus` that are not registered with the fabric, each with its state.
 
-    Before Hopper the tool tells nothing of it: there CUDA's own answer has to do.
+    For GPUs before Hopper, nvidia-smi reports no state, and only CUDA's answer counts.
     """
     found = []
     for gpu in gpus:
@@ -42,9 +42,9 @@ def wait(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Check:
-    """CUDA's answer, once every GPU is registered with the fabric, or `seconds` later.
+    """CUDA's answer when every GPU is registered with the fabric, or after `seconds`.
 
-    The fabric manager is up before it has registered the GPUs. What else CUDA may say does not get better by waiting.
+    The fabric manager's unit is active before it has registered the GPUs. Other errors of CUDA are returned at once.
     """
     end = clock() + seconds
     while True:
@@ -58,8 +58,8 @@ def wait(
             break
         sleep(PAUSE)
     states = f" ({'; '.join(missing)})" if missing else ""
-    # CUDA may start, with GPUs that do not reach one another.
+    # CUDA may start although GPUs do not reach one another.
     message = found.message or (
-        "CUDA starts, and not every GPU is registered with the NVLink fabric: see systemctl status nvidia-fabricmanager"
+        "CUDA starts, but not every GPU is registered with the NVLink fabric: see systemctl status nvidia-fabricmanager"
     )
     return replace(found, ok=False, message=f"{message}. Waited for {seconds:g} s{states}")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks at the driver of this machine, without changing anything. Private to the collection."""
+"""Reads facts about the driver of this machine, and changes nothing. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ..gpu import driver
 from . import certificates, dkms, gate, holders, kernels, loaded, packages, runfile, secure_boot, signing
 
 Run = Callable[[Sequence[str], float], Outcome]
-"""Runs a program for a number of seconds at most, as `commands.run` does."""
+"""Runs a program with a time limit in seconds, like `commands.run`."""
 
 DKMS_CONFIGURATION = ("etc/dkms/framework.conf", "etc/dkms/framework.conf.d/*.conf")
 
 
 class Reader:
-    """A machine's root, and the way to run programs on it; each gets `timeout` seconds.
+    """Reads files below `root`, and runs programs, each with a time limit of `timeout` seconds.
 
-    `firmware` is the root that the firmware's variables lie below, where it is another one.
+    `firmware` is the root of the firmware's variables, if they do not lie below `root`.
     """
 
     def __init__(self, root: Path, run: Run, timeout: float, firmware: Path | None = None) -> None:
@@ -37,23 +37,23 @@ class Reader:
         self.warnings: list[str] = []
 
     def ask(self, *command: str) -> str:
-        """What a program prints, errors included, whatever its exit status is. Nothing where it is not installed;
-        a warning where it hangs or is broken."""
+        """The output of a program, with errors, for every exit status. Empty if it is not installed. Adds a warning if
+        it hangs or cannot run."""
         outcome = self.run(command, self.timeout)
         if outcome.failure and outcome.failure != NOT_INSTALLED:
             self.warnings.append(outcome.message)
         return f"{outcome.stdout}\n{outcome.stderr}"
 
     def installed_kernels(self, releases: Sequence[str] = ()) -> list[kernels.Kernel]:
-        """The kernels of these releases, those that could be booted where none is named."""
+        """The kernels of these releases; without releases, all kernels that could be booted."""
         return [kernels.kernel(self.root, one) for one in releases] if releases else kernels.installed(self.root)
 
     def dkms_modules(self) -> list[dkms.Module]:
         return dkms.parse(self.ask("dkms", "status"))
 
     def installed_packages(self) -> dict[str, str]:
-        """The versions of the packages that make up the driver, and of the kernels. Those that are there by half count:
-        a module that does not build leaves its package so."""
+        """The versions of the driver's and the kernels' packages. Half-installed packages count, too: a package stays
+        so if its module does not build."""
         output = self.ask("dpkg-query", "--show", f"--showformat={apt_packages.FORM}")
         installed = {name: package.version for name, package in apt_packages.read_installed(output).items()}
         images = {name: version for name, version in installed.items() if name.startswith(kernels.IMAGE)}
@@ -66,7 +66,7 @@ class Reader:
         return int(match[1]) if match and re.search(r"^ID=\"?debian\"?$", text, re.MULTILINE) else None
 
     def firmware(self) -> dict[str, Any]:
-        """Secure Boot, and the key that DKMS signs with."""
+        """Facts about Secure Boot and the key with which DKMS signs."""
         certificate = secure_boot.certificate(self.dkms_configuration())
         state = self.boot_state()
         key = self.enrolment(certificate) if state.enabled else None
@@ -82,20 +82,20 @@ class Reader:
         return secure_boot.state(self.firmware_root, self.ask(*self.mokutil("--sb-state")))
 
     def mokutil(self, *arguments: str) -> list[str]:
-        """The command that talks to shim. libefivar takes another directory of variables from its environment."""
+        """The command mokutil. An environment variable gives libefivar another directory of variables."""
         if self.firmware_root == self.root:
             return ["mokutil", *arguments]
         return ["env", f"EFIVARFS_PATH={self.firmware_root / secure_boot.VARIABLES}/", "mokutil", *arguments]
 
     def enrolment(self, certificate: str) -> str | None:
-        """enrolled, pending or missing; None where it is not known."""
+        """The state of a key: enrolled, pending or missing; None if unknown."""
         return secure_boot.parse_key(self.ask(*self.mokutil("--test-key", certificate)))
 
     def dkms_configuration(self) -> str:
         return "\n".join(self.text(pattern) for pattern in DKMS_CONFIGURATION)
 
     def serial(self, certificate: str) -> str | None:
-        """The serial number of a certificate; None where there is none, or where it is not in DER."""
+        """The serial number of a certificate; None if the file is missing or not in DER."""
         try:
             return certificates.serial((self.root / certificate.lstrip("/")).read_bytes())
         except (OSError, certificates.CertificateError):
@@ -106,7 +106,7 @@ class Reader:
         return signing.signature(self.ask("modinfo", "-k", kernel, module.name)) if module else None
 
     def runfile_driver(self, modules: Sequence[dkms.Module], on_disk: loaded.Build | None) -> runfile.Installed | None:
-        """The driver that NVIDIA's installer put here; None where it did not."""
+        """The driver that NVIDIA's installer has installed; None if it has not."""
         if not any((self.root / path).exists() for path in runfile.UNINSTALLERS):
             return None
         version = runfile.installed_version(self.text(runfile.BACKUP_LOG)) or driver.read(self.root).library_version
@@ -117,7 +117,7 @@ class Reader:
         )
 
     def text(self, pattern: str) -> str:
-        """The text of all files that match, in the order of their names; of those that cannot be read, none."""
+        """The text of all matching files in the order of their names. Adds a warning for each unreadable file."""
         found = []
         for path in sorted(self.root.glob(pattern)):
             try:
@@ -127,7 +127,7 @@ class Reader:
         return "\n".join(found)
 
     def facts(self, running: str = platform.release()) -> dict[str, Any]:
-        """All of it, as the module nvidia_driver_facts documents it."""
+        """All facts, as the module nvidia_driver_facts documents them."""
         modules = [module for module in self.dkms_modules() if module.is_nvidia_driver]
         found = self.installed_kernels()
         processes, present = holders.processes(self.root), holders.modules(self.root)
@@ -152,7 +152,7 @@ class Reader:
         }
 
     def kernel_facts(self, kernel: kernels.Kernel, module: dkms.Module | None) -> dict[str, Any]:
-        """What is known of a kernel that could be booted, with its module if it has one to trust."""
+        """Facts about a kernel that could be booted; `module` is its installed module without warnings, if any."""
         signature = self.signature(kernel.release, module)
         return {
             "release": kernel.release,

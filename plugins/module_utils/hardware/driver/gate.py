@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether every kernel that could run next has the driver's module. Private to the collection.
+"""Checks whether every kernel that could run next has the driver's module. Private to the collection.
 
-A kernel upgrade whose module could not be built is found out at the next boot, by an engine without GPUs.
+Without this check, a failed build after a kernel upgrade shows only at the next boot, when engines have no GPUs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .kernels import HEADERS, Kernel, is_real_time
 TREE = Path("/var/lib/dkms")
 
 READY = ("installed", "installed-weak")
-"""Built and put into the kernel's directory; weak: a module that was built for a compatible kernel."""
+"""States of a module in the kernel's directory; weak: it was built for a compatible kernel."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,15 @@ class Wanted:
     """The driver that the kernels must have; an empty field accepts any value."""
 
     version: str = ""
-    """Without the revision of a package: 580.105.08."""
+    """Version without the revision of a package, as 580.105.08."""
     flavor: str = ""
-    """open or proprietary. NVIDIA's own packages build both under one name, so that theirs passes for either."""
+    """open or proprietary. NVIDIA's packages build both under one name, so NVIDIA's module counts as either."""
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.flavor, "driver", self.version)))
 
     def among(self, modules: Iterable[Module]) -> list[Module]:
-        """The driver's modules that are of this version and flavour."""
+        """The driver's modules with this version and flavour."""
         return [
             module
             for module in modules
@@ -46,9 +46,9 @@ class Wanted:
 
 
 def problems(kernels: Sequence[Kernel], modules: Sequence[Module], wanted: Wanted) -> list[Problem]:
-    """What keeps the kernels from having the driver, at most one problem for each; empty where the gate is open."""
+    """Why kernels do not have the driver, at most one problem for each kernel."""
     if not kernels:
-        message = "there is no vmlinuz-*: this machine boots from elsewhere. Name its kernels with the option kernels"
+        message = "has no vmlinuz-*, so this machine boots from elsewhere: name its kernels with the option kernels"
         return [Problem("/boot", message)]
     candidates = wanted.among(modules)
     if candidates:
@@ -59,7 +59,7 @@ def problems(kernels: Sequence[Kernel], modules: Sequence[Module], wanted: Wante
 
 
 def ready(kernel: Kernel, candidates: Iterable[Module]) -> Module | None:
-    """The module that a kernel has of the driver; None where there is none to trust."""
+    """The driver's installed module of a kernel, if DKMS has no warning about it; else None."""
     return next((one for one in candidates if _is_installed(one, kernel) and one.doubt is None), None)
 
 
@@ -70,7 +70,7 @@ def _is_installed(module: Module, kernel: Kernel) -> bool:
 def _problem(kernel: Kernel, candidates: list[Module]) -> Problem | None:
     if ready(kernel, candidates):
         return None
-    # The one that comes nearest: tried for this kernel, or at least with a source to try.
+    # Prefer a module that DKMS has tried for this kernel, then a module with its source.
     module = min(candidates, key=lambda one: (one.kernel != kernel.release, one.state == "broken"))
     name = f"{module.name}/{module.version}"
     build = f"dkms install {name} -k {kernel.release}"
@@ -78,12 +78,12 @@ def _problem(kernel: Kernel, candidates: list[Module]) -> Problem | None:
     if is_real_time(kernel.release):
         message = "is a real-time kernel, for which the driver is not built: remove its package linux-image"
     elif module.state == "broken":
-        message = f"the source of {name} is gone: reinstall the driver's -dkms package, then run {build}"
+        message = f"the source of {name} is missing: reinstall the driver's -dkms package, then run {build}"
     elif _is_installed(module, kernel):
         message = f"{name} is installed, but DKMS warns: {module.doubt}. Run {build} --force"
     elif not kernel.headers:
         message = f"has no headers to build {name} with: run apt-get install {HEADERS}{kernel.release}, then {build}"
     else:
         state = "built, but not installed" if module.kernel == kernel.release else "not built"
-        message = f"{name} is {state}: run {build}. Where that fails, {log} says why"
+        message = f"{name} is {state}: run {build}. If this fails, see {log}"
     return Problem(f"kernel {kernel.release}", message)

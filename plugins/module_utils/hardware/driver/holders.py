@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who holds the loaded driver, so that it cannot be unloaded. Private to the collection."""
+"""Finds processes and kernel modules that use the loaded driver. Private to the collection."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ CONTAINER = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 """The id of a container in the path of a cgroup: docker-ID.scope with systemd, docker/ID without."""
 
 CONTAINERS = "var/lib/docker/containers"
-"""Where Docker keeps what it knows of a container, unless daemon.json says otherwise."""
+"""Docker's directory of container data, unless daemon.json sets another one."""
 
 
 @dataclass(frozen=True)
 class Process:
-    """A process that has a device of the driver open."""
+    """A process with an open device of the driver."""
 
     pid: int
     name: str
-    """As the kernel has it, of 15 characters at most; a question mark where it cannot be read."""
+    """The kernel's name of the process, at most 15 characters; a question mark if unreadable."""
     devices: tuple[str, ...]
     unit: str | None
-    """The systemd unit that it runs in, a session's scope for what a person started; None where unknown."""
+    """Its systemd unit, or the scope of a login session; None if unknown."""
     container: str | None
-    """The name of its container, or the first 12 digits of its id where Docker does not tell; None outside of one."""
+    """The name of its container, or the first 12 digits of the id if unknown; None outside of containers."""
 
     def __str__(self) -> str:
         where = f"container {self.container}" if self.container else self.unit
@@ -46,17 +46,17 @@ class Process:
 
 @dataclass(frozen=True)
 class LoadedModule:
-    """One of the driver's modules in the kernel."""
+    """A loaded module of the driver."""
 
     name: str
     references: int | None
-    """How many hold it: open devices, and other modules. None where the kernel does not tell."""
+    """Number of open devices and other modules that use it; None if unknown."""
     holders: tuple[str, ...]
     """The modules that use it."""
 
 
 def processes(root: Path) -> list[Process]:
-    """The processes that have a device of the driver open, by pid. Root sees those of others too."""
+    """The processes with an open device of the driver, by pid. Only root sees processes of other users."""
     pids = sorted(int(path.name) for path in (root / "proc").glob("[0-9]*") if path.name.isdecimal())
     found = [(pid, _devices(root / f"proc/{pid}/fd")) for pid in pids]
     return [_process(root, pid, devices) for pid, devices in found if devices]
@@ -75,9 +75,9 @@ def modules(root: Path) -> list[LoadedModule]:
 
 
 def unexplained(holding: list[Process], present: list[LoadedModule]) -> list[str]:
-    """What holds a module without a process that would show, one sentence each: a console, or another kernel module.
+    """Users of a module that are not processes, one sentence each: a console, or another kernel module.
 
-    Such a driver cannot be unloaded, whichever processes are stopped.
+    The driver stays loaded even if all processes are stopped.
     """
     known = {module.name for module in present}
     found = [
@@ -88,7 +88,7 @@ def unexplained(holding: list[Process], present: list[LoadedModule]) -> list[str
     ]
     top = [module for module in present if module.references and not module.holders]
     if not holding:
-        found += [f"{module.name} is in use {module.references} times, by no process that shows" for module in top]
+        found += [f"{module.name} is in use {module.references} times, by no visible process" for module in top]
     return found
 
 
@@ -104,7 +104,7 @@ def _process(root: Path, pid: int, devices: tuple[str, ...]) -> Process:
 
 
 def _devices(directory: Path) -> tuple[str, ...]:
-    """The driver's devices among open files; none for a process that has just ended."""
+    """The driver's devices among a process's open files; empty if the process has ended."""
     try:
         links = [_target(entry) for entry in os.scandir(directory)]
     except OSError:
@@ -115,13 +115,13 @@ def _devices(directory: Path) -> tuple[str, ...]:
 def _target(entry: os.DirEntry[str]) -> str | None:
     try:
         return os.readlink(entry.path)
-    # Closed in the meantime.
+    # The file was closed meanwhile.
     except OSError:
         return None
 
 
 def unit_of(cgroup: str) -> str | None:
-    """The innermost systemd unit in /proc/PID/cgroup, be it of cgroup v1 or v2."""
+    """The innermost systemd unit in /proc/PID/cgroup, of cgroup v1 or v2."""
     for line in sorted(cgroup.splitlines(), key=_systemd_first):
         parts = line.split(":", 2)[-1].split("/")
         found = next((part for part in reversed(parts) if part.endswith((".service", ".scope"))), None)
@@ -131,7 +131,7 @@ def unit_of(cgroup: str) -> str | None:
 
 
 def _systemd_first(line: str) -> bool:
-    """False, which sorts first, for systemd's own hierarchy: 0:: of v2, name=systemd of v1."""
+    """A sort key: False, which sorts first, for systemd's own hierarchy (0:: of v2, name=systemd of v1)."""
     return not (line.startswith("0::") or ":name=systemd:" in line)
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs NVIDIA's installer, and takes away what it has put on a machine. Private to the collection."""
+"""Runs NVIDIA's installer, and uninstalls its driver. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import gate, loaded, runfile
 from .facts import Reader
 
 HELP_SECONDS = 60
-"""For the installer's list of options, which it prints without unpacking itself."""
+"""Time limit for the installer's list of options, which it prints without unpacking itself."""
 
 PERSISTENCED = "nvidia-persistenced.service"
 
@@ -29,7 +29,7 @@ class InstallerError(Exception):
 
 @dataclass(frozen=True)
 class Checked:
-    """What a file is."""
+    """Properties of a file of the installer."""
 
     sha256: str
     version: str | None
@@ -39,7 +39,7 @@ class Checked:
 
 
 def check(path: Path) -> Checked:
-    """Look at a file of the installer, all of it. Raises OSError."""
+    """Read and hash a file of the installer. Raises OSError."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         header = stream.read(runfile.HEADER_BYTES)
@@ -52,55 +52,55 @@ def check(path: Path) -> Checked:
 
 
 def problems(path: Path, found: Checked, checksum: str, version: str, machine: str = "") -> list[str]:
-    """What is wrong with a file, as against what was asked for; empty strings take anything."""
+    """How a file differs from the wish. Empty strings accept any value."""
     wrong = []
     if checksum and checksum.lower() != f"sha256:{found.sha256}":
         wrong.append(
-            f"{path} is not the file that was asked for: its checksum is sha256:{found.sha256}, not {checksum}"
+            f"{path} has the checksum sha256:{found.sha256}, not {checksum}: replace the file, or correct the checksum"
         )
     if version and found.version not in (None, version):
-        wrong.append(f"{path} installs the driver {found.version}, not {version}")
+        wrong.append(f"{path} installs the driver {found.version}, not {version}: correct the file or the version")
     if machine and found.machine not in (None, machine):
-        wrong.append(f"{path} is for {found.machine}, and this machine is {machine}")
+        wrong.append(f"{path} is for {found.machine}, but this machine is {machine}: use the installer for {machine}")
     return wrong
 
 
 @dataclass
 class Installer:
-    """The machine that the installer works on. Each of its programs gets `time_limit` seconds."""
+    """The installer on one machine. Each program gets `time_limit` seconds."""
 
     reader: Reader
     time_limit: float
     started: float = field(default_factory=time.time)
-    """When this run began; an older log is of another one."""
+    """Start of this run in seconds since 1970. Older logs belong to other runs."""
 
     def installed(self, running: str) -> runfile.Installed | None:
-        """What it has put there; None for nothing. `running` is the release of the running kernel."""
+        """The installed driver; None if there is none. `running` is the release of the running kernel."""
         modules = self.reader.dkms_modules()
         build = loaded.modinfo(self.reader.ask("modinfo", "-k", running, runfile.DKMS_NAME))
         return self.reader.runfile_driver(modules, build)
 
     def uninstall(self) -> None:
-        """Take away the driver, with all that DKMS has of it. Raises InstallerError."""
+        """Uninstall the driver, also from DKMS. Raises InstallerError."""
         before = self.reader.runfile_driver(self.reader.dkms_modules(), None)
         program = next((path for name in runfile.UNINSTALLERS if (path := self.reader.root / name).exists()), None)
         if program is None:
             return
-        # It holds the module; where it does not run, there is nothing to stop. What else does was asked before.
+        # The daemon uses the module. The preflight has checked for other users. The exit status does not matter.
         self.run(["systemctl", "stop", PERSISTENCED])
         outcome = self.run([str(program), "--silent"])
         if outcome.code != 0 or program.exists():
-            raise InstallerError(self.failure(f"{program} --silent did not take the driver away", outcome))
+            raise InstallerError(self.failure(f"{program} --silent did not remove the driver", outcome))
         for module in {(one.name, one.version) for one in self.reader.dkms_modules()}:
             if before and module == (runfile.DKMS_NAME, before.version):
                 outcome = self.run(["dkms", "remove", "/".join(module), "--all"])
                 if outcome.code != 0:
-                    raise InstallerError(self.failure(f"DKMS keeps the driver {before.version}", outcome))
+                    raise InstallerError(self.failure(f"DKMS did not remove the driver {before.version}", outcome))
 
     def install(self, path: Path, arguments: Sequence[str], options: Sequence[str]) -> None:
-        """Run the installer, with those of the options that it knows. Raises InstallerError.
+        """Run the installer with its arguments, and with the options that it supports. Raises InstallerError.
 
-        The installer unpacks itself beside its file, where there is room and no other user may write.
+        The installer unpacks itself in the directory of its file, where no other user may write.
         """
         told = self.reader.run(["sh", str(path), "--advanced-options"], HELP_SECONDS)
         known = runfile.known_options(options, told.stdout)
@@ -109,9 +109,9 @@ class Installer:
             raise InstallerError(self.failure(f"NVIDIA's installer {path.name} failed", outcome))
 
     def build(self, version: str, kernels: Sequence[str] = ()) -> list[str]:
-        """Build the module for the kernels that have none: the installer does for the running one alone.
+        """Build the module for kernels without it, because the installer builds only for the running kernel.
 
-        Returns the kernels that it was built for, and leaves those where that fails to the gate, which names them all.
+        Returns the kernels for which the build succeeded. The gate reports the other kernels.
         """
         modules = [one for one in self.reader.dkms_modules() if (one.name, one.version) == (runfile.DKMS_NAME, version)]
         waiting = [
@@ -126,15 +126,15 @@ class Installer:
         return self.reader.run(command, self.time_limit)
 
     def failure(self, sentence: str, outcome: Outcome) -> str:
-        """A sentence about a failure, with what the installer's log and its last words say of it."""
+        """A message about a failure, with the errors of the installer's logs, or else the end of its output."""
         words = outcome.message or f"exit status {outcome.code}"
         said = "\n".join(f"{outcome.stdout}\n{outcome.stderr}".strip().splitlines()[-runfile.QUOTED_LINES :])
         logs = [f"/{name} says:\n{text}" for name in runfile.LOGS if (text := runfile.complaint(self.log(name)))]
         return "\n".join(filter(None, [f"{sentence} ({words}).", *(logs or [said])]))
 
     def log(self, name: str) -> str:
-        """A log of this run; nothing where there is none."""
+        """The text of a log of this run; empty if there is none."""
         path = self.reader.root / name
-        # A file system may round its times down.
+        # One second earlier, because a file system may round times down.
         fresh = path.exists() and path.stat().st_mtime >= self.started - 1
         return path.read_text(encoding="utf-8", errors="replace") if fresh else ""

@@ -12,11 +12,12 @@ from pathlib import Path
 IMAGE, HEADERS = "linux-image-", "linux-headers-"
 
 LEFTOVERS = (".dpkg-new", ".dpkg-old", ".dpkg-tmp", ".dpkg-dist", ".dpkg-bak")
-"""Endings that GRUB's menu leaves out. Source: grub_file_is_not_garbage of /usr/share/grub/grub-mkconfig_lib."""
+"""Endings of files that GRUB's menu leaves out. Source: grub_file_is_not_garbage of
+/usr/share/grub/grub-mkconfig_lib."""
 
 
 KEEPS_NOUVEAU_AWAY = "etc/modprobe.d/inference-nouveau.conf"
-"""Written by the role nvidia_driver."""
+"""The file with which the role nvidia_driver blacklists nouveau."""
 
 
 @dataclass(frozen=True)
@@ -25,31 +26,31 @@ class Kernel:
 
     release: str
     headers: bool
-    """Whether modules can be built for it: /lib/modules/RELEASE/build leads to a Makefile."""
+    """Whether modules can be built: /lib/modules/RELEASE/build contains a Makefile."""
 
 
 def installed(root: Path) -> list[Kernel]:
-    """The kernels with an image in /boot: any of them may be the next to run. Empty for a machine that boots from
-    elsewhere, and for a container."""
+    """The kernels with an image in /boot, which could be booted next. Empty for a container, and for a machine that
+    boots from elsewhere."""
     images = sorted(path.name for pattern in ("vmlinuz-*", "vmlinux-*") for path in (root / "boot").glob(pattern))
     releases = [name.partition("-")[2] for name in images if not name.endswith(LEFTOVERS)]
     return [kernel(root, release) for release in dict.fromkeys(releases)]
 
 
 def kernel(root: Path, release: str) -> Kernel:
-    """The kernel of a release, be it installed or not."""
+    """The kernel of a release, whether installed or not."""
     build = root / "lib/modules" / release / "build"
     if build.is_symlink():
         target = build.readlink()
-        # An absolute link means the machine's own root.
+        # An absolute link starts at the machine's root.
         build = root / target.relative_to("/") if target.is_absolute() else build.parent / target
     return Kernel(release, (build / "Makefile").exists())
 
 
 def outdated_initrd(root: Path, release: str) -> bool:
-    """Whether a kernel has an initial RAM disk from before nouveau was kept away, so that nouveau may be in it.
+    """Whether a kernel's initial RAM disk is older than the blacklist of nouveau, so it may contain nouveau.
 
-    By the time that the file came to be what it is here (ctime): a copy that was put back keeps an older one.
+    Uses the ctime of the blacklist, because a restored file may keep an older mtime.
     """
     try:
         made = (root / "boot" / f"initrd.img-{release}").stat().st_mtime
@@ -64,10 +65,10 @@ def is_real_time(release: str) -> bool:
 
 
 def header_packages(packages: Iterable[str]) -> list[str]:
-    """Debian's headers for every kernel among the installed packages, and for those that are still to come.
+    """Debian's packages of headers for all installed kernels, and for later kernels.
 
-    linux-image-6.1.0-50-amd64 has linux-headers-6.1.0-50-amd64; linux-image-amd64, which pulls in each next kernel, has
-    linux-headers-amd64.
+    For linux-image-6.1.0-50-amd64, linux-headers-6.1.0-50-amd64. For linux-image-amd64, which depends on each new
+    kernel, linux-headers-amd64.
     """
     kinds = sorted(
         name.removeprefix(IMAGE) for name in packages if name.startswith(IMAGE) and not name.endswith("-dbg")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The kernel module that is loaded, and the one that would be: do they differ? Private to the collection."""
+"""Compares the loaded kernel module with the installed one. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..gpu.driver import OPEN, PROPRIETARY
 
 @dataclass(frozen=True)
 class Build:
-    """Version and flavour of a kernel module; None where unknown."""
+    """Version and flavour of a kernel module; None if unknown."""
 
     version: str | None
     flavor: str | None
@@ -26,7 +26,7 @@ class Build:
 
 
 def loaded(root: Path) -> Build | None:
-    """The loaded module nvidia, None where there is none."""
+    """The loaded module nvidia; None if it is not loaded."""
     if not (root / "sys/module/nvidia").is_dir():
         return None
     version, flavor = driver.loaded(sysfs.read(root / "proc/driver/nvidia/version") or "")
@@ -34,7 +34,7 @@ def loaded(root: Path) -> Build | None:
 
 
 def modinfo(output: str) -> Build | None:
-    """The module of which ``modinfo`` tells; None where its output has no version.
+    """The module in the output of ``modinfo``; None if the output has no version.
 
     The open module is licensed "Dual MIT/GPL", the proprietary one "NVIDIA". Source: MODULE_LICENSE of both.
     """
@@ -48,8 +48,8 @@ def modinfo(output: str) -> Build | None:
 
 
 def difference(running: Build | None, on_disk: Build | None) -> str | None:
-    """Why the loaded module is not the one on disk, so that libraries and module may disagree until it is loaded anew;
-    None where they agree, or one of them is not there, or not known."""
+    """How the loaded module differs from the one on disk. Until the module is loaded again, libraries may not match it.
+    None if they are equal, or one is missing or unknown."""
     if running is None or on_disk is None:
         return None
     pairs = ((running.version, on_disk.version), (running.flavor, on_disk.flavor))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The packages that make up a driver: their names, and what is installed of them. Private to the collection.
+"""The packages of a driver: names by source, and those that are installed. Private to the collection.
 
 Sources: Debian 12.15 and 13.7, components contrib, non-free and non-free-firmware, with apt-get --simulate; NVIDIA's
 repositories for debian12 and debian13, branches 570 to 610.
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ..gpu.driver import OPEN, PROPRIETARY, upstream
 
 DEBIAN, NVIDIA, RUNFILE = "debian", "nvidia", "runfile"
-"""Where a driver comes from: Debian's own packages, NVIDIA's repository, NVIDIA's installer."""
+"""Sources of a driver: Debian's own packages, NVIDIA's repository, NVIDIA's installer."""
 
 FAMILY = (
     "cuda-drivers",
@@ -85,7 +85,7 @@ FAMILY = (
     "update-glx",
     "xserver-xorg-video-nvidia*",
 )
-"""What belongs to a driver, of either source. Neither the container toolkit nor CUDA, which have lives of their own."""
+"""Packages of a driver, from either source. Without the container toolkit and CUDA, which have their own versions."""
 
 INDEPENDENT = {
     DEBIAN: (
@@ -112,13 +112,13 @@ INDEPENDENT = {
         "update-glx",
     ),
 }
-"""Those of them that do not have the driver's version, by source."""
+"""Packages of the family without the driver's version, by source."""
 
 MODULE = re.compile(r"nvidia-(?:(?P<series>tesla(?:-\d+)?)-)?(?P<before>open-)?kernel-(?P<after>open-)?dkms")
-"""The package of the kernel module: Debian writes open-kernel, NVIDIA kernel-open."""
+"""Name of the package of the kernel module. Debian writes open-kernel, NVIDIA kernel-open."""
 
 NVIDIA_MARKS = ("nvidia-kernel-open-dkms", "nvidia-driver-cuda", "nvidia-open", "nvidia-open-[0-9]*", "cuda-drivers*")
-"""What only NVIDIA's repository has; nvidia-kernel-dkms and libcuda1 are in both."""
+"""Packages that only NVIDIA's repository has. nvidia-kernel-dkms and libcuda1 are in both sources."""
 
 SUFFIX = re.compile(r"-(?P<branch>\d{3})(?:\.[0-9.]+)?$")
 """The branch, or the version, at the end of a name, as in nvidia-fabricmanager-570."""
@@ -126,15 +126,15 @@ SUFFIX = re.compile(r"-(?P<branch>\d{3})(?:\.[0-9.]+)?$")
 
 @dataclass(frozen=True)
 class Present:
-    """The driver that is installed, from packages."""
+    """The driver that is installed from packages."""
 
     source: str
     series: str
-    """Debian's name for a driver beside its main one, as tesla-535; empty for the main one."""
+    """Debian's name for an additional driver, as tesla-535; empty for the main driver."""
     flavor: str | None
-    """None where no kernel module is installed."""
+    """None if no kernel module is installed."""
     version: str
-    """Without the revision of the package; empty where unknown."""
+    """Version without the revision of the package; empty if unknown."""
 
     @property
     def branch(self) -> int | None:
@@ -146,7 +146,7 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 
 def branch_of(version: str) -> int | None:
-    """The branch of a version, 535 of 535.261.03; None for what is no version of a driver."""
+    """The branch of a version, 535 for 535.261.03; None if the text is not a driver's version."""
     match = re.match(r"(\d{3})(?:\.|$)", version)
     return int(match[1]) if match else None
 
@@ -157,7 +157,7 @@ def family(installed: Mapping[str, str]) -> dict[str, str]:
 
 
 def present(installed: Mapping[str, str]) -> Present | None:
-    """The driver that the installed packages make up; None where there is none."""
+    """The driver that consists of the installed packages; None if there is none."""
     names = family(installed)
     modules = [match for match in map(MODULE.fullmatch, names) if match]
     versions = [names[match[0]] for match in modules]
@@ -174,7 +174,7 @@ def present(installed: Mapping[str, str]) -> Present | None:
 
 
 def debian_set(series: str, flavor: str, desktop: bool) -> list[str]:
-    """Debian's packages for computing, and those for a display where it is asked for."""
+    """Debian's packages for computing, with those for a display if wanted."""
     infix = f"{series}-" if series else ""
     kernel = f"nvidia-{infix}kernel-dkms" if flavor == PROPRIETARY else "nvidia-open-kernel-dkms"
     libraries = [f"libnvidia-{infix}{name}" for name in ("cfg1", "ml1", "nvvm4")]
@@ -184,20 +184,20 @@ def debian_set(series: str, flavor: str, desktop: bool) -> list[str]:
 
 
 def nvidia_set(flavor: str, desktop: bool) -> list[str]:
-    """The packages of NVIDIA's repository for computing, and those for a display where it is asked for."""
+    """The packages of NVIDIA's repository for computing, with those for a display if wanted."""
     kernel = "nvidia-kernel-open-dkms" if flavor == OPEN else "nvidia-kernel-dkms"
     display = ["nvidia-driver"] if desktop else []
     return [kernel, "nvidia-driver-cuda", *display, "nvidia-modprobe", "nvidia-persistenced"]
 
 
 def of_other_flavor(name: str, flavor: str) -> bool:
-    """Whether an installed package stands against a flavour: the other one's module, and what pulls that in."""
+    """Whether an installed package conflicts with a flavour: it is, or depends on, the other flavour's module."""
     if flavor == OPEN:
         return matches(name, ("nvidia-kernel-dkms", "nvidia-kernel-source", "nvidia-kernel-support", "cuda-drivers*"))
     return matches(name, ("nvidia-open", "nvidia-open-*", "nvidia-kernel-open-*"))
 
 
 def of_other_branch(name: str, branch: int) -> bool:
-    """Whether a package has another branch in its name, or its whole version, as nvidia-driver-pinning-570."""
+    """Whether a package's name ends in another branch or a version of it, as nvidia-driver-pinning-570."""
     match = SUFFIX.search(name)
     return match is not None and int(match["branch"]) != branch

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a driver consists of on a node, and what must go for it. Private to the collection."""
+"""Plans the packages, modules and units of a driver on a node, and what must be removed. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from .compatibility import Compatibility
 from .kernels import header_packages
 
 PINNING = "nvidia-driver-pinning-"
-"""NVIDIA's package of a pin, with a branch or a version at its end. One of another version would pull against ours."""
+"""NVIDIA's package of an apt pin, with a branch or version at its end. Another version would conflict with our pin."""
 
 FABRIC_MANAGER, SUBNET_MANAGER = "nvidia-fabricmanager", "nvlsm"
 
 HAS_SWITCHES = "ConditionDirectoryNotEmpty=/proc/driver/nvidia-nvswitch/devices"
-"""The module lists each NVSwitch there as soon as it has it. The files /dev/nvidia-nvswitch* are made by programs, the
-fabric manager at the latest: it would wait for its own work. Source: procfs_nvswitch.c of
-NVIDIA/open-gpu-kernel-modules, and NVIDIA's driver containers, which ask this before they start it."""
+"""The module lists each NVSwitch in this directory. The files /dev/nvidia-nvswitch* are no use as a condition, because
+the fabric manager itself may create them. Source: procfs_nvswitch.c of NVIDIA/open-gpu-kernel-modules, and NVIDIA's
+driver containers, which check this directory before they start the fabric manager."""
 HAS_CONTROL_DEVICE = "ConditionPathExists=/dev/nvidiactl"
 
 MANAGEMENT_DATAGRAMS = "ib_umad"
-"""What the fabric manager and the subnet manager reach the switches of NVLink 5 by. Without it NVIDIA's start script
-refuses to start them, and nothing else loads it where rdma-core is not installed."""
+"""The module through which fabric manager and subnet manager reach the switches of NVLink 5. Without it, NVIDIA's start
+script does not start them. Without rdma-core, nothing else loads it."""
 
 COMPONENTS = {pk.DEBIAN: ["contrib", "non-free", "non-free-firmware"]}
-"""Of Debian's archive, where its driver lies."""
+"""Components of Debian's archive that contain Debian's driver."""
 
 SIGNING = ["mokutil", "openssl"]
-"""What DKMS makes its key with, and what shows it to the firmware."""
+"""openssl creates DKMS's key; mokutil asks the firmware to enrol it."""
 
 RUNFILE_OPTIONS = [
     "--no-x-check",
     "--no-nouveau-check",
     "--no-install-compat32-libs",
     "--no-rebuild-initramfs",
-    # Unsigned, or signed with a key that the firmware does not know yet, it could not be loaded.
+    # The module may be unsigned, or signed with a key that is not enrolled yet.
     "--skip-module-load",
-    # Who holds it was asked before.
+    # The preflight has checked whether the driver is in use.
     "--allow-installation-with-running-driver",
 ]
-"""For NVIDIA's installer, where it knows them: the older ones lack some. Nouveau, initial RAM disks and loading are the
-role's own business. Source: --advanced-options of the installers of 470 to 580."""
+"""Options for NVIDIA's installer, if it supports them. The role itself handles nouveau, initial RAM disks and loading.
+Source: --advanced-options of the installers of 470 to 580."""
 
 FIRST_OPEN_BRANCH = 515
-"""Whose installer is the first with two kernel modules to choose from. Source: NVIDIA's release notes of 515.43.04."""
+"""First branch whose installer has two kernel modules. Source: NVIDIA's release notes of 515.43.04."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One coherent driver. Packages are written as apt-get reads them: NAME, or NAME=VERSION with * as a wildcard."""
+    """A complete driver. Packages are written for apt-get: NAME, or NAME=VERSION with * as a wildcard."""
 
     source: str
     branch: int
@@ -63,41 +63,41 @@ class Plan:
     reason: str
     """Why this flavour."""
     version: str
-    """Of the packages, with a wildcard; the pin of the whole family, and what its installed members are brought to."""
+    """Version of the packages, with a wildcard; also the pin of the whole family."""
     install: list[str]
     optional: list[str]
-    """Installed where the node's sources have them."""
+    """Packages that are installed if the node's sources have them."""
     remove_first: list[str]
-    """In a run of apt-get of its own, before all else: another source's or branch's driver, as a whole."""
+    """Packages of another source's or branch's driver, removed in a separate run of apt-get before the installation."""
     remove: list[str]
-    """Together with the installation."""
+    """Packages that are removed together with the installation."""
     uninstall_runfile: bool
-    """Before all else, as with `remove_first`: the driver of NVIDIA's installer."""
+    """Whether to remove the driver of NVIDIA's installer before the installation."""
     install_runfile: bool
-    """Whether NVIDIA's installer has something to do, for which it takes an older driver of its own away."""
+    """Whether to run NVIDIA's installer, which also removes an older driver of an installer."""
     hold: list[str]
-    """Patterns of what is held, pinned to the version, and kept from unattended upgrades."""
+    """Patterns of packages that are held, pinned to the version, and excluded from unattended upgrades."""
     own_holds: list[str]
-    """Patterns of what an earlier run may have held."""
+    """Patterns of packages that an earlier run may have held."""
     components: list[str]
-    """Of Debian's archive."""
+    """Needed components of Debian's archive."""
     modules: list[str]
-    """To load at boot."""
+    """Kernel modules to load at boot."""
     units: dict[str, str]
-    """The units to enable, and systemd's condition without which each must not be started."""
+    """Units to enable, each with the systemd condition for its start."""
     sign: bool
-    """Whether the modules must be signed by a key that the firmware knows."""
+    """Whether the modules must be signed with an enrolled key."""
     runfile_origin: str
     """controller, node or url; empty for a driver of packages."""
     runfile_path: str
     runfile_arguments: list[str]
     runfile_options: list[str]
-    """What the installer is told besides, where it knows that."""
+    """Further options, which are left out if the installer does not support them."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A plan, or everything that stands against one."""
+    """A plan, or all problems."""
 
     plan: Plan | None
     problems: list[str]
@@ -108,7 +108,7 @@ class Decision:
 
 
 def decide(wish: Wish, node: Node, known: Compatibility) -> Decision:
-    """The driver for a node, from what was asked for and found."""
+    """The driver for a node, or all problems."""
     chooser = Chooser(wish, node, known)
     choice = chooser.choose()
     plan = _Planner(wish, node, known, choice).plan() if choice else None
@@ -116,7 +116,7 @@ def decide(wish: Wish, node: Node, known: Compatibility) -> Decision:
 
 
 class _Planner:
-    """The packages of a driver that nothing stands against."""
+    """Plans the packages of a driver that has no problems."""
 
     def __init__(self, wish: Wish, node: Node, known: Compatibility, choice: Choice) -> None:
         self.wish = wish
@@ -162,7 +162,7 @@ class _Planner:
         )
 
     def version(self) -> str:
-        """Of the packages, with a wildcard for what was not said; Debian's own stays within its branch."""
+        """Version of the packages, with a wildcard for the parts that the wish leaves open."""
         match = VERSION.fullmatch(self.wish.version)
         if match and match["revision"]:
             return self.wish.version
@@ -179,7 +179,7 @@ class _Planner:
         if self.node.nvswitch:
             bare = self.choice.branch >= self.known.rules.fabric_manager_without_suffix_from
             found.append(FABRIC_MANAGER if bare else f"{FABRIC_MANAGER}-{self.choice.branch}")
-            # The fabric manager starts it for the fabric of NVLink 5.
+            # For the fabric of NVLink 5, the fabric manager starts the subnet manager.
             found += [SUBNET_MANAGER] if self.choice.blackwell else []
         return found
 
@@ -188,27 +188,27 @@ class _Planner:
         return [*found, MANAGEMENT_DATAGRAMS] if self.node.nvswitch and self.choice.blackwell else found
 
     def units(self) -> dict[str, str]:
-        """The units to enable, and the condition that each starts on."""
+        """The units to enable, each with the condition for its start."""
         found = {"nvidia-persistenced.service": HAS_CONTROL_DEVICE}
         if self.node.nvswitch:
-            # From NVLink 5 on, which came with Blackwell, the switches are no PCI devices of the host.
+            # From NVLink 5 (Blackwell) on, the switches are not PCI devices of the host.
             found[f"{FABRIC_MANAGER}.service"] = HAS_CONTROL_DEVICE if self.choice.blackwell else HAS_SWITCHES
         return found
 
     def leftovers(self, names: list[str]) -> tuple[list[str], list[str], list[str]]:
-        """Of the installed driver: what goes before the change, what goes with it, and what is brought along."""
+        """Installed packages of the driver: to remove before the change, to remove with it, and to update with it."""
         installed = list(pk.family(self.node.packages))
         before, series = pk.present(self.node.packages), self.choice.series
         after = (self.wish.source, series, self.choice.branch)
         if before and (before.source, before.series, before.branch) != after:
             return installed, [], []
         unwanted = [name for name in installed if name not in names and self.is_unwanted(name)]
-        # Beside one of Debian's other drivers lie parts of its main one, which have that one's version.
+        # Next to an additional driver of Debian, parts of Debian's main driver are installed, with their own version.
         kept = [name for name in installed if series in name and not pk.matches(name, self.independent)]
         return [], unwanted, [name for name in kept if name not in (*unwanted, *names)]
 
     def is_unwanted(self, name: str) -> bool:
-        """Whether an installed package of the driver stands against the new one."""
+        """Whether an installed package of the driver conflicts with the planned driver."""
         without_switches = (f"{FABRIC_MANAGER}*", SUBNET_MANAGER)
         return (
             pk.of_other_flavor(name, self.choice.flavor)
@@ -218,7 +218,7 @@ class _Planner:
         )
 
     def is_there(self) -> bool:
-        """Whether NVIDIA's installer has put this very driver on the node already."""
+        """Whether NVIDIA's installer has already installed exactly this driver."""
         return self.node.runfile is not None and self.node.runfile.is_driver(self.wish.version, self.choice.flavor)
 
     def runfile_flavor(self) -> list[str]:

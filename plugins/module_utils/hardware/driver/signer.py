@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Has the driver's modules signed with a key that the firmware knows. Private to the collection."""
+"""Signs the driver's modules by DKMS, and asks the firmware to enrol the key. Private to the collection."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from .facts import Reader
 
 
 class SigningError(Exception):
-    """The modules are not signed as they should be; the text is for the operator."""
+    """The modules could not be signed; the text is for the operator."""
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What was asked for: a site's own key and its certificate in PEM, or none, for one that is made on the node."""
+    """A site's own key and certificate in PEM; empty for a key that is created on the node."""
 
     key: str = ""
     certificate: str = ""
     password: str = ""
-    """With which the enrolment is confirmed; empty to ask for none."""
+    """Password that confirms the enrolment; empty for no request."""
 
     def problems(self) -> list[str]:
-        """All that is wrong with it."""
+        """All mistakes in key, certificate and password."""
         found = []
         if bool(self.key) != bool(self.certificate):
-            found.append("a key needs its certificate, and a certificate its key: give both, or none")
+            found.append("only one of key and certificate is set: set both, or none")
         elif self.key:
             try:
                 certificates.to_der(self.certificate)
@@ -50,7 +50,7 @@ class Wish:
 
 @dataclass
 class Signer:
-    """One run: look, and (outside check mode) act. A build gets `build_timeout` seconds."""
+    """One run, which changes nothing in check mode. A build gets `build_timeout` seconds."""
 
     reader: Reader
     run: enrolment.Run
@@ -58,10 +58,10 @@ class Signer:
     build_timeout: float
     check_mode: bool = False
     actions: list[str] = field(default_factory=list)
-    """What was done, or would be in check mode, one sentence each."""
+    """Changes that were made, or would be made outside check mode, one sentence each."""
 
     def configure(self) -> None:
-        """Give DKMS the site's own key, or take it away. Raises OSError."""
+        """Write the site's own key for DKMS, or remove it. Raises OSError."""
         for name, (content, mode) in signing.own_files(self.wish.key, self.wish.der).items():
             path = self.path(name)
             same = not path.exists() if content is None else files.same(path, content, mode)
@@ -71,7 +71,7 @@ class Signer:
                     files.write(path, content, mode)
 
     def make_key(self) -> None:
-        """Have a key to sign with, as DKMS makes one at its first build. Raises SigningError."""
+        """Create a missing key, as DKMS does at its first build. Raises SigningError."""
         key, certificate = secure_boot.signing_key(self.configuration), self.certificate
         if (
             self.wish.key
@@ -89,9 +89,9 @@ class Signer:
             os.umask(before)
 
     def sign(self) -> None:
-        """Build anew what is not signed with the key: DKMS signs at the end of a build, and at no other time.
+        """Build modules again that lack the key's signature, because DKMS signs only at the end of a build.
 
-        Raises SigningError where a module is still not signed with it after that.
+        Raises SigningError if a module still lacks the signature afterwards.
         """
         serial = self.serial()
         for module in self.foreign(serial):
@@ -99,27 +99,26 @@ class Signer:
             self.actions.append(f"signed {name} for {module.kernel}")
             if self.check_mode:
                 continue
-            # The old module stays where the kernel finds it until the new one is there.
+            # The kernel finds the old module until the new one is installed.
             for verb in ("build", "install"):
                 self.do(["dkms", verb, name, "-k", str(module.kernel), "--force"], self.build_timeout)
         remaining = [] if self.check_mode else self.foreign(serial)
         if remaining:
             names = ", ".join(f"{one.name}/{one.version} for {one.kernel}" for one in remaining)
             raise SigningError(
-                f"{names}: still not signed with {self.certificate}. DKMS says in make.log below /var/lib/dkms why; "
-                "sign-file of the package linux-kbuild must be there"
+                f"{names}: still not signed with {self.certificate}. See make.log below /var/lib/dkms, and check that "
+                "the package linux-kbuild with sign-file is installed"
             )
 
     def enrol(self) -> str | None:
-        """Ask the firmware to let the key in, where a password is there to do so.
+        """Ask the firmware to enrol the key, if a password is set.
 
-        Returns how it stands with the key then: enrolled, pending, missing, or None where that is not known. Raises
-        EnrolmentError.
+        Returns the state of the key afterwards: enrolled, pending, missing, or None if unknown. Raises EnrolmentError.
         """
         if not self.reader.boot_state().enabled:
             return None
         there = self.reader.serial(self.certificate)
-        # In check mode the certificate may still be to come.
+        # In check mode the certificate may not be written yet.
         coming = self.check_mode and (there is None or there != self.serial())
         state = secure_boot.MISSING if coming else self.reader.enrolment(self.certificate)
         if state != secure_boot.MISSING or not self.wish.password:
@@ -138,26 +137,26 @@ class Signer:
 
     @property
     def configuration(self) -> str:
-        """That of DKMS, as it is after `configure`, which in check mode has removed nothing."""
+        """DKMS's configuration as it is after `configure`, also in check mode, which removes nothing."""
         text = self.reader.dkms_configuration()
         return text if self.wish.key else text.replace(signing.CONFIGURATION_TEXT, "")
 
     def serial(self) -> str | None:
-        """The number of the key that signs modules; None where the key is only made in this run."""
+        """The serial number of the key that signs modules; None if this run would create the key."""
         return certificates.serial(self.wish.der) if self.wish.der else self.reader.serial(self.certificate)
 
     def foreign(self, serial: str | None) -> list[dkms.Module]:
-        """The installed modules of the driver that are not signed with the key."""
+        """The installed modules of the driver without the key's signature."""
         installed = [one for one in self.reader.dkms_modules() if one.is_nvidia_driver and one.state in gate.READY]
         signed = {one: self.reader.signature(str(one.kernel), one) for one in installed}
         return [one for one, by in signed.items() if by is None or by.key != serial]
 
     def ask_shim(self, command: Sequence[str], timeout: float, *, stdin: str = "") -> Outcome:
-        """Runs mokutil on the firmware that is looked at."""
+        """Run mokutil with the firmware's variables of this machine."""
         return self.run(self.reader.mokutil(*command[1:]), timeout, stdin=stdin)
 
     def do(self, command: list[str], timeout: float) -> None:
-        """Run a program. Raises SigningError with its last words."""
+        """Run a program. Raises SigningError with the end of its output."""
         outcome = self.run(command, timeout)
         if outcome.code != 0:
             words = outcome.message or "\n".join(f"{outcome.stdout}\n{outcome.stderr}".strip().splitlines()[-5:])

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose key a kernel module is signed with, and which one DKMS is to sign with. Private to the collection."""
+"""Reads signatures of kernel modules, and computes DKMS's files of a key. Private to the collection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 OWN_KEY = "/etc/dkms/inference-mok.key"
 OWN_CERTIFICATE = "/etc/dkms/inference-mok.der"
 OWN_CONFIGURATION = "/etc/dkms/framework.conf.d/inference-signing.conf"
-"""Where a site's own key is put. Source of the directory: read_framework_conf of DKMS 3.0.10 and 3.2.2."""
+"""Files of a site's own key. Source of the directory: read_framework_conf of DKMS 3.0.10 and 3.2.2."""
 
 CONFIGURATION_TEXT = f"""\
 # Managed by Ansible: baremetal.inference.dkms_signing
@@ -20,26 +20,26 @@ mok_certificate={OWN_CERTIFICATE}
 """
 
 TOKEN = "pkcs11:"
-"""Begins the name of a key that lies in a hardware token, which is no file."""
+"""Prefix of the name of a key in a hardware token, which is not a file."""
 
 FIELD = re.compile(r"^(signer|sig_key|sig_id):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Who signed a module."""
+    """The signature of a module."""
 
     signer: str
-    """The name in the certificate. DKMS gives all of its keys the same one."""
+    """The name in the certificate. All keys of DKMS have the same name."""
     key: str
-    """The serial number of the certificate, as `certificates.serial` writes it; empty where there is none."""
+    """The serial number of the certificate, as from `certificates.serial`; empty if there is none."""
 
     def __str__(self) -> str:
         return f"{self.signer or 'an unnamed key'} ({self.key or 'no number'})"
 
 
 def signature(modinfo: str) -> Signature | None:
-    """The signature of a module, of what ``modinfo`` says of it; None for one that has none, and for no module."""
+    """The signature of a module in the output of ``modinfo``; None without a signature or a module."""
     fields = dict(FIELD.findall(modinfo))
     if not fields:
         return None
@@ -47,13 +47,13 @@ def signature(modinfo: str) -> Signature | None:
 
 
 def own_files(key: str, certificate: bytes) -> dict[str, tuple[str | bytes | None, int]]:
-    """The files that make DKMS sign with a site's own key, and their modes. Without a key, none of them is to be there.
+    """The files with which DKMS signs with a site's own key, and their modes. Without a key, the files must not exist.
 
-    `key` is in PEM, `certificate` in DER, which is all that shim takes.
+    `key` is in PEM, `certificate` in DER, the only form that shim accepts.
     """
     if not key:
         return dict.fromkeys((OWN_CONFIGURATION, OWN_KEY, OWN_CERTIFICATE), (None, 0))
-    # The configuration last: DKMS makes a key of its own in place of one that is named and not there.
+    # The configuration last, because DKMS creates its own key if the named key is missing.
     return {
         OWN_KEY: (key.strip() + "\n", 0o600),
         OWN_CERTIFICATE: (certificate, 0o644),
@@ -62,8 +62,8 @@ def own_files(key: str, certificate: bytes) -> dict[str, tuple[str | bytes | Non
 
 
 def openssl_request(key: str, certificate: str) -> list[str]:
-    """The command that makes a new key, as DKMS itself does. Source: prepare_signing of /usr/sbin/dkms 3.0.10, and
-    prepare_mok of 3.2.2, which adds what the key is for."""
+    """The command that creates a new key as DKMS does. Source: prepare_signing of /usr/sbin/dkms 3.0.10, and
+    prepare_mok of 3.2.2, which adds the purpose of the key."""
     form = ["-x509", "-nodes", "-batch", "-days", "36500", "-newkey", "rsa:2048", "-outform", "DER"]
     use = ["-subj", "/CN=DKMS module signing key", "-addext", "extendedKeyUsage=codeSigning"]
     return ["openssl", "req", "-new", *form, *use, "-keyout", key, "-out", certificate]

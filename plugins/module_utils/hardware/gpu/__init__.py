@@ -1,5 +1,5 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of a node's NVIDIA GPUs: one parser per kind of output, and `facts`, which joins them. Private to the
+"""Facts about a node's NVIDIA GPUs: one parser for each kind of output, and `facts`, which joins them. Private to the
 collection."""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads which driver is loaded, and which one is installed. Private to the collection."""
+"""Reads the loaded driver and the installed one. Private to the collection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .values import whole, word
 LOADED = re.compile(r"Kernel Module(?: +for +\S+)? +([0-9]+(?:\.[0-9]+)+)")
 
 MODULE_PACKAGE = re.compile(r"nvidia-(?:[a-z0-9.]+-)*dkms(?:-[a-z0-9.]+)*")
-"""nvidia-kernel-dkms and nvidia-open-kernel-dkms of Debian, nvidia-kernel-open-dkms of NVIDIA, and their branches."""
+"""Debian's nvidia-kernel-dkms and nvidia-open-kernel-dkms, NVIDIA's nvidia-kernel-open-dkms, also with a branch."""
 
 LIBRARY = "libnvidia-ml.so"
 LIBRARIES = ("usr/lib/*-linux-gnu", "usr/lib/*-linux-gnu/nvidia/*", "usr/lib64")
@@ -26,14 +26,14 @@ OPEN, PROPRIETARY = "open", "proprietary"
 
 
 def upstream(version: str) -> str:
-    """The driver's version in that of a package: 535.183.01 in 535.183.01-1~deb12u1."""
+    """The driver's version in a package's version: 535.183.01 in 535.183.01-1~deb12u1."""
     without_epoch = version.rpartition(":")[2]
     return without_epoch.rpartition("-")[0] or without_epoch
 
 
 @dataclass(frozen=True)
 class Package:
-    """The package that the kernel module is built from."""
+    """The package from which the kernel module is built."""
 
     name: str
     version: str
@@ -46,7 +46,7 @@ class Package:
 
 @dataclass(frozen=True)
 class Driver:
-    """The loaded module, and what is installed."""
+    """The loaded module, the installed package and the installed library."""
 
     module_version: str | None
     module_flavor: str | None
@@ -55,7 +55,7 @@ class Driver:
 
     @property
     def matches_package(self) -> bool | None:
-        """Whether the loaded module is the one that is installed; None where either is not known."""
+        """Whether the loaded module is the installed one; None if either is unknown."""
         if self.module_version is None or self.package is None:
             return None
         same_flavor = self.module_flavor in (None, self.package.flavor)
@@ -74,9 +74,9 @@ def read(root: Path) -> Driver:
 
 
 def loaded(text: str) -> tuple[str | None, str | None]:
-    """Version and flavour of a loaded module, of /proc/driver/nvidia/version or the kernel's log.
+    """Version and flavour of a loaded module, from /proc/driver/nvidia/version or the kernel's log.
 
-    The open module says so. Whatever follows the version, such as a date in the language of the builder, is free text.
+    The text names the open module as such. The text after the version is free, such as a date in any language.
     """
     match = LOADED.search(text)
     if match is None:
@@ -85,7 +85,7 @@ def loaded(text: str) -> tuple[str | None, str | None]:
 
 
 def package(status: str) -> Package | None:
-    """The installed package of the kernel module, in dpkg's status file; None where there is none, or several."""
+    """The installed package of the kernel module in dpkg's status file; None if there is none, or several."""
     found = []
     for paragraph in re.findall(r"^Package: nvidia-.*(?:\n.+)*", status, re.MULTILINE):
         fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if re.match(r"[A-Z][\w-]*: ", line))
@@ -96,13 +96,13 @@ def package(status: str) -> Package | None:
 
 
 def information(root: Path, gpu: Gpu) -> None:
-    """Add what the module itself knows of a GPU, without any tool that may hang."""
-    # Its directories are named as sysfs names the devices.
+    """Add a GPU's data from the module's own files, without a tool that may hang."""
+    # The module names its directories by the PCI addresses of sysfs.
     text = sysfs.read(root / "proc/driver/nvidia/gpus" / (gpu.pci_bus_id or "") / "information") or ""
     fields = {key.strip(): value.strip() for key, _colon, value in (line.partition(":") for line in text.splitlines())}
 
     def known(key: str) -> str | None:
-        # What the module did not read yet is full of question marks.
+        # Values that the module has not read yet consist of question marks.
         value = word(fields.get(key))
         return None if value is None or "?" in value else value
 
@@ -115,13 +115,13 @@ def information(root: Path, gpu: Gpu) -> None:
 
 
 def excluded(root: Path, address: str) -> bool:
-    """Whether an operator took a GPU out of use by the module's parameter NVreg_ExcludedGpus."""
+    """Whether the module's parameter NVreg_ExcludedGpus excludes a GPU."""
     text = sysfs.read(root / "proc/driver/nvidia/gpus" / address / "information") or ""
     return bool(re.search(r"^GPU (?:Excluded|Blacklisted):\s*Yes", text, re.MULTILINE))
 
 
 def left_alone(root: Path, kernel_driver: str | None, address: str) -> bool:
-    """Whether NVIDIA's driver leaves a GPU alone: a virtual machine has the GPU, or an operator excluded it."""
+    """Whether NVIDIA's driver does not use a GPU: a virtual machine has it, or NVreg_ExcludedGpus excludes it."""
     return kernel_driver in GIVEN_AWAY or excluded(root, address)
 
 
@@ -133,7 +133,7 @@ def _status(root: Path) -> str:
 
 
 def _library(root: Path) -> str | None:
-    """The version of the NVML library, which its file has in its name; None where there is none, or several."""
+    """The version of the NVML library, by its file's name; None if there is no library, or several."""
     versions = {
         path.name.removeprefix(f"{LIBRARY}.")
         for directory in LIBRARIES

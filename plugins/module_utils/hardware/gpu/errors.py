@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is wrong when nvidia-smi fails, by its words and its exit status. Private to the collection."""
+"""Classifies failures of nvidia-smi by its output and exit status. Private to the collection."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORDS = (
     ("nvml_init_failed", "failed to initialize nvml"),
     ("no_devices", "no devices were found"),
 )
-"""Kinds by the words of the tool, the more telling first. Source: nvmlErrorString of nvml.h, and operators' reports."""
+"""Kinds by words of the tool, specific words first. Source: nvmlErrorString of nvml.h, and operators' reports."""
 
 STATUSES = {
     2: "bad_argument",
@@ -41,17 +41,17 @@ STATUSES = {
     14: "inforom_corrupted",
     15: "gpu_lost",
 }
-"""Kinds by exit status, for words that are not known. Source: nvidia-smi(1), RETURN VALUE; nvmlReturn_t of nvml.h."""
+"""Kinds by exit status, for unknown words. Source: nvidia-smi(1), RETURN VALUE; nvmlReturn_t of nvml.h."""
 
 NAMED = re.compile(r"gpu *(?:at )?(?:pci:)?([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)", re.IGNORECASE)
 
 SHOWN = 2000
-"""Characters of the tool's words that are kept."""
+"""How many characters of the tool's output are kept."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong: its kind, the words of who says so, and the GPU that they name."""
+    """A failure: its kind, the tool's message, and the GPU that the message names."""
 
     kind: str
     message: str
@@ -59,10 +59,10 @@ class Failure:
 
 
 def classify(words: str, code: int | None = 0) -> Failure | None:
-    """The failure that words, of standard output or error, and an exit status tell; None where all is well."""
+    """The failure by output and exit status; None if there is no failure."""
     # Terminals and issue trackers wrap lines; the tool itself writes two spaces after "lost.".
     words = " ".join(words.split())
-    message = words[:SHOWN] or f"nvidia-smi ended with status {code} and said nothing"
+    message = words[:SHOWN] or f"nvidia-smi ended with status {code} and printed nothing"
     kind = next((kind for kind, known in WORDS if known in words.casefold()), None)
     kind = kind or (STATUSES.get(code, "failed") if code else None)
     if kind is None:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Joins what the bus, the driver, the tool and the kernel's log tell of a node's GPUs. Private to the collection."""
+"""Joins the data of PCI bus, driver, nvidia-smi and kernel log about a node's GPUs. Private to the collection."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Run = Callable[[list[str]], Outcome]
 
 NVIDIA_SMI, NVLINK, TOPOLOGY, XIDS = "nvidia_smi", "nvlink", "topology", "xids"
 PARTS = (NVIDIA_SMI, NVLINK, TOPOLOGY, XIDS)
-"""What can be left out. The bus and the driver's files cost a millisecond and are always read."""
+"""Optional parts. The bus and the driver's files take a millisecond and are always read."""
 
 MANAGED_SWITCHES = ("Blackwell",)
-"""Whose NVSwitches are reached by InfiniBand: NVLink 5. Source: NVIDIA's fabric manager user guide, "GPU baseboard
-topologies"."""
+"""Architectures whose NVSwitches are managed by InfiniBand (NVLink 5). Source: NVIDIA's fabric manager user guide, "GPU
+baseboard topologies"."""
 
 
 class Tool:
-    """nvidia-smi. Once it hung or could not be run it is not asked again, and what went wrong first is kept."""
+    """nvidia-smi. After it has hung or could not run, it is not run again. The first failure is kept."""
 
     def __init__(self, run: Run, program: str) -> None:
         self._run = run
@@ -38,7 +38,7 @@ class Tool:
         self.failure: Failure | None = None
 
     def ask(self, *arguments: str) -> Outcome | None:
-        """What it answers; None where there is no use in asking."""
+        """The result of a run; None if an earlier run has hung or could not run."""
         if not self._usable:
             return None
         outcome = self._run([self._program, *arguments])
@@ -54,7 +54,7 @@ class Tool:
 def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: float) -> dict[str, Any]:
     """The facts gpus, nvswitches, nvswitch_managers and gpu_driver, and those of the parts, below a root.
 
-    Raises nothing for a tool, a driver or hardware that is broken: that is what the facts tell.
+    Raises nothing for a broken tool, driver or GPU: the facts describe the failure.
     """
     tool = Tool(run, program)
     loaded = driver.read(root)
@@ -86,7 +86,7 @@ def gather(root: Path, run: Run, program: str, parts: Collection[str], timeout: 
         "gpu_driver": {
             "ok": tool.failure is None if asked else None,
             "error": asdict(tool.failure) if tool.failure else None,
-            # NVML's driver version is that of the loaded module.
+            # NVML reports the version of the loaded module.
             "version": told.driver_version or loaded.module_version,
             "cuda_version": told.cuda_version,
             "module_version": loaded.module_version,
@@ -104,7 +104,7 @@ def _report(tool: Tool) -> report.Report:
     if outcome is None:
         return report.Report()
     told = report.parse(outcome.stdout)
-    # A failure is told on standard output, and sometimes after a report that is good.
+    # nvidia-smi prints failures on standard output, sometimes after a good report.
     if failure := classify(f"{told.remarks}\n{outcome.stderr}".strip(), outcome.code or 0):
         tool.failed(failure)
     elif told.damage:
@@ -115,7 +115,7 @@ def _report(tool: Tool) -> report.Report:
 
 
 def _join(on_bus: list[pci.Device], told: list[Gpu]) -> list[Gpu]:
-    """The GPUs of the bus and of the tool, matched by address; by index, and those that have none after them."""
+    """The GPUs of the bus and of the tool, matched by address. Sorted by index, GPUs without an index last."""
     gpus = {gpu.pci_bus_id: gpu for gpu in told if gpu.pci_bus_id}
     for device in on_bus:
         gpu = gpus.setdefault(device.address, Gpu(pci_bus_id=device.address))
@@ -139,7 +139,7 @@ def _id(vendor: int | None, device: int | None) -> str | None:
 
 
 def _complete(gpu: Gpu) -> None:
-    """Add what the tables know of a product, and no tool has reported."""
+    """Add data of the product tables that no tool has reported."""
     device = int(gpu.pci_device_id.partition(":")[2], 16) if gpu.pci_device_id else None
     product = products.by_name(gpu.name) or products.by_device(device)
     generation = products.generation(device, gpu.name, gpu.architecture)
@@ -148,8 +148,8 @@ def _complete(gpu: Gpu) -> None:
         gpu.compute_capability = generation.compute_capability
     if product:
         gpu.product = product.product
-        # Its memory is for the tool to tell: a virtual machine may have a part of it. Who plans with the product's
-        # finds that in the table.
+        # Not the memory: only the tool reports the right size, because a virtual machine may have a part of the card.
+        # Plans by product read the table themselves.
         gpu.name = gpu.name or product.name
 
 
@@ -166,7 +166,7 @@ def _name_mig_devices(tool: Tool, gpus: list[Gpu]) -> None:
 
 
 def _name_lost(tool: Tool, gpus: list[Gpu]) -> None:
-    """Make a GPU that is off the bus, or not there for the driver, the failure that it is."""
+    """Record a failure for each GPU that has fallen off the bus, or that the driver does not list."""
     if tool.failure and tool.failure.kind == "gpu_lost":
         for gpu in gpus:
             gpu.lost = gpu.lost or gpu.pci_bus_id == tool.failure.pci_bus_id

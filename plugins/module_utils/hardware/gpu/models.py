@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The form of a GPU's facts: every key is always there, None for an unknown value. Private to the collection."""
+"""The form of a GPU's facts. Every key always exists; None is an unknown value. Private to the collection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Pcie:
-    """The link of a GPU: generation and lanes, now (fewer where it saves power) and at most."""
+    """The PCIe link of a GPU: generation and lanes, now (lower while it saves power) and at most."""
 
     gen: int | None = None
     width: int | None = None
@@ -32,7 +32,7 @@ class Clocks:
 
 @dataclass
 class Utilization:
-    """Share of the last sample period, in percent, that a kernel ran, and that memory was read or written."""
+    """Share of the last sample period in percent in which a kernel ran, and in which memory was read or written."""
 
     gpu_percent: int | None = None
     memory_percent: int | None = None
@@ -40,8 +40,8 @@ class Utilization:
 
 @dataclass
 class Ecc:
-    """Error correction: mode now and after the next reset (`enabled`, `disabled`), and errors by single and double bit,
-    or of SRAM and DRAM together. Volatile counts begin with the driver, aggregate counts with the GPU's life."""
+    """Error correction: mode now and after the next reset (`enabled`, `disabled`), and counts of errors by single and
+    double bit, or of SRAM and DRAM together. Volatile counts start with the driver, aggregate counts never restart."""
 
     current: str | None = None
     pending: str | None = None
@@ -57,7 +57,7 @@ class Ecc:
 
 @dataclass
 class RetiredPages:
-    """Pages of memory taken out of use, before Ampere; `pending`: some more after the next reset."""
+    """Retired pages of memory, before Ampere; `pending`: further pages are retired at the next reset."""
 
     single_bit: int | None = None
     double_bit: int | None = None
@@ -66,8 +66,8 @@ class RetiredPages:
 
 @dataclass
 class RemappedRows:
-    """Rows of memory replaced by spare ones, since Ampere; `pending`: some more after the next reset; `failure`: no
-    spare one was left."""
+    """Rows of memory replaced by spare rows, since Ampere; `pending`: further rows at the next reset; `failure`: no
+    spare row was left."""
 
     correctable: int | None = None
     uncorrectable: int | None = None
@@ -77,7 +77,7 @@ class RemappedRows:
 
 @dataclass
 class Fabric:
-    """Registration with NVSwitch's fabric; a GPU that has one computes only once it is Completed with Success."""
+    """Registration with NVSwitch's fabric. A GPU in a fabric computes only in state Completed with status Success."""
 
     state: str | None = None
     status: str | None = None
@@ -88,7 +88,7 @@ class Fabric:
 
 @dataclass
 class Nvlink:
-    """Numbers of the links that are up and down, GB/s of one link, and the tool's words where it has none to list."""
+    """Numbers of the links that are up and down, GB/s of one link, and the tool's message if it lists no links."""
 
     active: list[int] = field(default_factory=list)
     inactive: list[int] = field(default_factory=list)
@@ -98,7 +98,7 @@ class Nvlink:
 
 @dataclass
 class MigDevice:
-    """A slice of a GPU."""
+    """A MIG device of a GPU."""
 
     index: int | None = None
     uuid: str | None = None
@@ -113,7 +113,7 @@ class MigDevice:
 
 @dataclass
 class Process:
-    """A process on a GPU; type C for compute, G for graphics, M for MPS, joined with a plus."""
+    """A process on a GPU; `type` is C for compute, G for graphics, M for MPS, joined with a plus."""
 
     pid: int | None = None
     type: str | None = None
@@ -125,7 +125,7 @@ class Process:
 
 @dataclass
 class Unreadable:
-    """A value that the tool tried to read and could not, which is a sign of a broken GPU."""
+    """A value that the tool could not read, which is a sign of a broken GPU."""
 
     element: str
     text: str
@@ -133,7 +133,7 @@ class Unreadable:
 
 @dataclass
 class Gpu:
-    """A GPU as its PCI function, the driver and the tool show it. Modes are `enabled` or `disabled`."""
+    """A GPU by its PCI function, the driver and the tool. Modes are `enabled` or `disabled`."""
 
     index: int | None = None
     uuid: str | None = None
@@ -149,7 +149,7 @@ class Gpu:
     numa_node: int | None = None
     driver: str | None = None
     excluded: bool = False
-    """Kept from the driver by an operator: given to a virtual machine, or named in NVreg_ExcludedGpus."""
+    """Not for the driver: a virtual machine has it, or NVreg_ExcludedGpus names it."""
     lost: bool = False
     reported: bool = False
     pcie: Pcie = field(default_factory=Pcie)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads `nvidia-smi nvlink -s` and `nvidia-smi -L`, which list GPUs with something below each. Private to the
+"""Reads `nvidia-smi nvlink -s` and `nvidia-smi -L`: GPUs with their NVLinks or MIG devices. Private to the
 collection."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of a GPU before any driver is there. Data, each table with its sources. Private to the collection."""
+"""Tables of GPU products and their generations, for nodes without a driver, with sources. Private to the collection."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ REPORT = "nvidia-smi's own report of the card, with ECC as delivered, driver 510
 class Generation:
     """Chips of one architecture and compute capability.
 
-    PCI device ids are given out in blocks, one for a chip: `first` to `last` (PCI_IDS, OPEN_MODULES). `names` finds the
-    products in the tool's name for them, where the id is not known (COMPUTE_CAPABILITY).
+    `blocks` are ranges of PCI device ids, one for each chip (PCI_IDS, OPEN_MODULES). `names` is an expression for the
+    tool's names of the products, for unknown ids (COMPUTE_CAPABILITY).
     """
 
     architecture: str
@@ -55,13 +55,13 @@ GENERATIONS = (
 )
 
 ONE_CAPABILITY = ("Turing", "Ada Lovelace", "Hopper")
-"""Architectures whose products all have the same (COMPUTE_CAPABILITY)."""
+"""Architectures whose products all have the same compute capability (COMPUTE_CAPABILITY)."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """A card that serves models: the name that plans call it by, the tool's name, PCI device ids (OPEN_MODULES,
-    PCI_IDS) and memory in MiB (REPORT), None where no report was at hand."""
+    """A card: its name in plans, the tool's name, PCI device ids (OPEN_MODULES, PCI_IDS) and memory in MiB (REPORT).
+    The memory is None if no report was available."""
 
     product: str
     name: str
@@ -136,7 +136,7 @@ BY_PRODUCT = {product.product: product for product in PRODUCTS}
 
 
 def _key(name: str) -> str:
-    """A name without the brand, which came and went: "Tesla T4" is also "NVIDIA T4"."""
+    """A name without the brand, which differs between drivers: "Tesla T4" is also "NVIDIA T4"."""
     return re.sub(r"^(?:nvidia |tesla )+", "", name.casefold())
 
 
@@ -149,14 +149,14 @@ def by_device(device: int | None) -> Product | None:
 
 
 def by_name(name: str | None) -> Product | None:
-    """The product that the tool calls so."""
+    """The product with this name in the tool's report."""
     return BY_NAME.get(_key(name or ""))
 
 
 def generation(device: int | None, name: str | None = None, architecture: str | None = None) -> Generation | None:
-    """The generation of a PCI device id, else of the tool's name, else of an architecture that has one capability.
+    """The generation by PCI device id, else by the tool's name, else by an architecture with only one capability.
 
-    An architecture that the tool tells is believed before both.
+    If the tool reports an architecture, only generations of this architecture are possible.
     """
     possible = [one for one in GENERATIONS if architecture in (None, one.architecture)]
     for one in possible:

@@ -1,8 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the report of `nvidia-smi -q -x`, of any version: by the names of its elements, never by its DTD's number,
-which stayed 12 while elements were renamed. Private to the collection."""
+"""Reads the report of `nvidia-smi -q -x` of any version. Private to the collection.
+
+Reads by the names of elements, not by the number of the DTD, which stayed 12 while elements were renamed.
+"""
 
 from __future__ import annotations
 
@@ -34,30 +36,30 @@ ROOT = "nvidia_smi_log"
 START = re.compile(rf"<\?xml|<!DOCTYPE|<{ROOT}\b")
 END = f"</{ROOT}>"
 UNUSED = re.compile(r"<supported_clocks>.*?</supported_clocks>", re.DOTALL)
-"""Nine tenths of a report, and of the time to parse it: every frequency that a GPU can have."""
+"""The list of all frequencies of a GPU: nine tenths of a report, and of the time to parse it."""
 
 
 @dataclass
 class Report:
-    """What a report tells; of one that was cut, the GPUs before the cut."""
+    """The content of a report. For an incomplete report, the GPUs before its end."""
 
     driver_version: str | None = None
     cuda_version: str | None = None
     gpus: list[Gpu] = field(default_factory=list)
     damage: str | None = None
-    """Why it could not be read to its end."""
+    """Why the report could not be read completely."""
     remarks: str = ""
-    """What the tool said before and after it, such as a warning of a corrupted infoROM."""
+    """The tool's output before and after the report, such as a warning of a corrupted infoROM."""
 
 
 def parse(text: str) -> Report:
     """Read a report. Raises nothing: damage is part of the result."""
     start = START.search(text)
     if start is None:
-        return Report(damage="it holds no report", remarks=text.strip())
+        return Report(damage="it contains no report", remarks=text.strip())
     body, end, rest = text[start.start() :].partition(END)
     report = Report(remarks="\n".join(part.strip() for part in (text[: start.start()], rest) if part.strip()))
-    # Elements are taken as they are completed, so that a report that breaks off keeps its first GPUs.
+    # Reads each element at its end, so that an incomplete report still gives its first GPUs.
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
     attached = None
     try:
@@ -80,7 +82,7 @@ def parse(text: str) -> Report:
                 report.cuda_version = report.cuda_version or version(element.text)
             elif element.tag == "attached_gpus":
                 attached = whole(element.text)
-    # The tool lists GPUs by index. With one missing, the indexes are unknown.
+    # The tool lists GPUs by index. If a GPU is missing, the indexes are unknown.
     if attached is None or attached <= len(report.gpus):
         for index, gpu in enumerate(report.gpus):
             gpu.index = index
@@ -88,7 +90,7 @@ def parse(text: str) -> Report:
 
 
 def _events(parser: Any, report: Report) -> Iterator[tuple[str, Element]]:
-    """The parser's events up to where it failed; from there on it raises the error once more."""
+    """The parser's events up to its failure. Then the parser raises the error again, which is recorded as damage."""
     try:
         yield from parser.read_events()
     except (ElementTree.ParseError, ValueError) as error:
@@ -169,18 +171,18 @@ def _gpu(element: Element) -> Gpu:
 
 
 def _first(element: Element, *names: str) -> Element | None:
-    """The first child that is there of several names: newer ones first."""
+    """The first existing child of several names, newer names first."""
     return next((child for child in map(element.find, names) if child is not None), None)
 
 
 def _choice(element: Element, path: str) -> str | None:
-    """A value of which None is one: no action, no virtualisation."""
+    """A value for which "None" is a meaning: no action, no virtualization."""
     text = (element.findtext(path) or "").strip()
     return "None" if plain(text) == "none" else word(text)
 
 
 def _pci_id(text: str | None) -> str | None:
-    """ "233010DE", device before vendor, as lspci writes it: "10de:2330"."""
+    """ "233010DE", device before vendor, in the form of lspci: "10de:2330"."""
     match = re.fullmatch(r"(?:0x)?([0-9A-Fa-f]{4})([0-9A-Fa-f]{4})", text or "")
     return f"{match[2]}:{match[1]}".lower() if match else None
 
@@ -238,7 +240,7 @@ def _ecc(element: Element) -> Ecc:
 
 
 def _corrected(counts: Element | None) -> int | None:
-    """Errors by bit before Turing, whatever the driver; of SRAM and DRAM since."""
+    """Corrected errors: by bit before Turing, for every driver; of SRAM and DRAM since."""
     if counts is not None and counts.find("single_bit") is not None:
         return whole(counts.findtext("single_bit/total"))
     return _sum(counts, "sram_correctable", "dram_correctable")
@@ -247,7 +249,7 @@ def _corrected(counts: Element | None) -> int | None:
 def _uncorrected(counts: Element | None) -> int | None:
     if counts is not None and counts.find("double_bit") is not None:
         return whole(counts.findtext("double_bit/total"))
-    # One number of SRAM on Turing, two that make it up since Ampere.
+    # Turing has one number for SRAM; since Ampere there are two, which add up.
     return _sum(
         counts,
         "sram_uncorrectable",
@@ -258,7 +260,7 @@ def _uncorrected(counts: Element | None) -> int | None:
 
 
 def _sum(counts: Element | None, *names: str) -> int | None:
-    """The sum of those counts that there are."""
+    """The sum of the existing counts; None without any."""
     if counts is None:
         return None
     found = [number for name in names if (number := whole(counts.findtext(name))) is not None]
@@ -269,7 +271,7 @@ def _retired_pages(element: Element) -> RetiredPages:
     pages = element.find("retired_pages")
     if pages is None:
         return RetiredPages()
-    # Of these two names some versions have one, some both.
+    # Some versions have one of these two elements, some have both.
     states = {flag(pages.findtext("pending_retirement")), flag(pages.findtext("pending_blacklist"))} - {None}
     return RetiredPages(
         single_bit=whole(pages.findtext("multiple_single_bit_retirement/retired_count")),
@@ -279,7 +281,7 @@ def _retired_pages(element: Element) -> RetiredPages:
 
 
 def _watts(readings: Element | None, *names: str) -> float | None:
-    """The first of several readings that has a value."""
+    """The first reading with a value, in W."""
     if readings is None:
         return None
     return next((watts for name in names if (watts := quantity(readings.findtext(name), "W")) is not None), None)
@@ -294,7 +296,7 @@ def _throttle_reasons(element: Element) -> list[str] | None:
 
 
 def _processes(element: Element) -> list[Process] | None:
-    """The processes; None where the tool cannot list them, as with a driver model that does not tell."""
+    """The processes; None if the tool cannot list them."""
     processes = element.find("processes")
     if processes is None or (not len(processes) and plain(processes.text or "")):
         return None

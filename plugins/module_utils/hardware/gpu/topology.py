@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads the matrix of `nvidia-smi topo -m`: what lies between GPUs, and between GPUs and NICs. Private to the
+"""Reads the matrix of `nvidia-smi topo -m`: connections between GPUs, and between GPUs and NICs. Private to the
 collection."""
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ CELL = re.compile(r"[A-Z][A-Z0-9]*")
 LEGEND = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
 
 DISTANCES = ("PIX", "PXB", "PHB", "NODE", "SYS", "SOC")
-"""Ways from a GPU to a NIC, the nearest first: one PCIe bridge, several, the host bridge, several host bridges of a
-NUMA node, another node (SOC in old versions). Source: the legend of the command."""
+"""Connections from a GPU to a NIC, the nearest first: one PCIe bridge, several bridges, the host bridge, several host
+bridges of a NUMA node, another NUMA node (SOC in old versions). Source: the legend of the command."""
 
 
 @dataclass
 class TopologyGpu:
-    """A GPU's row: CPUs and NUMA nodes that are near, in the kernel's list form, and the NICs that are nearest."""
+    """A GPU's row: near CPUs and NUMA nodes as lists of the kernel, and the nearest NICs."""
 
     index: int
     pci_bus_id: str | None = None
@@ -38,7 +38,7 @@ class TopologyGpu:
 
 @dataclass
 class TopologyNic:
-    """A NIC's column, and the RDMA device that it is."""
+    """A NIC's column, and the name of its RDMA device."""
 
     name: str
     device: str | None
@@ -46,17 +46,17 @@ class TopologyNic:
 
 @dataclass
 class Topology:
-    """The matrix: `links["GPU0"]["GPU1"]` is NV18, PIX, … A row that could not be read is left out."""
+    """The matrix: `links["GPU0"]["GPU1"]` is NV18, PIX, … Unreadable rows are left out."""
 
     gpus: list[TopologyGpu] = field(default_factory=list)
     nics: list[TopologyNic] = field(default_factory=list)
     links: dict[str, dict[str, str]] = field(default_factory=dict)
     all_nvlink: bool | None = None
-    """Whether all GPUs reach one another by NVLink; None with one GPU alone, and where rows are missing."""
+    """Whether NVLink connects all pairs of GPUs; None for a single GPU, and if rows are missing."""
 
 
 def parse(text: str) -> Topology | None:
-    """Read a matrix; None where there is none."""
+    """Read a matrix; None if there is none."""
     lines = ANSI.sub("", text).splitlines()
     header = next((i for i, line in enumerate(lines) if _is_header(line)), None)
     if header is None:
@@ -65,7 +65,7 @@ def parse(text: str) -> Topology | None:
     legend = {match[1]: match[2] for match in map(LEGEND.fullmatch, lines) if match}
     topology = Topology(
         nics=[
-            # Older versions name the column as the device.
+            # In older versions, the column has the name of the device.
             TopologyNic(name, legend.get(name) if DEVICE.fullmatch(name) else name)
             for name in names
             if not GPU.fullmatch(name)
@@ -98,7 +98,7 @@ def parse(text: str) -> Topology | None:
 
 
 def _is_header(line: str) -> bool:
-    """The line that names GPU0 and is not its row, which has an X."""
+    """Whether a line is the header: it names GPU0, but is not GPU0's row, which has an X."""
     words = line.split()
     return "GPU0" in words and "X" not in words
 
@@ -111,7 +111,7 @@ def _header(line: str) -> tuple[list[str], list[str]]:
 
 
 def _split(text: str, part: re.Pattern[str]) -> list[str]:
-    """Words, also where a tab was lost between two of them: NIC8NIC9."""
+    """Words. Splits joined names, as NIC8NIC9, if a tab between them was lost."""
     words: list[str] = []
     for one in text.split():
         joined = part.findall(one)
@@ -120,7 +120,7 @@ def _split(text: str, part: re.Pattern[str]) -> list[str]:
 
 
 def _links(name: str, names: list[str], text: str) -> tuple[dict[str, str], str] | None:
-    """What lies between a device and each other one, and the rest of its row; None for a row that is cut or shifted."""
+    """A device's connections, and the columns after them; None for an incomplete or shifted row."""
     cells: list[str] = []
     position = 0
     for match in re.finditer(r"\S+", text):
@@ -134,11 +134,11 @@ def _links(name: str, names: list[str], text: str) -> tuple[dict[str, str], str]
 
 
 def _affinity(rest: str, columns: list[str]) -> dict[str, str | None]:
-    """The columns after the links; any may be empty, as in a container."""
+    """The columns after the connections. Any may be empty, as in a container."""
     found = rest.split()
     if "\t" in rest and len(found) < len(columns):
         cells = [cell.strip() for cell in rest.strip(" \r\n").split("\t")[1:]]
-        # The tool puts one tab more before the last column than its header has.
+        # Rows have one tab more before the last column than the header.
         found = [*cells[: len(columns) - 1], cells[-1]] if len(cells) >= len(columns) else []
     if len(found) != len(columns):
         return {}
@@ -146,7 +146,7 @@ def _affinity(rest: str, columns: list[str]) -> dict[str, str | None]:
 
 
 def _nearest(links: dict[str, str], nics: list[TopologyNic]) -> list[str]:
-    """The NICs at the least distance, by device where that is known."""
+    """The NICs at the least distance, by the name of the device if known."""
     distances = {
         nic.device or nic.name: DISTANCES.index(links[nic.name]) for nic in nics if links[nic.name] in DISTANCES
     }

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Values as nvidia-smi writes them. Private to the collection."""
+"""Reads values of nvidia-smi. Private to the collection."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ ABSENT = frozenset(
         "insufficient permissions",
     }
 )
-"""What stands where there is no value."""
+"""Texts for a value that does not exist."""
 
 LOST = "gpu is lost"
 
 FAILED = frozenset({LOST, "err!", "unknown error", "gpu requires reset"})
-"""What stands where there is a value that could not be read. Source of both: nvmlErrorString of nvml.h, and reports."""
+"""Texts for a value that could not be read. Source of both lists: nvmlErrorString of nvml.h, and reports."""
 
 QUANTITY = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?) ?([^\s0-9]\S*)?")
 VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+")
 
 
 def plain(text: str) -> str:
-    """A text in lower case, without the brackets that some versions put around what is no value."""
+    """A text in lower case, without the brackets that some versions put around missing values."""
     return text.strip().strip("[]").casefold()
 
 
 def word(text: str | None) -> str | None:
-    """The text, or None where it stands for no value."""
+    """The text, or None if it means no value."""
     stripped = (text or "").strip()
     return None if plain(stripped) in ABSENT | FAILED else stripped
 
 
 def quantity(text: str | None, unit: str = "") -> float | None:
-    """The number of "81559 MiB" in that unit. None in any other unit, which would be a wrong number."""
+    """The number of a text such as "81559 MiB"; None if the text has another unit."""
     match = QUANTITY.fullmatch((text or "").strip())
     return float(match[1]) if match and (match[2] or unit) == unit else None
 
@@ -55,7 +55,7 @@ def whole(text: str | None, unit: str = "") -> int | None:
 
 
 def version(text: str | None) -> str | None:
-    """The version that a text begins with: from 610 on, words about its deprecation follow."""
+    """The version at the start of a text. From driver 610 on, words about its deprecation follow."""
     match = VERSION.match((text or "").strip())
     return match[0] if match else None
 
@@ -67,5 +67,5 @@ def mode(text: str | None) -> str | None:
 
 
 def flag(text: str | None) -> bool | None:
-    """Yes or no."""
+    """True for yes, False for no, else None."""
     return {"yes": True, "no": False}.get(plain(text or ""))

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds what NVIDIA's driver reports in the kernel's log: XIDs, and failures that have none. Private to the
-collection."""
+"""Finds errors of NVIDIA's driver in the kernel's log: XIDs, and failures without an XID. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ from ..pci import normalise
 ADDRESS = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
 
 XID = re.compile(rf"NVRM: +Xid \((?:PCI:)?{ADDRESS}\): ([0-9]{{1,5}})\b")
-"""An XID; those of NVSwitch, SXids, are written by another driver. Source: NVIDIA's XID documentation, "Viewing Xid
-error messages"; the PCI: is missing in drivers before 2014."""
+"""A line with an XID. It does not match the SXids of NVSwitch, which another driver writes. Drivers before 2014 write
+no "PCI:". Source: NVIDIA's XID documentation, "Viewing Xid error messages"."""
 
 GPU = re.compile(rf"\bGPU (?:at )?(?:PCI:)?{ADDRESS}")
 
@@ -26,21 +25,21 @@ FAILURES = (
     ("needs_open_module", re.compile("requires use of the NVIDIA open kernel modules")),
     ("legacy_gpu", re.compile("Legacy (?:drivers|GPU)", re.IGNORECASE)),
 )
-"""What the driver says without an XID. Source: nv.c and nv-pci.c of the open kernel modules, and reports."""
+"""Messages of failures without an XID. Source: nv.c and nv-pci.c of the open kernel modules, and reports."""
 
 DRIVER_LOADED = "NVRM: loading NVIDIA UNIX"
-"""What the driver says when it is loaded: XIDs from before that are of the past. Source: nv.c of the open modules."""
+"""The driver's message when it is loaded. Earlier XIDs are out of date. Source: nv.c of the open modules."""
 
 LOADING_SECONDS = 10.0
-"""By which a card that fails to come up is complained of before that line is written."""
+"""The driver may write messages about a card that fails to start this long before DRIVER_LOADED."""
 
 WITHIN = 3
-"""Lines that a message takes at most: the GPU is named in its first."""
+"""Largest number of lines of a message, whose first line names the GPU."""
 
 
 @dataclass(frozen=True)
 class Xid:
-    """An error that the driver numbers; `time_s` is seconds since boot."""
+    """An error with a number of the driver; `time_s` is in seconds since boot."""
 
     pci_bus_id: str | None
     xid: int
@@ -59,7 +58,7 @@ class KernelError:
 
 
 def find(log: str) -> tuple[list[Xid], list[KernelError]]:
-    """The XIDs and the other failures of a log, in its order."""
+    """The XIDs and the failures without an XID in a log, in its order."""
     xids: list[Xid] = []
     errors: list[KernelError] = []
     named, since, age = None, None, 0
@@ -67,7 +66,7 @@ def find(log: str) -> tuple[list[Xid], list[KernelError]]:
         if match := XID.search(line.text):
             xids.append(Xid(normalise(match[1]), int(match[2]), line.time_s, line.text[match.start() :].strip()))
             continue
-        # Of a message of several lines, only the first begins with the driver's name in some logs.
+        # In some logs, only the first line of a longer message starts with the driver's name.
         if match := GPU.search(line.text):
             named, since, age = normalise(match[1]), line.time_s, 0
         age += 1
@@ -80,8 +79,8 @@ def find(log: str) -> tuple[list[Xid], list[KernelError]]:
 
 
 def recent(log: str) -> tuple[list[Xid], list[KernelError]]:
-    """XIDs and failures since the driver was last loaded: a reset by a reload has settled what was before. Where the
-    log has no times, all of them."""
+    """XIDs and failures since the driver was last loaded, because a reload resets the GPUs. If the log has no times,
+    all XIDs and failures."""
     loads = [line.time_s for line in kernel_log.about(log, DRIVER_LOADED) if line.time_s is not None]
     begin = loads[-1] - LOADING_SECONDS if loads else 0.0
     found, errors = find(log)

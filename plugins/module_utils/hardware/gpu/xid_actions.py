@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What to do about an XID. Private to the collection; pure.
+"""The action for each XID. Private to the collection; pure.
 
-A table, since vendors of clouds disagree in places; where they do, NVIDIA's own documentation counts.
-Source: NVIDIA, "Analyzing Xid Errors with the Xid Catalog" (docs.nvidia.com/deploy/xid-errors), for Ampere
-and later as of 2025-10-29, XIDs 1 to 172; read on 2026-11-22. Its column Immediate Action is taken as follows: IGNORE:
-none, or to be watched where the hardware wears; RESTART_APP: application; RESET_GPU: reset; RESTART_BM and RESTART_VM:
-reboot; CHECK_MECHANICALS: replace; a workflow, or nothing: to be watched, for XID 154 says what the GPU wants. What the
-catalogue calls unused, or sends to support alone, is not in the table.
+Source: NVIDIA, "Analyzing Xid Errors with the Xid Catalog" (docs.nvidia.com/deploy/xid-errors), for Ampere and later as
+of 2025-10-29, XIDs 1 to 172; read on 2026-11-22. If vendors of clouds disagree, NVIDIA's documentation wins.
+
+Its column Immediate Action becomes: IGNORE: none, or watch if the hardware wears; RESTART_APP: application; RESET_GPU:
+reset; RESTART_BM and RESTART_VM: reboot; CHECK_MECHANICALS: replace; a workflow, or nothing: watch, because XID 154
+then names the action. The table leaves out XIDs that NVIDIA marks as unused or only for its support.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import re
 from dataclasses import dataclass
 
 NONE, APPLICATION, WATCH, RESET, REBOOT, REPLACE = "none", "application", "watch", "reset", "reboot", "replace"
-"""Nothing; the fault of the process, which a new start cures; to be watched; the GPU wants a reset, the machine a
-reboot, the hardware its maker. From the mildest to the worst."""
+"""From mild to severe: no action; restart the process; watch; reset the GPU; reboot the machine; have the hardware
+repaired or replaced."""
 
 ORDER = (NONE, APPLICATION, WATCH, RESET, REBOOT, REPLACE)
 
@@ -36,7 +36,7 @@ MEANINGS: dict[int, tuple[str, str]] = {
     44: (NONE, "fault during a context switch"),
     45: (NONE, "channels were removed because of an earlier error, or because a process ended"),
     46: (RESET, "the GPU stopped processing"),
-    # The catalogue has a workflow. Reset is what AWS makes of it, in its table for driver branch 590.
+    # The catalogue has a workflow. AWS's table for driver branch 590 has a reset.
     48: (RESET, "double bit ECC error"),
     54: (REPLACE, "auxiliary power is not connected"),
     60: (APPLICATION, "video processor exception"),
@@ -66,7 +66,7 @@ MEANINGS: dict[int, tuple[str, str]] = {
     121: (WATCH, "corrected error of the chip-to-chip link"),
     **dict.fromkeys(range(126, 136), (APPLICATION, "copy engine exception")),
     136: (RESET, "link training failed"),
-    # To be ignored at once; most are bugs of applications.
+    # Immediate action: none. Most are bugs of applications.
     137: (APPLICATION, "illegal access over NVLink"),
     139: (APPLICATION, "optical flow engine exception"),
     140: (RESET, "unrecovered ECC error"),
@@ -83,7 +83,7 @@ MEANINGS: dict[int, tuple[str, str]] = {
     152: (NONE, "deep learning accelerator: memory error"),
     153: (NONE, "deep learning accelerator: timeout"),
     155: (RESET, "NVLink: error that software defines"),
-    156: (RESET, "a resource is to be retired"),
+    156: (RESET, "a resource will be retired"),
     157: (WATCH, "a resource could not be retired"),
     158: (RESET, "fatal timeout of the GPU"),
     159: (WATCH, "chip-to-chip link: error without data"),
@@ -95,17 +95,17 @@ MEANINGS: dict[int, tuple[str, str]] = {
     165: (WATCH, "power smoothing is worn out"),
     166: (WATCH, "NVLink: unencrypted traffic in confidential computing"),
     167: (WATCH, "fatal timeout of PCIe"),
-    # No action in the catalogue's column; its conditions say: enable ECC, or boot again.
+    # The catalogue's column is empty; its text says: enable ECC, or boot again.
     168: (REBOOT, "an error in the memory of the GPU's firmware: enable ECC, or boot again"),
     169: (WATCH, "internal microcontroller halt (SEC2)"),
     170: (WATCH, "NVLink: interrupt in confidential computing"),
-    # Beside XID 48, which decides.
+    # These come together with XID 48, whose action counts.
     171: (WATCH, "uncorrectable error of the GPU's memory (DRAM)"),
     172: (WATCH, "uncorrectable error within the GPU (SRAM)"),
 }
 
 RECOVERY_CHANGED = 154
-"""Says in words what the GPU wants now, and is believed before any table."""
+"""This XID names the GPU's recovery action in its text, which wins over the table."""
 
 WORDS = (
     (REBOOT, re.compile(r"\breboot\b", re.IGNORECASE)),
@@ -119,26 +119,26 @@ Required", "Drain P2P", "None"; shorter in nvidia-smi. Source: the catalogue, XI
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an XID asks for, and what it is in words."""
+    """The action for an XID, and its meaning in words."""
 
     action: str
     words: str
 
 
 def meaning(number: int, text: str = "") -> Meaning:
-    """What to do about an XID; an XID that is not listed is watched."""
+    """Action and meaning of an XID. For an unknown XID, the action is watch."""
     if number == RECOVERY_CHANGED:
-        # "changed from 0x0 (None) to 0x1 (GPU Reset Required)": what counts is what it has become.
+        # "changed from 0x0 (None) to 0x1 (GPU Reset Required)": the new action counts.
         return Meaning(wanted(text.rpartition(" to ")[2]), "the recovery action of the GPU has changed")
     action, words = MEANINGS.get(number, (WATCH, "not in the table"))
     return Meaning(action, words)
 
 
 def wanted(words: str) -> str:
-    """The action that a GPU's own words ask for; a GPU with unknown words is watched."""
+    """The action by a GPU's own words. For unknown words, the action is watch."""
     return next((action for action, pattern in WORDS if pattern.search(words)), WATCH)
 
 
 def worst(actions: list[str]) -> str:
-    """The worst of several actions; `none` of no one."""
+    """The most severe of several actions; `none` for an empty list."""
     return max(actions, key=ORDER.index, default=NONE)

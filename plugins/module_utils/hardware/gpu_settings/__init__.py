@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How an operator wants the GPUs set, what that takes on each card, and doing it. Private to the collection."""
+"""Reads the declared GPU settings, compares them with each card, and applies them. Private to the collection."""

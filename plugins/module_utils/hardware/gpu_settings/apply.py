@@ -1,8 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sets a node's GPUs by nvidia-smi: looks, refuses what no card takes, does what is missing, and looks again. Private
-to the collection."""
+"""Applies settings to a node's GPUs by nvidia-smi. Private to the collection.
+
+Reads the cards, refuses settings that a card does not accept, makes the missing changes, and reads the cards again.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ Run = Callable[[list[str]], Outcome]
 REFUSED = re.compile(
     r"not supported|treating as warning|permission|unable to|failed to|not a valid|in use by", re.IGNORECASE
 )
-"""What nvidia-smi says, often with exit status 0, where it did not do what it was told."""
+"""Messages of nvidia-smi about a refused change, often with exit status 0."""
 
 
 class NoAnswer(Exception):
@@ -41,12 +43,12 @@ class NoAnswer(Exception):
 
 @dataclass
 class Result:
-    """What was done, or would be."""
+    """The changes that were made, or would be made in check mode."""
 
     changes: list[Change] = field(default_factory=list)
     pending: list[Pending] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    """What a card did not take, as sentences."""
+    """Changes that failed, as sentences."""
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -59,7 +61,7 @@ class Result:
 
     @property
     def reboot_reason(self) -> str:
-        """Why the node needs a reboot, empty where it does not."""
+        """Why the node needs a reboot; empty if it does not."""
         return "; ".join(map(str, self.pending))
 
 
@@ -72,7 +74,7 @@ class Setter:
         self._wanted = wanted
 
     def inspect(self) -> tuple[list[Card], list[Problem]]:
-        """The cards that have settings, and the settings that have no card. Raises NoAnswer."""
+        """The cards with settings, and problems of settings without a card. Raises NoAnswer."""
         outcome = self._run(["-q", "-x"])
         told = report.parse(outcome.stdout)
         if not told.gpus:
@@ -90,7 +92,7 @@ class Setter:
         if gpu.mig_mode is None or (wanted.mig_mode is None and wanted.mig_devices is None):
             return card
         where = ["mig", "-i", gpu.pci_bus_id or gpu.uuid or ""]
-        # Some drivers tell the profiles in MIG mode only; then they are checked by the driver, when they are made.
+        # Some drivers list the profiles only in MIG mode. Without a list, the driver checks them at the creation.
         profiles = mig.profiles(self._run([*where, "-lgip"]).stdout) if wanted.mig_devices else []
         card = replace(card, profiles=tuple(profiles))
         if not card.mig_now:
@@ -102,21 +104,21 @@ class Setter:
         return replace(card, instances=tuple(mig.instances(*(table.stdout for table in tables))))
 
     def foresee(self) -> Result:
-        """What `apply` would do. Raises NoAnswer, and InputError with everything that stands against it."""
+        """The changes that `apply` would make. Raises NoAnswer, and InputError with all problems."""
         cards, problems = self.inspect()
         _refuse(problems, cards)
         result = Result(changes=[change for card in cards for change in STAGES[0](card)])
-        # As if every card took its modes at once, which those before Hopper may not.
+        # Assumes that modes change at once, although cards before Hopper may need a reset.
         later = [_with_modes(card) for card in cards]
         result.changes += [change for card in later for change in STAGES[1](card)]
         result.pending = [one for card in later for one in pending(card)]
         return result
 
     def apply(self, all_or_nothing: bool = True) -> Result:
-        """Set every card. A card that fails does not keep the others from being set.
+        """Set every card. A failure of one card does not stop the other cards.
 
-        Raises NoAnswer, and InputError with everything that stands against it before anything is changed; unless
-        `all_or_nothing`, cards that something stands against are left out, and that is a failure of theirs.
+        Raises NoAnswer, and before any change InputError with all problems. Without `all_or_nothing`, cards with
+        problems are left out, and their problems are failures of the result.
         """
         cards, problems = self.inspect()
         if all_or_nothing:
@@ -131,7 +133,7 @@ class Setter:
         return result
 
     def _set(self, cards: list[Card], result: Result) -> None:
-        """Set these cards, stage by stage. Raises NoAnswer, with what was done until then in the result."""
+        """Set these cards, stage by stage. Raises NoAnswer; the result then has the changes until then."""
         names = {card.name for card in cards}
         failed: set[tuple[str, str]] = set()
         said: dict[tuple[str, str], str] = {}
@@ -146,17 +148,17 @@ class Setter:
                     result.changes.append(change)
             if changes:
                 cards = [card for card in self.inspect()[0] if card.name in names]
-        # What cannot be read back was believed above; everything else is believed only now.
+        # Changes count as made only if the cards now show them. Locked clocks cannot be read back.
         for card in cards:
             for change in (change for stage in STAGES for change in stage(card)):
                 if change.key not in failed:
-                    words = said.get(change.key, "nothing, for it was as wanted before")
-                    result.failures.append(f"{change}: it did not change, and nvidia-smi said: {words}")
+                    words = said.get(change.key, "nothing, because the setting was correct before")
+                    result.failures.append(f"{change}: it did not change, and nvidia-smi printed: {words}")
                     result.changes = [one for one in result.changes if one.key != change.key]
             result.pending += pending(card)
 
     def _do(self, change: Change) -> tuple[str, str]:
-        """Returns what went wrong, empty where nothing did, and what nvidia-smi said."""
+        """Make a change. Returns the failure, empty without one, and the output of nvidia-smi."""
         words = ""
         for call in change.calls:
             outcome = self._run(list(call))
@@ -172,14 +174,14 @@ class Setter:
 
 
 def _refuse(problems: Iterable[Problem], cards: Iterable[Card]) -> None:
-    """Raises InputError with all problems, where there are any."""
+    """Raises InputError with all problems, if there are any."""
     found = [*problems, *(problem for card in cards for problem in card.problems())]
     if found:
         raise InputError(found)
 
 
 def _with_modes(card: Card) -> Card:
-    """The card once its modes are set: error correction waits for a reset, MIG mode mostly does not."""
+    """The card after its modes are set. ECC waits for a reset; MIG mode usually does not."""
     wanted, gpu = card.wanted, card.gpu
     if wanted.ecc is not None and card.ecc_next is not None:
         gpu = replace(gpu, ecc=replace(gpu.ecc, pending=_mode(wanted.ecc)))
@@ -195,4 +197,4 @@ def _mode(on: bool) -> str:
 
 def _words(outcome: Outcome) -> str:
     said = " ".join(f"{outcome.stdout} {outcome.stderr}".split())
-    return outcome.message or said or f"it ended with status {outcome.code} and said nothing"
+    return outcome.message or said or f"it ended with status {outcome.code} and printed nothing"

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What nvidia-smi has to be told, so that a GPU is set as wanted. Private to the collection.
+"""Computes the calls of nvidia-smi that give a GPU its wanted settings. Private to the collection.
 
-Every option is that of nvidia-smi(1); values are given as words, for the numbers of compute modes have changed.
+Source of the options: nvidia-smi(1). Compute modes are given as words, because their numbers have changed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .cards import Card, same_power
 from .clocks import LOCKS
 
 LOCK = {"gpu_clocks_mhz": ("-lgc", "-rgc"), "memory_clocks_mhz": ("-lmc", "-rmc")}
-"""How clocks are locked, and how they are unlocked."""
+"""Options to lock and to unlock clocks."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A setting of a card that is not as wanted, and the calls that make it so."""
+    """A setting of a card that differs from the wanted one, and the calls that change it."""
 
     card: Card
     setting: str
@@ -30,11 +30,11 @@ class Change:
     """None where unknown."""
     after: Any
     calls: tuple[tuple[str, ...], ...]
-    """Arguments of nvidia-smi, to be called one after the other."""
+    """Arguments for each call of nvidia-smi, in order."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What is changed, and where."""
+        """The card's name and the setting."""
         return self.card.name, self.setting
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Pending:
-    """A setting that was made, and waits for a reset of the card."""
+    """A changed setting that waits for a reset of the card."""
 
     card: Card
     setting: str
@@ -68,11 +68,12 @@ class Pending:
         }
 
     def __str__(self) -> str:
-        return f"{self.card.name}: {self.setting} is {shown(self.now)}, and {shown(not self.now)} after the next reset"
+        now, then = shown(self.now), shown(not self.now)
+        return f"{self.card.name}: {self.setting} is {now}, and becomes {then} at the next reset"
 
 
 def modes(card: Card) -> Iterator[Change]:
-    """What goes first: a card that switches MIG mode may be reset by it, and forget all else."""
+    """The first changes: a change of MIG mode may reset the card, which loses its other settings."""
     wanted, gpu = card.wanted, card.gpu
     if wanted.persistence_mode is not None and (gpu.persistence_mode == "enabled") != wanted.persistence_mode:
         yield _change(card, "persistence_mode", not wanted.persistence_mode, "-pm")
@@ -84,7 +85,7 @@ def modes(card: Card) -> Iterator[Change]:
 
 
 def others(card: Card) -> Iterator[Change]:
-    """Everything else, of a card whose modes are set."""
+    """All other changes, for a card whose modes are set."""
     wanted, gpu = card.wanted, card.gpu
     if wanted.mig_devices is not None and card.mig_now and card.changes_layout:
         found, names = mig.layout(card.instances), mig.in_order(wanted.mig_devices)
@@ -107,11 +108,11 @@ def others(card: Card) -> Iterator[Change]:
 
 
 STAGES: tuple[Callable[[Card], Iterator[Change]], ...] = (modes, others)
-"""Between them the cards are looked at again."""
+"""The stages of changes. Between two stages, the cards are read again."""
 
 
 def pending(card: Card) -> Iterator[Pending]:
-    """What is set as wanted, and not in force yet."""
+    """Settings that are made, but not in force yet."""
     for key, now, then in (
         ("ecc", card.gpu.ecc.current, card.ecc_next),
         ("mig_mode", card.gpu.mig_mode, card.mig_next),
@@ -122,7 +123,7 @@ def pending(card: Card) -> Iterator[Pending]:
 
 
 def shown(value: Any) -> str:
-    """A value as a person would say it."""
+    """A value as a text for messages."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list):
@@ -131,7 +132,7 @@ def shown(value: Any) -> str:
 
 
 def _id(card: Card) -> str:
-    """The address: an index counts only the cards that the driver could start."""
+    """The address. Not the index, which counts only cards that the driver could start."""
     return card.gpu.pci_bus_id or card.gpu.uuid or ""
 
 
@@ -145,7 +146,7 @@ def _change(card: Card, key: str, before: Any, option: str) -> Change:
 
 
 def _clear(card: Card) -> list[tuple[str, ...]]:
-    """The calls that destroy all MIG devices, each of which fails where there is nothing to destroy."""
+    """The calls that remove all MIG devices. Only needed calls, because a call without devices fails."""
     calls: list[tuple[str, ...]] = []
     if any(one.computes for one in card.instances):
         calls.append(("mig", "-i", _id(card), "-dci"))

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Remembers to which clocks GPUs were locked: no driver tells. Private to the collection.
+"""Records the clocks to which GPUs are locked, because no driver reports them. Private to the collection.
 
-Neither the report of nvidia-smi nor NVML's interface has the locked range; what they show as most is the card's own.
-Seen up to driver 610.
+Neither the report of nvidia-smi nor NVML has the locked range. Their highest clock is the card's own. Seen up to driver
+610.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOCKS = ("gpu_clocks_mhz", "memory_clocks_mhz")
 
 
 class Clocks:
-    """What was set since the driver was loaded, in a file below /run that goes with the boot."""
+    """The locked clocks since the driver was loaded, in a file below /run that a reboot removes."""
 
     def __init__(self, path: Path, driver: int | None, known: dict[str, dict[str, list[int]]] | None = None) -> None:
         self._path = path
@@ -31,11 +31,11 @@ class Clocks:
 
     @classmethod
     def read(cls, path: Path, driver: int | None) -> Clocks:
-        """As a run before left it; empty where the driver was loaded anew since. `driver` is what `loading` tells."""
+        """Read the file of an earlier run; empty if the driver was loaded again since. `driver` is from `loading`."""
         try:
             stored: Any = files.read_json(path)
         except (OSError, ValueError):
-            # Then the clocks are set once more, which does no harm.
+            # Without the file, the clocks are set again, which is harmless.
             stored = None
         if not isinstance(stored, dict) or (stored.get("schema"), stored.get("driver")) != (SCHEMA, driver):
             return cls(path, driver)
@@ -48,21 +48,21 @@ class Clocks:
         files.write_json(self._path, {"schema": SCHEMA, "driver": self._driver, "gpus": self._known})
 
     def of(self, gpu: Gpu) -> Settings:
-        """What was set on a GPU; None for a setting that is unknown."""
+        """The recorded locks of a GPU; None for an unknown one."""
         return Settings.of(self._known.get(_name(gpu), {}))
 
     def remember(self, gpu: Gpu, lock: str, clocks: tuple[int, ...]) -> None:
         self._known.setdefault(_name(gpu), {})[lock] = list(clocks)
 
     def forget(self, gpu: Gpu) -> None:
-        """After a reset."""
+        """Remove a GPU's record after a reset."""
         self._known.pop(_name(gpu), None)
 
 
 def loading(root: Path) -> int | None:
-    """A number that the kernel's module gets anew whenever it is loaded; None where it is not loaded.
+    """A number that changes whenever the kernel module is loaded; None if it is not loaded.
 
-    The kernel gives no number twice to what is in sysfs. Source: kernfs_new_node of fs/kernfs/dir.c.
+    It is the inode in sysfs, which the kernel never uses twice. Source: kernfs_new_node of fs/kernfs/dir.c.
     """
     try:
         return (root / "sys/module/nvidia").stat().st_ino

@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of RDMA devices: sysfs first, and tools for what it lacks. Private to the collection."""
+"""Facts about RDMA devices from sysfs, and from programs for data that sysfs lacks. Private to the collection."""

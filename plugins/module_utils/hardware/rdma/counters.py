@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The counters of a port that tell of errors and congestion. Private to the collection."""
+"""Reads a port's counters of errors and congestion. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ TRAFFIC = re.compile(
     "(port_)?((uni|multi)cast_)?(xmit|rcv)_(data|packets)(_64)?"
     "|rx_(atomic|read|write)_requests|rdma_(sends|recvs)|(sent|rcvd)_pkts|lifespan"
 )
-"""What counts traffic, and how many milliseconds old the hardware's counters may be. All else is trouble: errors,
-discards, retries, waits, congestion. Sources: infiniband/core/sysfs.c; mlx5/counters.c; rxe_hw_counters.c of Linux."""
+"""Counters of traffic, and the file lifespan, the age limit of hardware counters in ms; both are left out. All other
+counters count errors, discards, retries, waits or congestion. Sources: infiniband/core/sysfs.c; mlx5/counters.c;
+rxe_hw_counters.c of Linux."""
 
 
 def counters(port: Path) -> dict[str, int | None]:
-    """The counters below a port's directory in sysfs, by the kernel's name, those of its driver included.
+    """The counters below a port's directory in sysfs, by the kernel's name, also those of its driver.
 
-    None for one that the hardware does not have: reading it fails with EINVAL, or says "N/A (no PMA)".
+    None for a counter that the hardware does not have: reading it fails with EINVAL, or gives "N/A (no PMA)".
     """
     found: dict[str, int | None] = {}
     for directory in ("hw_counters", "counters"):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RDMA devices and their ports, out of sysfs. Private to the collection."""
+"""Reads RDMA devices and their ports from sysfs. Private to the collection."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ CLASS = "sys/class/infiniband"
 
 @dataclass(frozen=True)
 class Port:
-    """A port. None where unknown, or not asked for."""
+    """A port. None if unknown, or not requested."""
 
     port: int
     state: str | None = None
     """DOWN, INIT, ARMED, ACTIVE, ACTIVE_DEFER."""
     physical_state: str | None = None
-    """As sysfs names it: LinkUp, Disabled, Polling, …"""
+    """The name in sysfs: LinkUp, Disabled, Polling, …"""
     link_layer: str | None = None
     """InfiniBand or Ethernet."""
     rate_gbps: float | None = None
-    """Gb/s over all lanes. A port that is down shows what it would have."""
+    """Gb/s over all lanes. A port that is down shows its possible rate."""
     rate_text: str | None = None
     lid: int | None = None
-    """65535 for none assigned by a subnet manager; without meaning on Ethernet."""
+    """65535 if no subnet manager has assigned one; without meaning on Ethernet."""
     sm_lid: int | None = None
-    """Of the subnet manager; 0 where there is none."""
+    """LID of the subnet manager; 0 without one."""
     netdev: str | None = None
     netdev_mtu: int | None = None
     """Bytes."""
@@ -51,13 +51,13 @@ class Port:
 
 @dataclass(frozen=True)
 class Device:
-    """An RDMA device. None where unknown, or not asked for."""
+    """An RDMA device. None if unknown, or not requested."""
 
     name: str
     node_type: str | None = None
     """CA for InfiniBand and RoCE, RNIC for iWARP."""
     driver: str | None = None
-    """The kernel driver that is bound to the PCI device; None for a software device."""
+    """The bound kernel driver of the PCI device; None for a software device."""
     firmware: str | None = None
     node_guid: str | None = None
     pci_address: str | None = None
@@ -69,9 +69,9 @@ class Device:
 
 
 def devices(root: Path, with_gids: bool = True, with_counters: bool = True) -> list[Device]:
-    """Every device below `root`/sys, by name. Empty where the kernel has no RDMA."""
+    """Every device below `root`/sys, by name. Empty if the kernel has no RDMA."""
     try:
-        # A link to a device that is gone may stay behind.
+        # is_dir() leaves out links to removed devices.
         found = [entry for entry in (root / CLASS).iterdir() if entry.is_dir()]
     except OSError:
         return []
@@ -90,7 +90,7 @@ def value(text: str | None) -> str | None:
 
 
 def guid(text: str | None) -> str | None:
-    """A GUID as sysfs writes it; None for one of zeros, which a software device without a MAC address has."""
+    """A GUID in the form of sysfs; None for zeros, the GUID of a software device without a MAC address."""
     match = re.fullmatch("(?:[0-9a-f]{4}:){3}[0-9a-f]{4}", (text or "").lower())
     return match[0] if match and match[0].strip("0:") else None
 
@@ -119,9 +119,9 @@ def _device(root: Path, path: Path, with_gids: bool, with_counters: bool) -> Dev
 
 
 def _pci_address(device: Path) -> str | None:
-    """The PCI function that a device is of. None for one made by software, be it upon a network device."""
+    """The PCI function of a device. None for a software device, also on top of a network device."""
     real = Path(os.path.realpath(device))
-    # A subfunction is below its function: /sys/devices/pci0000:15/0000:16:00.0/mlx5_core.sf.4
+    # A subfunction lies below its function: /sys/devices/pci0000:15/0000:16:00.0/mlx5_core.sf.4
     below = sysfs.link_name(real / "subsystem") == "auxiliary"
     return pci.normalise(real.parent.name if below else real.name)
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All facts about RDMA, put together from sysfs and the programs. Private to the collection."""
+"""Joins all facts about RDMA from sysfs and programs. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from . import gids, gpudirect, iproute, nearness, nics, tools, verbs
 from .devices import CLASS, Device, Port, devices, guid, order, value
 
 PARTS = GIDS, COUNTERS, ADDRESSES, TOOLS, GPUS, NICS = ("gids", "counters", "addresses", "tools", "gpus", "nics")
-"""What can be left out; devices and ports are always there."""
+"""Optional parts. Devices and ports are always read."""
 
 NODE_TYPES = {"ca": "CA", "rnic": "RNIC"}
-"""The words of `rdma` in those of sysfs."""
+"""Node types: the word of `rdma`, and the word of sysfs."""
 
 LINK_LAYERS = {"ib": "InfiniBand", "opa": "InfiniBand", "roce": "Ethernet", "iw": "Ethernet"}
 """The link layer under each protocol that `rdma` names. Source: fill_nldev_handle of infiniband/core/nldev.c."""
@@ -29,7 +29,7 @@ NETDEVS = "sys/class/net"
 
 @dataclass(frozen=True)
 class Programs:
-    """What to run, None for not at all."""
+    """The programs to run; None leaves one out."""
 
     rdma: str | None = None
     ibv_devinfo: str | None = None
@@ -37,12 +37,12 @@ class Programs:
 
 
 def has_rdma(root: Path) -> bool:
-    """Whether the kernel has RDMA now. Merely asking `rdma` would load it."""
+    """Whether the kernel has loaded RDMA. Even a query by `rdma` would load it."""
     return (root / CLASS).is_dir()
 
 
 def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Run) -> dict[str, Any]:
-    """The facts by their names, without those of other parts. Raises nothing."""
+    """The facts of these parts, by name. Raises nothing."""
     answer = tools.rdma(programs.rdma if TOOLS in parts else None, run)
     mtus = tools.mtus(programs.ibv_devinfo if TOOLS in parts else None, run)
     found = _with_rdma(devices(root, GIDS in parts, COUNTERS in parts), answer)
@@ -73,8 +73,8 @@ def gather(root: Path, parts: Collection[str], programs: Programs, run: tools.Ru
 
 
 def _with_rdma(found: Sequence[Device], answer: tools.Rdma) -> list[Device]:
-    """The devices with what only `rdma` knows of them, and the devices that only it knows: sysfs may show those of
-    another network namespace, or none.
+    """The devices with data from `rdma`, and devices that only `rdma` lists. sysfs may show the devices of another
+    network namespace, or none.
     """
     known = {device.name: device for device in found}
     told = {device.name: device for device in answer.devices}
@@ -104,7 +104,7 @@ def _merged(device: Device, told: iproute.Device | None, links: Mapping[int, ipr
 
 
 def _merged_port(port: Port, link: iproute.Link | None, protocol: str | None) -> Port:
-    """What sysfs says goes first."""
+    """A port with data from `rdma`. Values of sysfs win."""
     layer = port.link_layer or LINK_LAYERS.get(protocol or "")
     if link is None:
         return replace(port, link_layer=layer)
@@ -112,7 +112,7 @@ def _merged_port(port: Port, link: iproute.Link | None, protocol: str | None) ->
         port,
         state=port.state or value(link.state),
         physical_state=port.physical_state or iproute.physical_state(link.physical_state),
-        # Only InfiniBand has LIDs there.
+        # `rdma` prints LIDs only for InfiniBand.
         link_layer=layer or ("InfiniBand" if link.lid is not None else None),
         lid=link.lid if port.lid is None else port.lid,
         sm_lid=link.sm_lid if port.sm_lid is None else port.sm_lid,
@@ -121,7 +121,7 @@ def _merged_port(port: Port, link: iproute.Link | None, protocol: str | None) ->
 
 
 def _complete(root: Path, device: Device, port: Port, mtus: tools.Mtus, addresses: tools.Addresses) -> Port:
-    """A port with what is found by the name of its network device, and its MTUs."""
+    """A port with the data of its network device, its MTUs and the recommended GID."""
     netdev = port.netdev or _netdev_of_function(root, device.pci_address, port.port)
     mtu = mtus.by_port.get((device.name, port.port), verbs.Mtu())
     choice = gids.recommended(port.gids, port.link_layer, netdev) if port.gids is not None else None
@@ -138,8 +138,8 @@ def _complete(root: Path, device: Device, port: Port, mtus: tools.Mtus, addresse
 
 
 def _netdev_of_function(root: Path, address: str | None, port: int) -> str | None:
-    """The network device that a PCI function has for a port: the only one with its number, leaving out those made
-    upon it, as the partitions of IPoIB are.
+    """The network device of a PCI function's port: the only one with the port's number. Network devices on top of it,
+    such as partitions of IPoIB, are left out.
     """
     if address is None:
         return None
@@ -154,7 +154,7 @@ def _netdev_of_function(root: Path, address: str | None, port: int) -> str | Non
 
 
 def _near_gpus(root: Path, device: Device, gpus: Sequence[pci.Device]) -> dict[str, Any]:
-    """The fields of a device that tell of the GPUs near to it."""
+    """The fields of a device about its nearest GPUs."""
     if device.pci_address is None:
         return {}
     one_node = sysfs.read(root / "sys/devices/system/node/online") == "0"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The GIDs of a port, and which of them to use. Private to the collection."""
+"""Reads the GIDs of a port, and chooses the right one. Private to the collection."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ class Gid:
     index: int
     gid: str
     type: str | None
-    """IB, RoCE v1 or RoCE v2; None for iWARP, whose GIDs are of no type, and for kernels that do not tell."""
+    """IB, RoCE v1 or RoCE v2; None for iWARP, whose GIDs have no type, and for kernels that do not show it."""
     netdev: str | None
 
     @property
     def ipv4(self) -> str | None:
-        """The IPv4 address that the GID was made from."""
+        """The IPv4 address of which the GID was made."""
         match = IPV4_MAPPED.fullmatch(self.gid)
         return ".".join(str(int(part, 16)) for part in match.groups()) if match else None
 
     @property
     def link_local(self) -> bool:
-        """Whether no router forwards to it: fe80::/10 and 169.254.0.0/16."""
+        """Whether it is link-local, so no router forwards to it: fe80::/10 and 169.254.0.0/16."""
         return 0xFE80 <= int(self.gid[:4], 16) <= 0xFEBF or (self.ipv4 or "").startswith("169.254.")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The GID index to use, None where there is none, and why."""
+    """The GID index to use, None if there is none, and the reason."""
 
     index: int | None
     reason: str
 
 
 def gids(port: Path, link_layer: str | None, node_type: str | None) -> list[Gid]:
-    """The entries of a port's directory in sysfs that are in use, by index. Most of a table is zeros; on InfiniBand, a
-    subnet prefix and zeros.
+    """The used entries of a port's GID table in sysfs, by index. Unused entries are zeros, on InfiniBand after a subnet
+    prefix.
     """
     found = []
     for name, text in sysfs.read_each(port / "gids").items():
@@ -63,14 +63,15 @@ def gids(port: Path, link_layer: str | None, node_type: str | None) -> list[Gid]
 
 
 def netdev(port: Path, index: int) -> str | None:
-    """The network device that an entry belongs to. None on InfiniBand, and for entries not in use."""
+    """The network device of an entry. None on InfiniBand, and for unused entries."""
     return sysfs.read(port / f"gid_attrs/ndevs/{index}") or None
 
 
 def recommended(entries: Sequence[Gid], link_layer: str | None, device: str | None) -> Choice:
-    """RoCE v2 with an IPv4 address of the port's own network device, which routers forward and every kernel has.
+    """The index of RoCE v2 with an IPv4 address of the port's own network device. Routers forward it, and every kernel
+    has it.
 
-    Its index depends on the order in which addresses came: 3 on one boot may be 5 on the next.
+    The index depends on the order in which addresses were added: 3 after one boot may be 5 after the next.
     """
     if link_layer == "InfiniBand":
         return Choice(None, "InfiniBand: only RoCE needs a GID index")
@@ -83,7 +84,7 @@ def recommended(entries: Sequence[Gid], link_layer: str | None, device: str | No
 
 
 def _instead(entries: Sequence[Gid]) -> str:
-    """Why a port that has these GIDs lacks the right one."""
+    """Why a port with these GIDs lacks the right one."""
     if any(entry.type == ROCE_V2 for entry in entries):
         return "has no IPv4 address"
     if any(entry.type == ROCE_V1 for entry in entries):
@@ -94,7 +95,7 @@ def _instead(entries: Sequence[Gid]) -> str:
 
 
 def _type(text: str | None, link_layer: str | None, node_type: str | None) -> str | None:
-    """The kernel has one text for what is IB on InfiniBand and RoCE v1 on Ethernet: "IB/RoCE v1"."""
+    """The type of an entry. The kernel's text "IB/RoCE v1" means IB on InfiniBand and RoCE v1 on Ethernet."""
     if link_layer == "InfiniBand":
         return IB
     if node_type not in (None, "CA"):

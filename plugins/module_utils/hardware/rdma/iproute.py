@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the command `rdma` of iproute2 prints, of any version. Private to the collection."""
+"""Reads the output of the command `rdma` of iproute2, of any version. Private to the collection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 ENTRY = re.compile(r"^(?:link |[0-9]+(?:/[0-9]+)?: )([^\s/:]+)(?:/([0-9]+))?:?(?=\s|$)", re.MULTILINE)
-"""How an entry begins in text: "link mlx5_0/1 ", once "0/1: mlx5_0/1: "; of a device "0: mlx5_0: "."""
+"""Start of an entry in text: "link mlx5_0/1 ", in old versions "0/1: mlx5_0/1: "; for a device "0: mlx5_0: "."""
 
 PHYSICAL_STATES = {
     "SLEEP": "Sleep",
@@ -22,7 +22,7 @@ PHYSICAL_STATES = {
     "LINK_ERROR_RECOVER": "LinkErrorRecovery",
     "PHY_TEST": "Phy Test",
 }
-"""The same states as sysfs names them. Sources: iproute2 rdma/link.c; Linux infiniband/core/sysfs.c."""
+"""States of `rdma` by their names in sysfs. Sources: iproute2 rdma/link.c; Linux infiniband/core/sysfs.c."""
 
 
 NO_STATE = (None, "NOP", "UNKNOWN")
@@ -30,13 +30,13 @@ NO_STATE = (None, "NOP", "UNKNOWN")
 
 @dataclass(frozen=True)
 class Link:
-    """A port. None for what is not printed, which depends on the version and the kernel."""
+    """A port. None for a value that this version or kernel does not print."""
 
     device: str
     port: int
     state: str | None
     physical_state: str | None
-    """In the words of `rdma`."""
+    """The word of `rdma`."""
     netdev: str | None
     lid: int | None
     """On InfiniBand only."""
@@ -45,7 +45,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Device:
-    """A device. None for what is not printed."""
+    """A device. None for a value that is not printed."""
 
     name: str
     node_type: str | None
@@ -57,11 +57,11 @@ class Device:
 
 
 def links(text: str) -> list[Link]:
-    """The output of `rdma -j link`, or of `rdma link`. Raises ValueError with what is wrong with it."""
+    """The ports in the output of `rdma -j link` or `rdma link`. Raises ValueError for wrong output."""
     found = []
     for entry in _entries(text):
         name, _slash, number = str(entry.get("ifname") or "").partition("/")
-        # Until iproute2 5.5 the name had the port in it.
+        # Up to iproute2 5.5, the name contains the port.
         port = _integer(entry, "port") or (int(number) if re.fullmatch("[0-9]{1,9}", number) else None)
         if name and port is not None:
             found.append(
@@ -79,7 +79,7 @@ def links(text: str) -> list[Link]:
 
 
 def devices(text: str) -> list[Device]:
-    """The output of `rdma -j dev`, or of `rdma dev`. Raises ValueError with what is wrong with it."""
+    """The devices in the output of `rdma -j dev` or `rdma dev`. Raises ValueError for wrong output."""
     return [
         Device(
             name=name,
@@ -94,21 +94,21 @@ def devices(text: str) -> list[Device]:
 
 
 def physical_state(word: str | None) -> str | None:
-    """A physical state in the words of sysfs, None for what means unknown."""
+    """A physical state by its name in sysfs; None if unknown."""
     return None if word in NO_STATE else PHYSICAL_STATES.get(word or "", word)
 
 
 def _entries(text: str) -> list[dict[str, Any]]:
-    """The entries of JSON, or of text, which a version without JSON prints whatever it is asked for."""
-    # Without devices a version without JSON prints nothing.
+    """The entries in JSON, or in text: a version without JSON ignores the option -j."""
+    # Such a version prints nothing if there are no devices.
     if not text.strip() or ENTRY.match(text):
         return _text_entries(text)
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON: {error}") from None
+        raise ValueError(f"not JSON: {error}") from None
     if not isinstance(data, list):
-        raise ValueError("no list of entries")
+        raise ValueError("not a list of entries")
     return [entry for entry in data if isinstance(entry, dict)]
 
 
@@ -116,7 +116,7 @@ def _text_entries(text: str) -> list[dict[str, Any]]:
     pieces = ENTRY.split(text)[1:]
     entries = []
     for name, port, rest in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True):
-        # Names and values by turns; capabilities, the one value of several words, come last.
+        # Pairs of name and value. Only the last value, capabilities, has several words.
         words = rest.split()
         entries.append({**dict(zip(words[::2], words[1::2], strict=False)), "ifname": name, "port": port})
     return entries

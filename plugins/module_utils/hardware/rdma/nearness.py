@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How near an RDMA device is to the GPUs, by the PCI tree. Private to the collection."""
+"""Computes the distance between an RDMA device and the GPUs in the PCI tree. Private to the collection."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from itertools import takewhile
 from .. import pci
 
 DISTANCES = PIX, PXB, PHB, NODE, SYS = "PIX", "PXB", "PHB", "NODE", "SYS"
-"""From near to far: one PCIe switch at most, several, the root complex of a CPU, several of one NUMA node, several NUMA
-nodes. Source: the legend of `nvidia-smi topo -m`."""
+"""From near to far: at most one PCIe switch, several switches, a CPU's root complex, several root complexes of a NUMA
+node, several NUMA nodes. Source: the legend of `nvidia-smi topo -m`."""
 
 
 def distance(one: pci.Device, other: pci.Device, one_node: bool = False) -> str | None:
-    """What lies between two PCI functions, None where that is not known. `one_node` says that there is no other NUMA
-    node, whatever the firmware tells of the functions.
+    """The distance of two PCI functions; None if unknown. `one_node` means that the machine has only one NUMA node,
+    whatever the firmware reports.
 
-    Where the tree is not known the NUMA nodes decide, so that what is called NODE may be nearer.
+    Without the PCI tree, the NUMA nodes decide, so functions at distance NODE may be nearer.
     """
     if one.upstream and other.upstream and one.upstream[0] == other.upstream[0]:
         return _below_one_root(one.upstream, other.upstream)
@@ -31,17 +31,17 @@ def distance(one: pci.Device, other: pci.Device, one_node: bool = False) -> str 
 
 
 def nearest(device: pci.Device, gpus: Sequence[pci.Device], one_node: bool = False) -> tuple[list[str], str | None]:
-    """The addresses of the GPUs that no other is nearer than, and their distance. None of them where it is unknown."""
+    """The addresses of the nearest GPUs, and their distance. Empty and None if all distances are unknown."""
     known = {gpu.address: between for gpu in gpus if (between := distance(device, gpu, one_node))}
     best = min(known.values(), key=DISTANCES.index, default=None)
     return [address for address, between in known.items() if between == best], best
 
 
 def _below_one_root(one: tuple[str, ...], other: tuple[str, ...]) -> str:
-    """The distance of functions below bridges that begin at the same root complex.
+    """The distance of two functions below the same root complex.
 
-    A switch is one bridge up and one bridge for each of its ports down: two functions of one switch differ in the last
-    bridge only.
+    A switch consists of one upstream bridge and one bridge for each downstream port. So two functions at one switch
+    differ only in the last bridge.
     """
     pairs = zip(one, other, strict=False)
     common = sum(1 for _pair in takewhile(lambda pair: pair[0] == pair[1], pairs))

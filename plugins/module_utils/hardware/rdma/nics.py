@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""RDMA-capable network controllers without an RDMA device. Private to the collection."""
+"""Finds network controllers that support RDMA, but have no RDMA device. Private to the collection."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ...core import sysfs
 from .. import pci
 
 NETWORK, SERIAL_BUS = 0x02, 0x0C
-"""Base classes of PCI: SERIAL_BUS held InfiniBand controllers before PCI 3.0. Source: pci.ids."""
+"""Base classes of PCI. Before PCI 3.0, SERIAL_BUS contained InfiniBand controllers. Source: pci.ids."""
 
 INFINIBAND = (0x0207, 0x0C06)
-"""Classes of InfiniBand controllers: the present class, and the class before PCI 3.0. Source: pci.ids."""
+"""Classes of InfiniBand controllers: now, and before PCI 3.0. Source: pci.ids."""
 
 MELLANOX = 0x15B3
-"""Every network controller of this vendor can do RDMA, since ConnectX-2. Source: tables of mlx4_core and mlx5_core."""
+"""Since ConnectX-2, all network controllers of this vendor support RDMA. Source: tables of mlx4_core and mlx5_core."""
 
 CAPABLE = {
     0x8086: {
@@ -52,7 +52,7 @@ class Nic:
 
 
 def without_rdma(root: Path, used: Collection[str]) -> list[Nic]:
-    """The controllers below `root`/sys that could have an RDMA device; `used` are the addresses of those that have."""
+    """The controllers below `root`/sys without an RDMA device; `used` are the addresses of those with one."""
     found = []
     for function in _controllers(root):
         offers = _offers(root, function)
@@ -78,7 +78,7 @@ def _controllers(root: Path) -> list[pci.Device]:
     found = []
     for address in filter(None, map(pci.normalise, sysfs.names(root / pci.DEVICES))):
         whole_class = sysfs.read_int(f"{root}/{pci.DEVICES}/{address}/class", 16)
-        # A server has hundreds of other functions, and each costs a dozen reads.
+        # A server has hundreds of other functions, and each takes a dozen reads.
         if whole_class is not None and whole_class >> 16 in (NETWORK, SERIAL_BUS):
             found.append(pci.device(root, address))
     return found
@@ -116,4 +116,4 @@ def _reason(function: pci.Device, offers: list[Path]) -> str:
         return f"its driver {function.driver} is bound, but offers no RDMA"
     if None in takers:
         return f"its driver {function.driver} offers RDMA, but no RDMA driver is loaded for it"
-    return f"its RDMA driver {takers[0]} is bound, but no device is seen: it failed, or is in another network namespace"
+    return f"its RDMA driver {takers[0]} is bound, but has no device: it failed, or is in another network namespace"

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Asks the programs that know what sysfs lacks. Private to the collection.
+"""Runs programs for data that sysfs lacks. Private to the collection.
 
-A program that is not there, fails or hangs costs what it alone knows, and its status says why.
+If a program is missing, fails or hangs, only its own data is missing, and its status has the reason.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ Run = Callable[[Sequence[str]], Outcome]
 NO_RDMA_SUBSYSTEM, NO_DEVICES, FAILED, MALFORMED = "no_rdma_subsystem", "no_devices", "failed", "malformed_output"
 
 MESSAGES = {"Failed to open NETLINK_RDMA socket": NO_RDMA_SUBSYSTEM, "No IB devices found": NO_DEVICES}
-"""Why a program failed, by its words. Sources: iproute2 rdma/utils.c; rdma-core libibverbs/examples/devinfo.c."""
+"""Kind of a failure by words of the output. Sources: iproute2 rdma/utils.c; rdma-core
+libibverbs/examples/devinfo.c."""
 
 
 @dataclass(frozen=True)
 class Error:
-    """Why a program gave nothing, or not all."""
+    """Why a program's output is missing or incomplete."""
 
     kind: str
     message: str
@@ -33,7 +34,7 @@ class Error:
 
 @dataclass(frozen=True)
 class Status:
-    """How asking a program went; `ok` is None where it was not asked."""
+    """The result of a program's run; `ok` is None if it did not run."""
 
     ok: bool | None = None
     error: Error | None = None
@@ -65,7 +66,7 @@ class Addresses:
 
 
 def rdma(program: str | None, run: Run) -> Rdma:
-    """Ask `rdma` for devices and ports; None is not asked, here and below."""
+    """Read devices and ports by `rdma`. Without a `program`, here and below, the result is empty."""
     if program is None:
         return Rdma()
     links: list[iproute.Link] = []
@@ -73,7 +74,7 @@ def rdma(program: str | None, run: Run) -> Rdma:
     try:
         links = iproute.links(outcome.stdout)
         error = _error(outcome)
-        # Whatever kept it from answering would do so again.
+        # A second call would fail in the same way.
         if error:
             return Rdma(Status(False, error), links)
         outcome = run([program, "-j", "dev"])
@@ -85,7 +86,7 @@ def rdma(program: str | None, run: Run) -> Rdma:
 
 
 def mtus(program: str | None, run: Run) -> Mtus:
-    """Ask `ibv_devinfo` for the MTUs of all ports."""
+    """Read the MTUs of all ports by `ibv_devinfo`."""
     if program is None:
         return Mtus()
     outcome = run([program])
@@ -94,7 +95,7 @@ def mtus(program: str | None, run: Run) -> Mtus:
 
 
 def addresses(program: str | None, run: Run) -> Addresses:
-    """Ask `ip` for the addresses of all network devices."""
+    """Read the addresses of all network devices by `ip`."""
     if program is None:
         return Addresses()
     outcome = run([program, "-j", "address"])
@@ -112,11 +113,11 @@ def addresses(program: str | None, run: Run) -> Addresses:
 
 
 def _error(outcome: Outcome) -> Error | None:
-    """What went wrong with a run, None for nothing."""
+    """The error of a run; None without one."""
     if outcome.failure:
         return Error(outcome.failure, outcome.message)
     if outcome.code == 0:
         return None
     said = " ".join(f"{outcome.stderr} {outcome.stdout}".split())[:1000]
     kind = next((kind for words, kind in MESSAGES.items() if words in said), FAILED)
-    return Error(kind, f"exit status {outcome.code}: {said or 'without a word'}")
+    return Error(kind, f"exit status {outcome.code}: {said or 'without a message'}")

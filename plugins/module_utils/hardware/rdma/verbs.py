@@ -1,8 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `ibv_devinfo` prints: the MTU of ports, which the kernel tells to programs of libibverbs alone. Private to the
-collection."""
+"""Reads the MTU of ports from `ibv_devinfo`. Private to the collection.
+
+Only programs with libibverbs can read the MTU, because no file of the kernel has it.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ LINE = re.compile(r"^\s*(hca_id|port|max_mtu|active_mtu):\s*(\S+)", re.MULTILINE
 
 @dataclass(frozen=True)
 class Mtu:
-    """Bytes of payload in a packet of a port. None for what is not printed, or not valid."""
+    """Bytes of payload in a packet of a port. None if missing or not valid."""
 
     active: int | None = None
     max: int | None = None
 
 
 def mtus(text: str) -> dict[tuple[str, int], Mtu]:
-    """The MTUs by device and port. What was printed before a failure counts."""
+    """The MTUs by device and port. Output before a failure counts, too."""
     found: dict[tuple[str, int], dict[str, int]] = {}
     device, port = "", 0
     for name, value in LINE.findall(text):

@@ -20,26 +20,26 @@ PAUSE = 2.0
 
 
 def size(url: str) -> int:
-    """The archive's size in bytes, as the server tells it. Raises TransferError."""
+    """The archive's size in bytes, by the server's Content-Length. Raises TransferError."""
     try:
         with ask(url, {}, "HEAD") as answer:
             length = answer.headers.get("Content-Length")
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise TransferError(f"{url} cannot be reached from this node: {error}") from None
     if not length or not length.isdecimal():
-        raise TransferError(f"{url}: the server does not tell how large it is (Content-Length)")
+        raise TransferError(f"{url}: the server sends no size (Content-Length): use another server, or another source")
     return int(length)
 
 
 def fetch(url: str, target: Path, total: int, seconds: float) -> Progress:
-    """Bring more of an archive, until it is complete or the time is over. A broken connection goes on where it broke.
+    """Fetch more of an archive for `seconds` or until it is complete. Resumes after a broken connection.
 
-    Raises TransferError where not a byte came in all that time.
+    Raises TransferError if no byte arrived.
     """
     started = time.monotonic()
     before = _size(target)
     if before > total:
-        # Another archive under the same name, or one that was cut off in between.
+        # The archive on the server was replaced by a shorter one.
         target.unlink()
         before = 0
     reason = ""
@@ -52,25 +52,25 @@ def fetch(url: str, target: Path, total: int, seconds: float) -> Progress:
             time.sleep(PAUSE)
     gained = have - before
     if gained <= 0 and have < total:
-        raise TransferError(f"{url}: nothing came in {seconds:.0f} s ({reason or 'no answer'}); run again to go on")
+        raise TransferError(f"{url}: no byte arrived in {seconds:.0f} s ({reason or 'no answer'}); run again to go on")
     return Progress(have, total, gained, time.monotonic() - started, done=have >= total)
 
 
 def verify(path: Path, sha256: str) -> None:
-    """Raises TransferError where an archive is another one than was asked for."""
+    """Raises TransferError if an archive does not have this checksum."""
     with path.open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
     if found != sha256:
         raise TransferError(
-            f"the archive is not the one that checksum names: expected sha256 {sha256}, found {found}; it was removed. "
-            "Correct checksum, or the archive on the server"
+            f"the archive has a wrong checksum: expected sha256 {sha256}, found {found}; it was removed. Correct "
+            "`checksum`, or the archive on the server"
         )
 
 
 def unpack(path: Path, target: Path) -> None:
-    """Unpack the files of an archive; a single directory that holds them all is left out.
+    """Unpack the files of an archive. If one top directory contains all files, its name is left out.
 
-    Nothing is written outside of the target, and nothing but regular files. Raises TransferError.
+    Writes only regular files, and only below the target. Raises TransferError.
     """
     try:
         with tarfile.open(path) as archive:
@@ -80,20 +80,22 @@ def unpack(path: Path, target: Path) -> None:
                 if not member.isfile():
                     raise TransferError(f"{member.name} is a link or a device: pack files only (tar --dereference)")
                 if names[member.name].is_absolute() or ".." in names[member.name].parts:
-                    raise TransferError(f"{member.name} leads out of the archive: pack it from within its directory")
+                    raise TransferError(f"{member.name} lies outside of the archive: pack from within its directory")
             tops = {name.parts[0] for name in names.values()}
             strip = 1 if len(tops) == 1 and all(len(name.parts) > 1 for name in names.values()) else 0
             wanted = sum(member.size for member in members)
             target.mkdir(parents=True, exist_ok=True)
             free = shutil.disk_usage(target).free
             if wanted > free:
-                raise TransferError(f"unpacked it takes {wanted:,} bytes, {free:,} are free at {target}: make room")
+                raise TransferError(
+                    f"{path.name} unpacked needs {wanted:,} bytes, free at {target} {free:,}: make room"
+                )
             for member in members:
                 file = target.joinpath(*names[member.name].parts[strip:])
                 file.parent.mkdir(parents=True, exist_ok=True)
                 stream = archive.extractfile(member)
                 if stream is None:
-                    raise TransferError(f"{member.name} cannot be read")
+                    raise TransferError(f"{member.name} cannot be read: pack the archive again")
                 with stream, file.open("wb") as written:
                     shutil.copyfileobj(stream, written, CHUNK)
     except (tarfile.TarError, EOFError, OSError) as error:
@@ -101,7 +103,7 @@ def unpack(path: Path, target: Path) -> None:
 
 
 def needed(total: int, have: Path) -> int:
-    """Bytes that the file system must still have: the rest of the archive, and all of it once more unpacked."""
+    """Free bytes that the file system needs: for the missing part of the archive, and for all of it unpacked."""
     return 2 * total - min(_size(have), total)
 
 

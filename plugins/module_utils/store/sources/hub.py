@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A model in a repository of a hub: fetched by the engine image's own client, in a container that outlives the
-process that waits for it. Private to the collection."""
+"""A model in a repository of a hub. The hub's client in the engine's image fetches it, in a container that continues
+after the waiting process has ended. Private to the collection."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ LEFT_OUT = (
     "*.msgpack",
     "*.ot",
 )
-"""Files of other programs that repositories have beside the safetensors: weights a second or third time."""
+"""Files for other programs, which contain the same weights as the safetensors."""
 
 PICKLED = "*.bin"
-"""Left out as well where there are safetensors."""
+"""Pickled weights, left out if the repository has safetensors."""
 
 TOKEN_IN_CONTAINER = "/run/hub-token"
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-"""What the node trusts, a site's own authority too (Debian, ca-certificates)."""
+"""The certificates that the node trusts, with a site's own authority (Debian, ca-certificates)."""
 
 PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
 @dataclass(frozen=True)
 class Hub:
-    """Where a hub is, and the token of the account that asks; without a token, requests are anonymous."""
+    """A hub's address, and the token for requests; without a token, requests are anonymous."""
 
     endpoint: str
     token: str = ""
@@ -70,13 +70,13 @@ def sizes(remote: Remote, hub: Hub) -> dict[str, int]:
     except urllib.error.HTTPError as error:
         raise TransferError(f"{remote.location}: {_refusal(error.code, hub)}") from None
     except (OSError, KeyError, TypeError, ValueError) as error:
-        raise TransferError(f"{remote.location}: the hub {hub.endpoint} cannot be asked: {error}") from None
+        raise TransferError(f"{remote.location}: the hub {hub.endpoint} does not answer as expected: {error}") from None
     patterns = excluded(listed)
     return {file: size for file, size in listed.items() if not any(fnmatch.fnmatch(file, each) for each in patterns)}
 
 
 def ask_file(remote: Remote, hub: Hub, file: str, first: int, last: int) -> bytes:
-    """The bytes of a file from `first` up to and without `last`, less where it is shorter. Raises TransferError.
+    """The bytes of a file from `first` to before `last`, fewer if the file is shorter. Raises TransferError.
 
     Source: huggingface_hub, constants.py, HUGGINGFACE_CO_URL_TEMPLATE.
     """
@@ -85,26 +85,27 @@ def ask_file(remote: Remote, hub: Hub, file: str, first: int, last: int) -> byte
     try:
         with ask(url, {**headers, "Range": f"bytes={first}-{last - 1}"}) as answer:
             if answer.status != http.HTTPStatus.PARTIAL_CONTENT:
-                # All of it: what comes before is passed over.
+                # The server ignores the range and sends the whole file: skip the bytes before `first`.
                 answer.read(first)
             return bytes(answer.read(last - first))
     except urllib.error.HTTPError as error:
         raise TransferError(f"{remote.location}, {file}: {_refusal(error.code, hub)}") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise TransferError(f"{remote.location}, {file}: the hub {hub.endpoint} cannot be asked: {error}") from None
+        where = f"{remote.location}, {file}"
+        raise TransferError(f"{where}: the hub {hub.endpoint} does not answer as expected: {error}") from None
 
 
 def _refusal(code: int, hub: Hub) -> str:
     if code in (401, 403):
-        has = "the token that it was shown (model_store_hub_token)" if hub.token else "no token (model_store_hub_token)"
-        return f"the hub refuses it ({code}) with {has}: the name may be wrong, or the model's licence not accepted"
+        has = "with the token of model_store_hub_token" if hub.token else "without a token (model_store_hub_token)"
+        return f"the hub refuses the request ({code}) {has}: correct name or token, or accept the model's licence"
     if code == 404:
         return f"the hub {hub.endpoint} has no such model or revision (404): correct model or revision"
     return f"the hub {hub.endpoint} answers {code}: try again later"
 
 
 def excluded(files: Mapping[str, int]) -> list[str]:
-    """Patterns of files that no engine reads."""
+    """Patterns of the files that engines do not read."""
     return [*LEFT_OUT, *([PICKLED] if any(file.endswith(".safetensors") for file in files) else [])]
 
 
@@ -128,9 +129,9 @@ class Download:
         self.name = container(remote)
 
     def fetch(self, files: Mapping[str, int], seconds: float) -> Progress:
-        """Let the client go on, until everything is there or the time is over; one that failed is started again.
+        """Run the client for `seconds` or until all files have arrived. A client that failed is started again.
 
-        Raises TransferError where it fails and not a byte came in all that time.
+        Raises TransferError if the client fails and no byte arrived.
         """
         started = time.monotonic()
         total, before = sum(files.values()), held(self._target)
@@ -150,7 +151,7 @@ class Download:
         have = held(self._target)
         if not done and have <= before and reason:
             raise TransferError(
-                f"{self._remote.location}: nothing came in {seconds:.0f} s: {reason}; run again to go on"
+                f"{self._remote.location}: no byte arrived in {seconds:.0f} s: {reason}; run again to go on"
             )
         return Progress(total if done else min(have, total), total, have - before, time.monotonic() - started, done)
 
@@ -165,7 +166,7 @@ class Download:
         _code, output, errors = self._call("logs", "--tail", "20", self.name)
         lines = [line.strip() for line in f"{output}\n{errors}".splitlines() if line.strip()]
         told = [line for line in lines if "rror" in line] or lines
-        return told[-1] if told else "the client said nothing"
+        return told[-1] if told else "the client printed no message"
 
     def _start(self, files: Mapping[str, int]) -> None:
         self._target.mkdir(parents=True, exist_ok=True)
@@ -174,7 +175,7 @@ class Download:
             *("--security-opt", "no-new-privileges", "--read-only", "--tmpfs", "/tmp", "--user", "0:0"),
             *("--env", f"HF_ENDPOINT={self._endpoint}", "--env", "HF_HOME=/tmp/hf", "--env", "HF_HUB_OFFLINE=0"),
             *("--env", "HF_HUB_DISABLE_TELEMETRY=1", "--env", "HF_HUB_DISABLE_PROGRESS_BARS=1", "--env", "NO_COLOR=1"),
-            # Without a value Docker passes on what this process has.
+            # Without a value, Docker passes this process's variable on.
             *(part for name in PROXIES if name in os.environ for part in ("--env", name)),
             f"--mount=type=bind,source={self._target},target=/model",
         ]
@@ -184,25 +185,25 @@ class Download:
         if CERTIFICATES.is_file():
             mount = f"--mount=type=bind,source={CERTIFICATES},target={CERTIFICATES},readonly"
             options += ["--env", f"SSL_CERT_FILE={CERTIFICATES}", mount]
-        # The module, for not every image has the command `hf` in its path.
+        # By the module's name, because not every image has the command `hf` in its path.
         client = ["--entrypoint", "python3", self._image, "-m", "huggingface_hub.cli.hf", "download"]
         patterns = [f"--exclude={pattern}" for pattern in excluded(files)]
         asked = [self._remote.location, "--revision", self._remote.pin, "--local-dir", "/model", *patterns]
         code, _output, errors = self._call(*options, *client, *asked)
         if code != 0:
-            raise TransferError(f"the hub's client does not start: {errors.strip()}")
+            raise TransferError(f"the hub's client does not start: {errors.strip()}; correct this, then run again")
 
     def _call(self, *arguments: str) -> tuple[int, str, str]:
         return self._run([self._docker, *arguments])
 
 
 def held(target: Path) -> int:
-    """Bytes that have arrived, of files that are not complete as well."""
+    """Bytes that have arrived, including those of incomplete files."""
     total = 0
     for directory, _subdirectories, names in os.walk(target):
         for name in names:
             try:
-                # Blocks: the client may create a file at its full size before it has its content.
+                # At most the size of its blocks: the client may create a file at full size before the content arrives.
                 total += min((found := os.lstat(os.path.join(directory, name))).st_size, found.st_blocks * 512)
             except FileNotFoundError:
                 continue
@@ -210,5 +211,5 @@ def held(target: Path) -> int:
 
 
 def needed(files: Mapping[str, int], target: Path) -> int:
-    """Bytes that are still to come."""
+    """Bytes that have not arrived yet."""
     return max(0, sum(files.values()) - held(target))

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The headers of a hub's model, fetched before its files are on any node. Private to the collection.
+"""Fetches configurations and headers of a hub's model before a node has its files. Private to the collection.
 
-The controller fetches the configurations whole, and of the weights the headers alone. They are kept as a directory of
-the model's own form, in which every other file, and every tensor, is a hole of the right size. So the same code reads
-it that reads a model on a node, and 140 GB take some hundred KiB.
+The controller fetches whole configurations, but only the headers of the weights. It writes a directory with all files
+of the model: all other files, and all tensors, are holes of the right size. So the code that reads a model on a node
+can read this directory, too. For 140 GB of weights, it takes some hundred KiB.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from .remote import Remote
 from .transfer import TransferError
 
 TEXTS = (*CODE_CONFIGS, QUANTIZATION_FILE, *TEMPLATES, shards.INDEX)
-"""Files that are fetched whole. Others are only there, or not."""
+"""Files that are fetched whole. Of other files, only the existence matters."""
 
 LARGEST_TEXT = 64 << 20
-"""Bytes. An index of 100 000 tensors has 10 MB."""
+"""Largest size of such a file in bytes. An index of 100 000 tensors has 10 MB."""
 
 FIRST = 1 << 20
-"""Bytes of a file of weights that are asked for at once: hardly any header is longer."""
+"""Bytes of the first request for a file of weights. Hardly any header is longer."""
 
 THREADS = 8
 
 Ask = Callable[[str, int, int], bytes]
-"""The bytes of a file from the first number up to and without the second."""
+"""Returns the bytes of a file from the first number to before the second."""
 
 
 def skeleton(cache: Path, remote: Remote, hub: Hub) -> Path:
-    """The directory that stands for a model of a hub, fetched where the cache does not have it yet.
+    """The directory with configurations and headers of a hub's model, fetched if the cache does not have it.
 
-    A commit never changes, so neither does what is kept of it. Raises TransferError and OSError.
+    A commit never changes, so the directory stays valid. Raises TransferError and OSError.
     """
     path = cache / remote.key
     with _alone(cache):
@@ -59,18 +59,18 @@ def skeleton(cache: Path, remote: Remote, hub: Hub) -> Path:
 
 
 def fetch(target: Path, files: Mapping[str, int], ask: Ask) -> None:
-    """Fetch what tells of a model with these files, by their size in bytes. Raises TransferError and OSError."""
+    """Fetch configurations and headers; `files` are all files by size in bytes. Raises TransferError and OSError."""
 
     def one(file: str) -> None:
         path, size = target / file, files[file]
         path.parent.mkdir(parents=True, exist_ok=True)
         content = b""
         if not size:
-            # No range has no bytes.
+            # An HTTP range cannot be empty.
             pass
         elif file in TEXTS:
             if size > LARGEST_TEXT:
-                raise TransferError(f"{file} has {size:,} bytes, which no such file has")
+                raise TransferError(f"{file} has {size:,} bytes, allowed are {LARGEST_TEXT:,}: correct the repository")
             content = ask(file, 0, size)
         elif file.endswith(shards.SUFFIX):
             content = _header(file, size, ask)
@@ -80,13 +80,13 @@ def fetch(target: Path, files: Mapping[str, int], ask: Ask) -> None:
 
     unsafe = [file for file in files if file.startswith("/") or ".." in PurePosixPath(file).parts]
     if unsafe:
-        raise TransferError(f"the hub names a file outside of the model: {unsafe[0]}")
+        raise TransferError(f"the hub lists a file outside of the model: {unsafe[0]}: use another hub or model")
     with ThreadPoolExecutor(max_workers=THREADS) as pool:
         list(pool.map(one, files))
 
 
 def _header(file: str, size: int, ask: Ask) -> bytes:
-    """The header of a file of weights; what comes of one that has none."""
+    """The header of a file of weights, with its length. For a file without a valid header, its first bytes."""
     begun = ask(file, 0, min(FIRST, size))
     if len(begun) < LENGTH_BYTES:
         return begun
@@ -98,7 +98,7 @@ def _header(file: str, size: int, ask: Ask) -> bytes:
 
 @contextmanager
 def _alone(cache: Path) -> Iterator[None]:
-    """Has one process at the cache at a time: of a hundred nodes, the first fetches, and the others find it."""
+    """Lock the cache for one process. If a hundred nodes need a model, the first process fetches it for all."""
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

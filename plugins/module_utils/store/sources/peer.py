@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A model in the store of another node of the site, which shares it for a while. Private to the collection.
+"""Fetches a model from a peer, another node that shares models from its store. Private to the collection.
 
-The other node is not trusted: the manifest comes from the controller, and nothing is published whose checksums differ.
+The peer is not trusted: the manifest comes from the controller, and a file with another checksum is not published.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .transfer import Progress, TransferError, append
 
 @dataclass(frozen=True)
 class Peer:
-    """A node that shares a revision below `url`, with who knows the token."""
+    """A node that shares a revision below `url` for requests with the token."""
 
     host: str
     url: str
@@ -30,9 +30,9 @@ class Peer:
 
 
 def fetch(plan: Plan, peer: Peer, seconds: float) -> Progress:
-    """Bring more of the missing files, until all are there or the time is over. What has arrived from others stays.
+    """Fetch more of the missing files for `seconds` or until all have arrived. Files from other peers stay.
 
-    Raises TransferError as soon as a connection brings nothing: there are other sources.
+    Raises TransferError as soon as a connection brings no byte, so that the node can try another source.
     """
     started = time.monotonic()
     sizes = {relative: plan.manifest.files[relative].size for relative in plan.missing}
@@ -55,13 +55,13 @@ def fetch(plan: Plan, peer: Peer, seconds: float) -> Progress:
             except (OSError, http.client.HTTPException, ValueError) as error:
                 reason = str(error) or type(error).__name__
             if _held(target, size) <= have and time.monotonic() - started < seconds:
-                raise TransferError(f"{relative} does not come from {peer.host}: {reason}")
+                raise TransferError(f"{relative} does not arrive from {peer.host}: {reason}")
     coming = sum(size - _held(plan.incoming / relative, size) for relative, size in sizes.items())
     return Progress(total - coming, total, left - coming, time.monotonic() - started, done=not coming)
 
 
 def _held(target: Path, size: int) -> int:
-    """Bytes that are there, of a file that is made where it is missing; one that is too long is begun anew."""
+    """Bytes of a file that have arrived. Creates a missing file, and empties a file that is too long."""
     with target.open("ab") as file:
         if file.tell() > size:
             file.truncate(0)

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sources of models that a node fetches by itself: an archive on a web server, a repository of a hub. Private to the
-collection. Pure, but for the note that the store keeps of what it has fetched."""
+"""Sources from which a node itself fetches models: an archive on a web server, a repository of a hub. Private to the
+collection. Pure, except for the store's record of fetched revisions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ HUB = "hub"
 SCHEMA = 1
 
 NOTE = ".sources.json"
-"""Below STORE/NAME: which revision came from which source. Hidden: it is no revision's file."""
+"""Record below STORE/NAME: the revision of each source. Hidden, because it belongs to no revision."""
 
 _URL = re.compile(r"^https?://[^\s/]+/\S+?\.tar(?:\.gz|\.bz2|\.xz)?(?:\?\S*)?$")
 _REPOSITORY = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*$")
-"""As the hub names them (huggingface_hub, utils/_validators.py, validate_repo_id)."""
+"""The hub's rule for names (huggingface_hub, utils/_validators.py, validate_repo_id)."""
 
 _COMMIT = re.compile(r"^[0-9a-f]{40}$")
 _CHECKSUM = re.compile(r"^sha256:([0-9a-f]{64})$")
@@ -34,7 +34,7 @@ _CHECKSUM = re.compile(r"^sha256:([0-9a-f]{64})$")
 
 @dataclass(frozen=True)
 class Remote:
-    """What is fetched: `location` is a URL or a hub id, `pin` the archive's SHA-256 or the commit."""
+    """A source: `location` is a URL or a hub's name of the model, `pin` the archive's SHA-256 or the commit."""
 
     kind: str
     location: str
@@ -42,37 +42,37 @@ class Remote:
 
     @property
     def identity(self) -> str:
-        """Names the content, wherever it is fetched from: the same archive may lie on another server tomorrow."""
+        """A text for the content. For an archive, it does not depend on the server."""
         return f"sha256:{self.pin}" if self.kind == ARCHIVE else f"{self.location}@{self.pin}"
 
     @property
     def key(self) -> str:
-        """Names directories and containers of the transfer."""
+        """12 digits in the names of directories and containers of the transfer."""
         return hashlib.sha256(self.identity.encode()).hexdigest()[:12]
 
 
 def parse(entry: Mapping[str, Any]) -> Remote | None:
-    """The remote source of a registry entry; None where its `model` is none. Raises ValueError that says what lacks."""
+    """The remote source of a registry entry, None for a directory. Raises ValueError that says what is missing."""
     text = str(entry.get("model") or "")
     if text.startswith(("http://", "https://")):
         if not _URL.match(text):
-            raise ValueError("must lead to an archive: .tar, .tar.gz, .tar.bz2 or .tar.xz")
+            raise ValueError("must be the URL of an archive: .tar, .tar.gz, .tar.bz2 or .tar.xz")
         checksum = _CHECKSUM.match(str(entry.get("checksum") or ""))
         if not checksum:
             raise ValueError(
-                "needs checksum beside it: sha256: and the 64 digits that `sha256sum` prints of the archive"
+                "needs the key checksum, too: sha256: and the 64 digits that `sha256sum` prints for the archive"
             )
         return Remote(ARCHIVE, text, checksum[1])
     if _REPOSITORY.match(text):
         revision = str(entry.get("revision") or "")
         if not _COMMIT.match(revision):
-            raise ValueError("needs revision beside it: the commit's 40 digits, which the hub shows under its files")
+            raise ValueError("needs the key revision, too: the commit's 40 digits, which the hub shows under its files")
         return Remote(HUB, text, revision)
     return None
 
 
 def fetched(directory: Path, remote: Remote) -> Manifest | None:
-    """The manifest of what was fetched from a source into STORE/NAME; None where nothing was, or it is gone."""
+    """The manifest of the revision that was fetched from a source into STORE/NAME; None if there is none."""
     try:
         revision = _note(directory).get(remote.identity)
         return Manifest.from_dict(node_files.read_json(directory / revision / MANIFEST)) if revision else None
@@ -81,14 +81,14 @@ def fetched(directory: Path, remote: Remote) -> Manifest | None:
 
 
 def remember(directory: Path, remote: Remote, revision: str) -> None:
-    """Note where a revision came from."""
+    """Record the source of a revision."""
     node_files.write_json(
         directory / NOTE, {"schema": SCHEMA, "revisions": {**_note(directory), remote.identity: revision}}
     )
 
 
 def _note(directory: Path) -> dict[str, str]:
-    # Without it, or where it is damaged, a model is fetched again.
+    # Without a valid record, the model is fetched again.
     try:
         note = node_files.read_json(directory / NOTE)
         return {str(source): str(revision) for source, revision in note["revisions"].items()}

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which source an entry of the registry names: a directory on the controller or on the node, or a remote one. Private
-to the collection. Pure."""
+"""Reads the source of a registry entry: a directory on the controller or on the node, or a remote source. Private to
+the collection. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PREFIX = f"{CONTROLLER}:"
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from: a directory on the controller or on the node, or what the node fetches itself."""
+    """The source of a model: a directory on the controller or on the node, or a remote source."""
 
     origin: str
     path: Path
@@ -36,7 +36,7 @@ class Source:
 
 
 def parse_source(entry: Mapping[str, Any]) -> Source:
-    """Read the key `model` of a registry entry, and what pins it. Raises ValueError that says what is allowed."""
+    """Read `model`, `revision` and `checksum` of a registry entry. Raises ValueError that says what is allowed."""
     remote = parse_remote(entry)
     if remote:
         return Source(REMOTE, Path(), remote)
@@ -52,7 +52,7 @@ def parse_source(entry: Mapping[str, Any]) -> Source:
 
 
 def load_sources(models: Mapping[str, Any]) -> tuple[dict[str, Source], list[Problem]]:
-    """The sources of registry entries, and every entry whose source cannot be used."""
+    """The sources of registry entries, and a problem for every entry without a valid source."""
     sources: dict[str, Source] = {}
     problems: list[Problem] = []
     for name, entry in models.items():

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A long transfer, in slices of some seconds, so that its progress can be reported. Private to the collection."""
+"""A long transfer in turns of some seconds, so that a run can report the progress. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any
 from ...core.sizes import human
 
 TIMEOUT = 30
-"""Seconds without a byte, after which a connection is given up."""
+"""Seconds without a byte after which a connection is closed."""
 
 CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a transfer is, in bytes; `gained` of them came within the last `seconds`."""
+    """The progress of a transfer in bytes; `gained` bytes arrived in the last `seconds`."""
 
     have: int
     total: int
@@ -49,7 +49,7 @@ def _time(seconds: float) -> str:
 
 
 def ask(url: str, headers: Mapping[str, str], method: str = "GET", *, direct: bool = False) -> Any:
-    """An answer, to be used as a context; by the proxies of the environment unless `direct`.
+    """The answer to a request, for a `with` statement. Uses the proxies of the environment unless `direct`.
 
     Raises OSError and ValueError.
     """
@@ -68,13 +68,13 @@ def append(
     size: int | None = None,
     direct: bool = False,
 ) -> None:
-    """Bring what is missing of a file behind the `have` bytes that are there, until it ends or the time is over.
+    """Fetch a file from byte `have` on, until its end or the deadline (time.monotonic()).
 
-    No more than `size` bytes are ever written. Raises OSError, http.client.HTTPException and ValueError.
+    The file never becomes longer than `size` bytes. Raises OSError, http.client.HTTPException and ValueError.
     """
     with ask(url, {**(headers or {}), **({"Range": f"bytes={have}-"} if have else {})}, direct=direct) as answer:
         resumed = answer.status == http.HTTPStatus.PARTIAL_CONTENT
-        # What cannot be resumed is not interrupted: it would begin anew each time.
+        # A transfer that cannot resume continues after the deadline, because it would start from zero each time.
         resumable = resumed or answer.headers.get("Accept-Ranges") == "bytes"
         with target.open("ab" if resumed else "wb") as file:
             while time.monotonic() < deadline or not resumable:
@@ -85,7 +85,7 @@ def append(
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """A token is for the server that it was meant for, and not for the one to which that sends on."""
+    """Sends the token only to the first server, not to a server of a redirect."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         request = super().redirect_request(req, fp, code, msg, headers, newurl)
@@ -95,4 +95,4 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 class TransferError(Exception):
-    """A transfer that gets no further; the message says why. What has arrived stays."""
+    """A transfer cannot continue; the message says why. Arrived bytes stay."""

@@ -76,7 +76,7 @@ def test_mistakes_change_nothing(run: RunModule, tmp_path: Path) -> None:
         result = run(check, settings={"power_limit_w": 9000, "ecc": False}, overrides=[{"gpu": 5, "ecc": True}])
         assert result["failed"] is True
         assert result["msg"].startswith("gpu_settings: nothing was changed.\n- GPU 5: there is none")
-        assert "9000.0: the card takes 200 to 700 W" in result["msg"]
+        assert "9000.0: the card allows 200 to 700 W" in result["msg"]
     assert not (tmp_path / "etc").exists() and not (tmp_path / "calls.log").exists()
 
 

@@ -92,7 +92,7 @@ def test_the_facts_are_those_of_the_files(remote: Run, hub: FakeHub, ranges: boo
 def test_the_token_is_shown_to_the_hub_and_to_nobody_else(remote: Run, hub: FakeHub) -> None:
     hub.token = "hf_secret-5c1d"
     refused = remote()
-    assert "refuses it (401) with no token" in refused["unknown"]["tiny"]
+    assert "refuses the request (401) without a token" in refused["unknown"]["tiny"]
     assert refused["facts"] == {}
     result = remote(hub_token=hub.token)
     assert "tiny" in result["facts"]

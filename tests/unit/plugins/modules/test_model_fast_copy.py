@@ -179,7 +179,7 @@ def test_something_in_the_links_place_is_named(bed: Bed) -> None:
     bed.link("a").mkdir(parents=True)
     result = bed.run("a")
     assert result["failed"]
-    assert "is in the way of a link" in result["msg"]
+    assert "is not a link, but must become a link" in result["msg"]
 
 
 def test_what_stays_free_and_a_copy_that_fails_are_warnings(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,10 +86,10 @@ def test_an_end_is_a_change_only_where_something_was_shared(node: Node) -> None:
 
 def test_a_node_that_cannot_share_is_no_failure(node: Node) -> None:
     result = node.start(address="")
-    assert "no address is known" in result["problem"] and not result.get("failed") and node.started == []
+    assert "because its address is not known" in result["problem"] and not result.get("failed") and node.started == []
     node.code = 1
     result = node.start()
-    assert result["problem"].endswith("port 5003: OSError: cannot bind")
+    assert "port 5003: OSError: cannot bind; correct" in result["problem"]
     assert (result["url"], result["token"], result["manifests"]) == ("", "", {})
     assert str(node.store / "m/ffffffffffff") in node.start(models={"m": "f" * 12})["problem"]
 

@@ -80,14 +80,14 @@ def test_a_machine_that_stays_on_is_an_error(machine: Machine, service: tuple[st
 
 def test_what_the_bmc_does_not_offer_is_not_ordered(machine: Machine, service: tuple[str, Path]) -> None:
     machine.allowed = ["GracefulShutdown", "On"]
-    with pytest.raises(bmc.BmcError, match="cannot do ForceOff: it offers GracefulShutdown, On"):
+    with pytest.raises(bmc.BmcError, match="does not support ForceOff: it supports GracefulShutdown, On"):
         bmc.cycle(redfish(service), "cycle", 10, 6, Clock())
     assert machine.orders == []
 
 
 def test_one_of_several_systems_has_to_be_named(machine: Machine, service: tuple[str, Path]) -> None:
     machine.members = [SYSTEM, "/redfish/v1/Systems/HGX_Baseboard_0"]
-    with pytest.raises(bmc.BmcError, match="node, HGX_Baseboard_0; say which one with bmc_system"):
+    with pytest.raises(bmc.BmcError, match="node, HGX_Baseboard_0; set bmc_system to one of them"):
         redfish(service).state()
     assert redfish(service, system="node").state() == "on"
 

@@ -100,8 +100,8 @@ def test_a_slices_name_is_no_number() -> None:
         ("{", "/etc/cdi/x.json", "cannot be read"),
         ("a: [", "/etc/cdi/x.yaml", "cannot be read"),
         ("&a [*a]", "/etc/cdi/x.yaml", "cannot be read"),
-        ("[]", "/etc/cdi/x.json", "is no CDI specification"),
-        ("", "/etc/cdi/x.yaml", "is no CDI specification"),
+        ("[]", "/etc/cdi/x.json", "is not a CDI specification"),
+        ("", "/etc/cdi/x.yaml", "is not a CDI specification"),
     ],
 )
 def test_what_is_broken_is_said(text: str, path: str, error: str) -> None:
@@ -143,12 +143,12 @@ def other_uuid(machine: Machine) -> None:
     ("change", "reason"),
     [
         (lambda machine: (machine.root / cdi.OWN.lstrip("/")).unlink(), "is not there"),
-        (lambda machine: machine.spec(cdi.OWN, spec(OLD)), f"is for the driver {OLD}, and {DRIVER} is loaded"),
-        (lambda machine: (machine.root / "dev/nvidiactl").unlink(), "names what does not exist: /dev/nvidiactl"),
+        (lambda machine: machine.spec(cdi.OWN, spec(OLD)), f"is for the driver {OLD}, but {DRIVER} is loaded"),
+        (lambda machine: (machine.root / "dev/nvidiactl").unlink(), "names missing files or devices: /dev/nvidiactl"),
         (lambda machine: machine.file(cdi.OWN, "kind: ["), "cannot be read"),
         (lambda machine: machine.spec(cdi.OWN, spec(kind="x.com/gpu")), "is of the kind x.com/gpu"),
         (other_uuid, f"lacks {UUID}"),
-        (lambda machine: machine.spec(cdi.OWN, spec(names=("0", UUID, "GPU-gone"))), "offers what is gone: GPU-gone"),
+        (lambda machine: machine.spec(cdi.OWN, spec(names=("0", UUID, "GPU-gone"))), "has removed devices: GPU-gone"),
     ],
 )
 def test_why_the_own_one_is_written_anew(machine: Machine, change: Callable[[Machine], Any], reason: str) -> None:
@@ -162,7 +162,7 @@ def test_why_the_own_one_is_written_anew(machine: Machine, change: Callable[[Mac
 def test_device_nodes_that_were_renumbered(machine: Machine) -> None:
     """Those of nvidia-uvm get other numbers at each boot. /dev/null stands for one: it has 1 and 3."""
     (machine.root / "dev/nvidia-uvm").symlink_to("/dev/null")
-    for minor, expected in ((3, None), (4, "names devices by numbers that they no longer have: /dev/nvidia-uvm")):
+    for minor, expected in ((3, None), (4, "has old numbers of these devices: /dev/nvidia-uvm")):
         nodes = [{"path": "/dev/nvidia-uvm", "major": 1, "minor": minor}]
         machine.spec(cdi.OWN, spec(containerEdits={"deviceNodes": nodes}))
         assert machine.facts()["refresh_reason"] == (f"{cdi.OWN} {expected}" if expected else None)
@@ -184,12 +184,12 @@ def test_in_mig_mode_the_slices_are_offered(machine: Machine) -> None:
 @pytest.mark.parametrize(
     ("path", "content", "reason"),
     [
-        ("/etc/cdi/nvidia.yaml", spec(), "is kept up to date by no service"),
-        ("/etc/cdi/nvidia-gpus.json", spec(names=("pair",)), "is kept up to date by no service"),
+        ("/etc/cdi/nvidia.yaml", spec(), "would not change with the driver, because no service updates it"),
+        ("/etc/cdi/nvidia-gpus.json", spec(names=("pair",)), "because no service updates it"),
         ("/etc/cdi/nvidia.yaml", spec(OLD), f"is for the driver {OLD}"),
         ("/etc/cdi/ours.yaml", spec(OLD, names=("pair",)), f"is for the driver {OLD}"),
         ("/etc/cdi/ours.json", spec(names=("pair",), containerEdits={"hooks": [{"path": "/gone"}]}), "exist: /gone"),
-        ("/var/run/cdi/ours.json", spec(names=("0",)), "offers a device of the same name as another file"),
+        ("/var/run/cdi/ours.json", spec(names=("0",)), "has a device of the same name as another file"),
     ],
 )
 def test_what_is_stale_must_go(machine: Machine, path: str, content: dict[str, Any], reason: str) -> None:

@@ -110,9 +110,9 @@ def test_who_lost_them(docker: Docker) -> None:
 @pytest.mark.parametrize(
     ("outcome", "error"),
     [
-        (Outcome(126, "", "exec: sh: executable file not found in $PATH"), "it could not be tried: exec: sh"),
+        (Outcome(126, "", "exec: sh: executable file not found in $PATH"), "the trial failed: exec: sh"),
         (Outcome(None, failure="timeout", message="docker did not end within 30 s"), "docker did not end within"),
-        (Outcome(0, f"+ {NODES[0]}\n"), "it could not be tried"),
+        (Outcome(0, f"+ {NODES[0]}\n"), "the trial failed"),
     ],
 )
 def test_who_could_not_be_tried_has_lost_nothing(docker: Docker, outcome: Outcome, error: str) -> None:

@@ -130,7 +130,7 @@ def test_transfers_that_nobody_goes_on_with_are_rubbish_after_a_day(bed: Bed) ->
     (incoming / "fresh.ab12cd34ef56" / "model" / "half").write_text("more")
     bed.containers = f'[{{"Source": "{incoming}/held.ab12cd34ef56/model"}}]'
     result = bed.run(keep=4)
-    assert [item["why"] for item in result["freed"]] == ["a transfer that has not gone on for 2 days"]
+    assert [item["why"] for item in result["freed"]] == ["a transfer that stopped 2 days ago"]
     assert sorted(path.name for path in incoming.iterdir()) == ["fresh.ab12cd34ef56", "held.ab12cd34ef56"]
 
 
@@ -184,7 +184,7 @@ def on(*kinds: tuple[str, str]) -> list[Mount]:
     ],
 )
 def test_a_store_on_a_disk_that_others_may_have_is_refused(mounts: list[Mount]) -> None:
-    with pytest.raises(InputError, match="which other nodes may have, too"):
+    with pytest.raises(InputError, match="which other nodes may use, too"):
         check(Path("/mnt/models"), 1, mounts)
 
 

@@ -85,7 +85,7 @@ def test_another_revision_than_the_pinned_one_is_a_problem(tmp_path: Path, write
     assert list(build_manifests(sources(m=root), {"m": {"revision": revision}}, HashCache())[0]) == ["m"]
     manifests, (problem,) = build_manifests(sources(m=root), {"m": {"revision": "0" * 12}}, HashCache())
     assert manifests == {} and (problem.key, problem.value) == ("revision", "0" * 12)
-    assert f"{root} holds revision {revision}: put the pinned one there" in str(problem)
+    assert f"{root} has revision {revision}: put the pinned revision there" in str(problem)
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(

@@ -106,7 +106,7 @@ def test_a_full_disk_is_a_warning_that_names_what_is_needed(bed: Bed, monkeypatc
     result = bed.run("a")
     assert not bed.copied("a")
     (note,) = result["notes"]
-    assert "is served from the store: needed 8." in note
+    assert "engines load it from the store: needed 8." in note
     assert f"free {(bed.size - 1) / 1024:.1f} KiB" in note
     assert not bed.run("a")["changed"]
     monkeypatch.setattr(fast_copy, "free_bytes", lambda path: bed.size + 10)
@@ -200,7 +200,7 @@ def test_a_model_that_the_store_has_not_yet_is_foreseen(bed: Bed) -> None:
 
 def test_a_file_in_the_place_of_a_link_is_not_removed(bed: Bed) -> None:
     bed.link("a").mkdir(parents=True)
-    with pytest.raises(InputError, match="is in the way of a link"):
+    with pytest.raises(InputError, match="is not a link, but must become a link"):
         bed.run("a")
     assert bed.link("a").is_dir()
 

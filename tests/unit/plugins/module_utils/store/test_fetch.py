@@ -73,7 +73,7 @@ def test_an_incomplete_model_gets_no_name(tmp_path: Path, source: Path) -> None:
     (source / "model-00002-of-00002.safetensors").unlink()
     bed = Bed(tmp_path, source)
     fetch.unpack(bed.remote, bed.work)
-    with pytest.raises(InputError, match="holds no complete model"):
+    with pytest.raises(InputError, match="does not contain a complete model"):
         fetch.publish(bed.store, "m", bed.remote, bed.work)
     assert not (bed.store.root / "m").exists()
 
@@ -140,7 +140,7 @@ def test_a_download_ends_before_a_peer_is_asked(tmp_path: Path) -> None:
 
 
 def test_a_peer_that_shares_nothing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(TransferError, match="node7 shares nothing"):
+    with pytest.raises(TransferError, match="node7 shares no models"):
         fetcher(tmp_path, HUB, Calls()).from_peer("node7", "", "token", {})
     with pytest.raises(ValueError, match="is no manifest"):
         fetcher(tmp_path, HUB, Calls()).from_peer("node7", "http://127.0.0.1:9", "token", {})

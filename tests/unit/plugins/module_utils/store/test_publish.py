@@ -87,7 +87,7 @@ def test_a_remote_model_that_was_fetched_is_there(tmp_path: Path, publish_model:
 
 def test_a_hub_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
     (problem,) = publisher(tmp_path / "store", {"m": REMOTE}, url="http://127.0.0.1:9").plan(0)[1]
-    assert "models.m: acme/tiny: the hub http://127.0.0.1:9 cannot be asked" in str(problem)
+    assert "models.m: acme/tiny: the hub http://127.0.0.1:9 does not answer as expected" in str(problem)
 
 
 def test_the_problems_of_all_models_come_together(tmp_path: Path, source: Path) -> None:

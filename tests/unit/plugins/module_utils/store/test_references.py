@@ -83,7 +83,7 @@ def test_the_environment_of_a_release_is_not_read(paths: Paths) -> None:
 
 def test_a_release_that_names_no_model_is_not_taken_for_one_that_needs_none(paths: Paths) -> None:
     directory = release(paths, "main", 1, "{}")
-    with pytest.raises(InputError, match="does not tell which model it needs") as caught:
+    with pytest.raises(InputError, match="names no model: remove this directory") as caught:
         references.of_node(paths, "")
     assert str(directory) in str(caught.value)
     assert references.of_node(paths, "", without=["main"]) == {}
@@ -136,6 +136,6 @@ def test_a_container_that_ends_meanwhile_is_asked_about_again() -> None:
 
 def test_a_docker_that_does_not_answer_is_not_taken_for_one_without_containers() -> None:
     docker = Docker("", code=1)
-    with pytest.raises(InputError, match="Cannot connect to the Docker daemon; systemctl status docker"):
+    with pytest.raises(InputError, match="Cannot connect to the Docker daemon; see `systemctl status docker`"):
         references.containers(docker, "docker")
     assert len(docker.calls) == references.TRIES

@@ -76,7 +76,7 @@ def test_what_a_container_needs_keeps_the_transfers_too(
 
 
 def test_a_docker_that_does_not_answer_keeps_everything(tmp_path: Path, paths: Paths) -> None:
-    with pytest.raises(InputError, match="cannot tell what the containers need"):
+    with pytest.raises(InputError, match="does not list the containers, which may need models"):
         Removal(tmp_path / "store", None, paths).plan(None, [], lambda _command: (1, "", "no daemon"), "docker")
 
 

@@ -47,11 +47,11 @@ def test_weights_exist_once_and_everything_is_readable_by_the_engine(bed: Bed) -
     [
         (
             lambda path: (path / "chat_template.jinja").write_text("other"),
-            "chat_template.jinja is not what was written",
+            "chat_template.jinja was altered",
         ),
-        (lambda path: (path / "system_prompt.txt").unlink(), "system_prompt.txt is not what was written"),
-        (lambda path: (path / "manifest.json").write_text("{"), "manifest.json is not what was written"),
-        (lambda path: (path / "config.json").unlink(), "config.json is no link to ../../base/"),
+        (lambda path: (path / "system_prompt.txt").unlink(), "system_prompt.txt was altered"),
+        (lambda path: (path / "manifest.json").write_text("{"), "manifest.json was altered"),
+        (lambda path: (path / "config.json").unlink(), "config.json is not a link to ../../base/"),
         (lambda path: (path / "stray.py").write_text(""), "stray.py does not belong there"),
     ],
 )

@@ -53,7 +53,7 @@ def test_a_certificate_that_is_cut_off_anywhere(pair: Pair) -> None:
 def test_a_pair(pair: Pair, other_pair: Pair) -> None:
     certificates.check_pair(pair.key, pair.certificate)
     for key, words in (
-        (other_pair.key, "not that of the key"),
+        (other_pair.key, "does not match the key"),
         (pair.protected, "passphrase"),
         ("no key", "none in PEM"),
     ):

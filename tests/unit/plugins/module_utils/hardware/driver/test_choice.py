@@ -24,7 +24,7 @@ from ansible_collections.baremetal.inference.tests.unit.plugins.module_utils.har
     [
         (["Volta"], "580", "proprietary", "no open kernel module"),
         (["Volta", "Ampere"], "580", "proprietary", "no open kernel module"),
-        (["Blackwell"], "580", "open", "no other kernel module"),
+        (["Blackwell"], "580", "open", "has only an open kernel module"),
         (["Hopper"], "580", "open", "560"),
         (["Hopper"], "630", "open", "620"),
         ([], "580", "open", "560"),
@@ -60,7 +60,7 @@ def test_a_wish_goes_before_a_default() -> None:
         (Wish("runfile", "580.7"), node(), ["nvidia_driver_runfile: is required", "controller:/PATH"]),
         (Wish("runfile", "580.7"), node(), ["nvidia_driver_runfile_checksum: is required", "sha256sum"]),
         (Wish("runfile", "580.7", runfile="http://example/x.run"), node(), ["'http://example/x.run'", "https"]),
-        (Wish("runfile", "580.7", checksum="md5:7a"), node(), ["'md5:7a' is no checksum"]),
+        (Wish("runfile", "580.7", checksum="md5:7a"), node(), ["'md5:7a' is not a checksum"]),
         (installer("580"), node(), ["'580' is not exact", "580.105.08"]),
         (installer("580.7.01-1"), node(), ["'580.7.01-1' is not exact"]),
         (
@@ -79,8 +79,8 @@ def test_a_wish_goes_before_a_default() -> None:
             node("Kepler"),
             ["set nvidia_driver_source to debian and nvidia_driver_version to 470"],
         ),
-        (Wish("nvidia", "580"), node("Kepler", debian=13), ["Kepler", "take that GPU out"]),
-        (installer("595.7"), node("Volta"), ["take an installer of branch 580"]),
+        (Wish("nvidia", "580"), node("Kepler", debian=13), ["Kepler", "remove this GPU from the node"]),
+        (installer("595.7"), node("Volta"), ["use an installer of branch 580"]),
         (Wish("nvidia", "595"), node("Pascal"), ["Pascal", "up to branch 580", "set 580"]),
         (Wish("nvidia", "580", "open"), node("Volta"), ["open cannot work", "Volta", "proprietary"]),
         (Wish("nvidia", "580", "proprietary"), node("Blackwell"), ["proprietary cannot work", "Blackwell"]),

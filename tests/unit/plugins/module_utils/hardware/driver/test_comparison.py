@@ -244,7 +244,11 @@ def load_an_older_one(machine: Machine) -> None:
 
 @pytest.mark.parametrize(
     ("wait", "words"),
-    [(nouveau, "nouveau, the driver"), (refuse_the_key, "waits to be enrolled"), (load_an_older_one, "is 575.1")],
+    [
+        (nouveau, "nouveau, the kernel's own"),
+        (refuse_the_key, "waits to be enrolled"),
+        (load_an_older_one, "is 575.1"),
+    ],
 )
 def test_what_waits_for_a_reboot_is_told_and_makes_nothing_due(
     machine: Machine, wait: Callable[[Machine], None], words: str

@@ -50,11 +50,11 @@ def test_a_driver_that_is_whole_has_nothing_to_do() -> None:
     [
         ({"uninstall_runfile": True}, {}, "NVIDIA's installer goes"),
         ({"install_runfile": True}, {}, "NVIDIA's installer is not there"),
-        ({"remove_first": ["libcuda1"]}, {}, "libcuda1: of another source"),
+        ({"remove_first": ["libcuda1"]}, {}, "libcuda1: packages of another source"),
         ({"sign": True}, {"kernels": [{**SIGNED, "signature": None}]}, "may not be signed"),
         ({"sign": True}, {"kernels": [{**SIGNED, "signature": {"signer": "DKMS", "key": "FF"}}]}, "may not be signed"),
         ({"sign": True}, {"secure_boot": {**FIRMWARE, "serial": None}}, "may not be signed"),
-        ({}, {"kernels": [{**SIGNED, "outdated_initrd": True}]}, "may have nouveau in it"),
+        ({}, {"kernels": [{**SIGNED, "outdated_initrd": True}]}, "may contain nouveau"),
         ({}, {"dkms": []}, "DKMS"),
         ({}, {"dkms": [{**MODULE, "state": "added"}]}, f"kernel {KERNEL}"),
         ({}, {"dkms": [{**MODULE, "version": "575.1"}]}, "580.95.05"),

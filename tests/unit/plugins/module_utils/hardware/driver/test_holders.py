@@ -107,7 +107,7 @@ def test_what_no_process_explains() -> None:
     idle = [LoadedModule("nvidia", 1, ("nvidia_uvm",)), LoadedModule("nvidia_uvm", 0, ())]
     assert holders.unexplained([], idle) == []
     console = [LoadedModule("nvidia_modeset", 1, ("nvidia_drm",)), LoadedModule("nvidia_drm", 1, ())]
-    assert holders.unexplained([], console) == ["nvidia_drm is in use 1 times, by no process that shows"]
+    assert holders.unexplained([], console) == ["nvidia_drm is in use 1 times, by no visible process"]
     foreign = [LoadedModule("nvidia", 1, ("nv_gdrdrv",))]
     engine = Process(7, "python3", ("/dev/nvidia0",), None, None)
     assert holders.unexplained([engine], foreign) == ["kernel module nv_gdrdrv uses nvidia"]

@@ -171,7 +171,7 @@ def test_what_is_wrong_with_a_file_is_said_at_once(machine: Machine) -> None:
     found = installer.check(machine.file)
     assert installer.problems(machine.file, found, f"SHA256:{found.sha256}".lower(), VERSION, "x86_64") == []
     problems = " ".join(installer.problems(machine.file, found, f"sha256:{'0' * 64}", "580.9", "aarch64"))
-    for words in (f"its checksum is sha256:{found.sha256}", "not 580.9", "for x86_64, and this machine is aarch64"):
+    for words in (f"has the checksum sha256:{found.sha256}", "not 580.9", "for x86_64, but this machine is aarch64"):
         assert words in problems
     assert found.size == machine.file.stat().st_size
 
@@ -211,7 +211,7 @@ def test_nothing_is_left_behind(machine: Machine) -> None:
 def test_an_uninstaller_that_fails(machine: Machine) -> None:
     machine.put(VERSION)
     machine.code = 1
-    with pytest.raises(InstallerError, match=r"did not take the driver away \(exit status 1\)(.|\n)*The build broke"):
+    with pytest.raises(InstallerError, match=r"did not remove the driver \(exit status 1\)(.|\n)*The build broke"):
         machine.apply("absent")
 
 

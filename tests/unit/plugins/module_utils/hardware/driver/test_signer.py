@@ -197,5 +197,5 @@ def test_a_key_needs_its_certificate(pair: Pair, part: str) -> None:
 
 def test_all_that_is_wrong_is_said_at_once(pair: Pair, other_pair: Pair) -> None:
     problems = Wish(pair.key, other_pair.certificate, "short").problems()
-    assert [("not that of the key" in one, "8 to 256" in one) for one in problems] == [(True, False), (False, True)]
+    assert [("does not match the key" in one, "8 to 256" in one) for one in problems] == [(True, False), (False, True)]
     assert Wish(pair.key, pair.certificate, PASSWORD).problems() == []

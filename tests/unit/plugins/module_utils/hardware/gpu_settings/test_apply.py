@@ -116,7 +116,7 @@ def test_at_boot_one_bad_card_does_not_keep_the_others(machine: Machine) -> None
     result = machine.settle({"power_limit_w": 400}, {"gpu": "9", "ecc": True}, all_or_nothing=False)
     assert [one["limit"] for one in machine.gpus] == [400, 250]
     assert len(result.failures) == 2
-    assert "GPU 9: there is none" in result.failures[0] and "takes 100 to 250 W" in result.failures[1]
+    assert "GPU 9: there is no such GPU" in result.failures[0] and "allows 100 to 250 W" in result.failures[1]
 
 
 def test_no_driver_is_told_by_its_kind(machine: Machine) -> None:

@@ -56,14 +56,14 @@ def test_nothing_is_declared(paths: Paths) -> None:
 @pytest.mark.parametrize(
     ("stored", "words"),
     [
-        ({"schema": 2}, "is not of schema 1"),
-        ([], "is not of schema 1"),
+        ({"schema": 2}, "does not have schema 1"),
+        ([], "does not have schema 1"),
         ({"schema": 1, "nvidia_smi": "x"}, "is damaged"),
     ],
 )
 def test_a_file_that_is_none_of_ours_is_refused(paths: Paths, stored: Any, words: str) -> None:
     paths.gpu_settings.write_text(json.dumps(stored))
-    with pytest.raises(ValueError, match=f"{words}.*baremetal.inference.site writes it anew"):
+    with pytest.raises(ValueError, match=f"{words}.*run baremetal.inference.site, which repairs it"):
         boot.apply(paths)
 
 

@@ -27,11 +27,11 @@ def test_all_mistakes_are_told_at_once_and_nothing_is_changed(machine: Machine) 
         },
         {"gpu": "7", "ecc": True},
     )
-    assert "power_limit_w: 900: the card takes 200 to 700 W" in said
-    assert "gpu_clocks_mhz: [210, 3000]: the card goes up to 1980 MHz" in said
-    assert "memory_clocks_mhz: [9999]: the card goes up to 2619 MHz" in said
+    assert "power_limit_w: 900: the card allows 200 to 700 W" in said
+    assert "gpu_clocks_mhz: [210, 3000]: the card's highest clock is 1980 MHz" in said
+    assert "memory_clocks_mhz: [9999]: the card's highest clock is 2619 MHz" in said
     assert "no profile 3g.20gb: did you mean" in said and "7g.80gb" in said
-    assert "GPU 7: there is none of that name; the node has 0 (0000:1b:00.0, GPU-0" in said
+    assert "GPU 7: there is no such GPU; the node has 0 (0000:1b:00.0, GPU-0" in said
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def test_all_mistakes_are_told_at_once_and_nothing_is_changed(machine: Machine) 
     [
         ({"ecc": ["N/A", "N/A"]}, {"ecc": True}, "no error correction"),
         ({"mig": ["N/A", "N/A"]}, {"mig_mode": True}, "has no MIG"),
-        ({"power": None, "limit": None}, {"power_limit_w": 300}, "does not let its limit be set"),
-        ({"power": None, "limit": None}, {"power_limit_w": 0}, "does not let its limit be set"),
-        ({"compute": "[Not Supported]"}, {"compute_mode": "prohibited"}, "does not tell"),
-        ({"persistence": "Insufficient Permissions"}, {"persistence_mode": True}, "does not tell"),
+        ({"power": None, "limit": None}, {"power_limit_w": 300}, "power limit cannot be set"),
+        ({"power": None, "limit": None}, {"power_limit_w": 0}, "power limit cannot be set"),
+        ({"compute": "[Not Supported]"}, {"compute_mode": "prohibited"}, "does not report this mode"),
+        ({"persistence": "Insufficient Permissions"}, {"persistence_mode": True}, "does not report this mode"),
         ({"mig": ["Enabled", "Enabled"]}, {"compute_mode": "prohibited"}, "MIG mode"),
-        ({"compute": "GPU is lost"}, {"compute_mode": "prohibited"}, "does not answer any more"),
+        ({"compute": "GPU is lost"}, {"compute_mode": "prohibited"}, "has fallen off the bus"),
     ],
 )
 def test_what_a_card_has_not(machine: Machine, more: dict[str, Any], settings: dict[str, Any], words: str) -> None:
@@ -77,7 +77,7 @@ def test_a_layout_that_does_not_fit(machine: Machine) -> None:
     def against(*devices: str) -> str:
         return refusals(machine, {"mig_mode": True, "mig_devices": list(devices)})
 
-    assert "takes 2 of 3g.40gb, not 3" in against(*["3g.40gb"] * 3)
-    assert "8 slices to compute, and the card has 7" in against("4g.40gb", "3g.40gb", "1g.10gb")
-    assert "88.75 GiB, and the card has 79.25 GiB" in against("3g.40gb", "3g.40gb", "1g.10gb")
+    assert "can have 2 of 3g.40gb, not 3" in against(*["3g.40gb"] * 3)
+    assert "8 compute slices, but the card has 7" in against("4g.40gb", "3g.40gb", "1g.10gb")
+    assert "88.75 GiB, but the card has 79.25 GiB" in against("3g.40gb", "3g.40gb", "1g.10gb")
     assert machine.settle({"mig_mode": True, "mig_devices": ["1g.10gb"] * 7}).failures == []

@@ -23,14 +23,14 @@ def said(settings: dict[str, Any], *overrides: dict[str, Any]) -> list[str]:
     [
         ({"power_limit_w": -1}, "0 is the card's default"),
         ({"power_limit_w": float("nan")}, "0 is the card's default"),
-        ({"gpu_clocks_mhz": [1600, 210]}, "the least and the most"),
-        ({"memory_clocks_mhz": [1, 2, 3]}, "the least and the most"),
-        ({"gpu_clocks_mhz": [-1]}, "the least and the most"),
+        ({"gpu_clocks_mhz": [1600, 210]}, "must be lowest and highest clock"),
+        ({"memory_clocks_mhz": [1, 2, 3]}, "must be lowest and highest clock"),
+        ({"gpu_clocks_mhz": [-1]}, "must be lowest and highest clock"),
         ({"compute_mode": "exclusive_thread"}, "exclusive_process"),
-        ({"mig_mode": True, "mig_devices": ["9"]}, "written like 3g.40gb"),
+        ({"mig_mode": True, "mig_devices": ["9"]}, "must be a profile such as 3g.40gb"),
         ({"mig_devices": ["3g.40gb"]}, "set mig_mode, too"),
         ({"mig_mode": False, "mig_devices": ["3g.40gb"]}, "set mig_mode, too"),
-        ({"mig_mode": True, "compute_mode": "prohibited"}, "always the default one"),
+        ({"mig_mode": True, "compute_mode": "prohibited"}, "MIG mode allows only default"),
     ],
 )
 def test_what_no_card_could_take(settings: dict[str, Any], words: str) -> None:
@@ -47,7 +47,7 @@ def test_what_is_fine() -> None:
 
 
 def test_an_override_of_nothing_and_one_that_meets_another() -> None:
-    assert said({"ecc": True}, {"gpu": "0"}) == ["GPU 0: nothing is set for it: remove the entry"]
+    assert said({"ecc": True}, {"gpu": "0"}) == ["GPU 0: its entry has no settings: remove the entry"]
     text = '<nvidia_smi_log><gpu id="00000000:1B:00.0"><uuid>GPU-a</uuid></gpu></nvidia_smi_log>'
     wanted = Wanted.of({}, [{"gpu": "0", "ecc": True}, {"gpu": "gpu-A", "ecc": False}, {"gpu": "1b:00.0", "ecc": True}])
     chosen, problems = wanted.select(report.parse(text).gpus)

@@ -116,7 +116,7 @@ def test_everything(node: Any) -> None:
             "peermem": True,
             "peermem_module": "nvidia_peermem",
             "dma_buf": None,
-            "dma_buf_reason": "the version of the kernel is not known",
+            "dma_buf_reason": "the kernel's version is unknown",
         },
         "rdma_nics_without_driver": [
             {
@@ -188,7 +188,7 @@ def test_devices_that_sysfs_does_not_have(machine: Any) -> None:
         (Outcome(None, failure="not_installed", message="rdma is not installed"), "not_installed", "not installed"),
         (Outcome(1, "", "Failed to open NETLINK_RDMA socket\n"), "no_rdma_subsystem", "NETLINK_RDMA"),
         (Outcome(1, "[]", "Wrong device name\n"), "failed", "exit status 1: Wrong device name"),
-        (Outcome(-11), "failed", "exit status -11: without a word"),
+        (Outcome(-11), "failed", "exit status -11: without a message"),
         (Outcome(0, "[{"), "malformed_output", "rdma"),
     ],
 )

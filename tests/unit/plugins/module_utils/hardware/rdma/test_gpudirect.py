@@ -46,4 +46,4 @@ def test_dma_buf(machine: Any, release: str, driver: str | None, dma_buf: bool |
 
 
 def test_of_no_machine_nothing_is_known(machine: Any) -> None:
-    assert gpudirect(machine.root) == GpuDirect(None, None, None, "the version of the kernel is not known")
+    assert gpudirect(machine.root) == GpuDirect(None, None, None, "the kernel's version is unknown")

@@ -60,7 +60,7 @@ def test_an_rdma_driver_that_made_no_device(machine: Any) -> None:
     assert [nic.reason for nic in found(machine)] == ["its driver mlx5_core is bound, but offers no RDMA"]
     machine.link(f"{function}/mlx5_core.rdma.0/driver", "sys/bus/auxiliary/drivers/mlx5_ib.rdma")
     assert [nic.reason for nic in found(machine)] == [
-        "its RDMA driver mlx5_ib.rdma is bound, but no device is seen: it failed, or is in another network namespace"
+        "its RDMA driver mlx5_ib.rdma is bound, but has no device: it failed, or is in another network namespace"
     ]
 
 

@@ -56,7 +56,7 @@ def test_an_answer_of_another_form(output: str) -> None:
         (Outcome(None, failure="timeout", message="hung"), "timeout", "hung"),
         (Outcome(1, stderr="Failed to open NETLINK_RDMA socket"), tools.NO_RDMA_SUBSYSTEM, "exit status 1"),
         (Outcome(255, "No IB devices found\n"), tools.NO_DEVICES, "exit status 255: No IB devices found"),
-        (Outcome(3), tools.FAILED, "exit status 3: without a word"),
+        (Outcome(3), tools.FAILED, "exit status 3: without a message"),
     ],
 )
 def test_why_there_is_no_answer(outcome: Outcome, kind: str, words: str) -> None:

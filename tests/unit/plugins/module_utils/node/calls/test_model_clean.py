@@ -174,7 +174,7 @@ def test_a_damaged_release_still_says_what_it_needs(bed: Bed) -> None:
 def test_a_store_that_other_nodes_may_have_is_left_alone(bed: Bed) -> None:
     bed.mount("nfs4")
     result = bed.run()
-    assert "lies on nfs4, which other nodes may have, too" in result["msg"]
+    assert "lies on nfs4, which other nodes may use, too" in result["msg"]
     assert bed.left() == [0, 1, 2, 3]
 
 
@@ -190,5 +190,8 @@ def test_the_fast_disk_is_cleaned_only_where_it_is_named(bed: Bed) -> None:
     fast.apply(fast.outlook([lost], {}, Room(0, 0)))
     shutil.rmtree(bed.revisions[0])
     assert not bed.run(keep=4)["changed"]
-    assert bed.run(keep=4, fast_path=str(bed.fast))["freed"][0]["why"] == "a copy of what the store has no more"
+    assert (
+        bed.run(keep=4, fast_path=str(bed.fast))["freed"][0]["why"]
+        == "a copy of a revision that the store no longer has"
+    )
     assert not os.path.lexists(fast.place(lost))

@@ -178,7 +178,7 @@ def test_damage_is_named_and_repaired(bed: Bed) -> None:
     (path / "chat_template.jinja").write_text("other")
     result = bed.run()
     assert result["changed"]
-    assert "chat_template.jinja is not what was written" in str(result["warnings"])
+    assert "chat_template.jinja was altered" in str(result["warnings"])
     assert not bed.run()["changed"]
 
 

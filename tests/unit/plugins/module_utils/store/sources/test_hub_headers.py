@@ -54,7 +54,7 @@ def test_what_was_cut_off_is_not_kept(hub: FakeHub, tmp_path: Path) -> None:
     shard = hub.root / SHARD
     content = shard.read_bytes()
     hub.token = "some-token"
-    with pytest.raises(TransferError, match="refuses it"):
+    with pytest.raises(TransferError, match="refuses the request"):
         hub_headers.skeleton(tmp_path / "plans", REMOTE, Hub(hub.url))
     assert not [path for path in (tmp_path / "plans").iterdir() if not path.name.startswith(".")]
     hub.token = ""
@@ -69,7 +69,7 @@ def test_a_hub_that_names_files_outside_of_the_model_is_refused(tmp_path: Path) 
 
 
 def test_a_text_of_absurd_length_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TransferError, match="which no such file has"):
+    with pytest.raises(TransferError, match="allowed are"):
         hub_headers.fetch(tmp_path / "m", {"config.json": hub_headers.LARGEST_TEXT + 1}, lambda file, first, last: b"")
 
 

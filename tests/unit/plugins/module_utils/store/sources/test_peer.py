@@ -92,7 +92,7 @@ def test_a_connection_that_breaks_goes_on_where_it_broke(store: Store, nodes: No
 
 def test_what_a_dead_node_gave_stays_and_another_gives_the_rest(store: Store, nodes: Nodes) -> None:
     Dies.alive = True
-    with pytest.raises(TransferError, match=r"weights/part 1.bin does not come from node1"):
+    with pytest.raises(TransferError, match=r"weights/part 1.bin does not arrive from node1"):
         take(store, nodes.start(Dies))
     assert published(store) == []
     progress = take(store, nodes.start())

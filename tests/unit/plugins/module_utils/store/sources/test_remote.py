@@ -40,11 +40,11 @@ def test_others_are_not_fetched(text: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"model": "https://x/m.tar"}, "needs checksum"),
-        ({"model": "https://x/m.tar", "checksum": SHA256}, "needs checksum"),
-        ({"model": "https://x/m.zip", "checksum": f"sha256:{SHA256}"}, "must lead to an archive"),
-        ({"model": "Qwen/Qwen3-8B"}, "needs revision"),
-        ({"model": "Qwen/Qwen3-8B", "revision": "main"}, "needs revision"),
+        ({"model": "https://x/m.tar"}, "needs the key checksum"),
+        ({"model": "https://x/m.tar", "checksum": SHA256}, "needs the key checksum"),
+        ({"model": "https://x/m.zip", "checksum": f"sha256:{SHA256}"}, "must be the URL of an archive"),
+        ({"model": "Qwen/Qwen3-8B"}, "needs the key revision"),
+        ({"model": "Qwen/Qwen3-8B", "revision": "main"}, "needs the key revision"),
     ],
 )
 def test_what_is_not_pinned_is_refused(entry: dict[str, str], message: str) -> None:
