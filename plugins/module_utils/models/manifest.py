@@ -23,22 +23,22 @@ SCHEMA = 1
 
 
 MANIFEST = "manifest.json"
-"""The store's own file at the top of a published revision; never part of a model."""
+"""The store's own file at the top of a published revision. It is not part of the model."""
 
 
 INFO = "model_info.json"
-"""Names the base of a published variant; never part of a model."""
+"""The file that names the base of a published variant. It is not part of a model."""
 
 
 CONFIG = "config.json"
 
 
 REVISION_DIGITS = 12
-"""Hexadecimal digits of a revision, as git abbreviates in large repositories."""
+"""Hexadecimal digits of a revision, as many as git shows in large repositories."""
 
 
 NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-"""A model's name becomes a directory."""
+"""Valid names of models, which become names of directories."""
 
 
 REVISION = re.compile(rf"^[0-9a-f]{{{REVISION_DIGITS}}}$")
@@ -54,24 +54,24 @@ class File:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All files of a model, by path relative to its directory. `weight_bytes` counts tensors, not headers."""
+    """All files of a model, by path relative to its directory. `weight_bytes` counts tensors without headers."""
 
     files: Mapping[str, File]
     weight_bytes: int
 
     @property
     def revision(self) -> str:
-        """Names the content: the same files under the same names give the same revision on every machine."""
+        """A name for the content: the same files with the same names give the same revision on every machine."""
         lines = "".join(f"{file.sha256}  {file.size}  {path}\n" for path, file in sorted(self.files.items()))
         return hashlib.sha256(lines.encode()).hexdigest()[:REVISION_DIGITS]
 
     @property
     def bytes(self) -> int:
-        """Size of all files."""
+        """Size of all files in bytes."""
         return sum(file.size for file in self.files.values())
 
     def to_dict(self) -> dict[str, Any]:
-        """The value of manifest.json, and what modules hand to each other."""
+        """The content of manifest.json, which modules also pass to each other."""
         return {
             "schema": SCHEMA,
             "revision": self.revision,
@@ -82,7 +82,7 @@ class Manifest:
 
     @classmethod
     def from_dict(cls, data: Any) -> Manifest:
-        """Read what to_dict wrote. Raises ValueError where it is no manifest, or one that was edited."""
+        """Read the result of to_dict. Raises ValueError if it is not a manifest, or was edited."""
         try:
             if data["schema"] != SCHEMA:
                 raise ValueError(f"has schema {data['schema']!r}, expected {SCHEMA}")
@@ -90,9 +90,9 @@ class Manifest:
             manifest = cls(files, int(data["weight_bytes"]))
             recorded = data["revision"]
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"is no manifest: {type(error).__name__}: {error}") from None
+            raise ValueError(f"is not a manifest: {type(error).__name__}: {error}") from None
         if recorded != manifest.revision:
-            raise ValueError(f"was edited: it says revision {recorded}, its files give {manifest.revision}")
+            raise ValueError(f"was edited: it has revision {recorded}, but its files give {manifest.revision}")
         unsafe = [path for path in files if path.startswith("/") or ".." in Path(path).parts]
         if unsafe:
             raise ValueError(f"names a file outside of the model: {unsafe[0]}")
@@ -102,9 +102,9 @@ class Manifest:
 def find_files(root: Path, where: str) -> tuple[dict[str, Path], list[Problem]]:
     """The files of a model by relative path, links resolved.
 
-    Hidden files are left out (.git, .gitattributes, .cache), and the store's own manifest. Links may lead to files of
-    the same directory, of the same repository where the directory is a snapshot in a hub cache, and of the base where
-    it is a variant; a link that leads elsewhere is a problem, for what lies there is not the model's.
+    Without hidden files (.git, .gitattributes, .cache) and the store's own manifest. Links may lead to files of the
+    same directory; in a hub cache, of the same repository; in a variant, of its base. A link to another place is a
+    problem, because its target is not part of the model.
     """
     boundaries = _boundaries(root)
     files: dict[str, Path] = {}
@@ -127,18 +127,18 @@ def find_files(root: Path, where: str) -> tuple[dict[str, Path], list[Problem]]:
             if name.startswith(".") or relative == MANIFEST:
                 continue
             if not relative.isprintable():
-                wrong(path.parent, f"holds a file with an unprintable name: {name!r}; rename it")
+                wrong(path.parent, f"contains a file with an unprintable name: {name!r}; rename it")
                 continue
             try:
                 real = path.resolve(strict=True)
             except (OSError, RuntimeError):
                 # Python before 3.13 reports a loop of links as RuntimeError.
-                wrong(path, f"is a link to nothing: {os.readlink(path)}")
+                wrong(path, f"is a link to a missing file: {os.readlink(path)}; put the file itself there")
                 continue
             if not any(real.is_relative_to(boundary) for boundary in boundaries):
                 wrong(path, f"is a link that leaves {boundaries[0]}: {real}; put the file itself there")
             elif not stat.S_ISREG(real.stat().st_mode):
-                wrong(path, "is no regular file: remove it")
+                wrong(path, "is not a regular file: remove it")
             elif not os.access(real, os.R_OK):
                 wrong(path, "cannot be read: give the user that runs this permission")
             else:
@@ -147,9 +147,9 @@ def find_files(root: Path, where: str) -> tuple[dict[str, Path], list[Problem]]:
 
 
 def check(root: Path, files: Mapping[str, Path], where: str) -> tuple[int, list[Problem]]:
-    """Whether a model is complete: configuration, index, every shard. Only headers are read.
+    """Check whether a model is complete: configuration, index, every shard. Reads only headers.
 
-    Returns the bytes of its weights and every problem found.
+    Returns the size of its weights in bytes, and every problem.
     """
     problems: list[FileProblem] = []
     if CONFIG not in files:
@@ -163,7 +163,7 @@ def check(root: Path, files: Mapping[str, Path], where: str) -> tuple[int, list[
 
 
 def base_of(root: Path) -> Path | None:
-    """The directory that a published variant has links to; None where it is none, or does not tell."""
+    """The directory of the base to which a published variant has links; None if it is not a variant."""
     try:
         base = node_files.read_json(root / INFO)["base"]
         name, revision = str(base["name"]), str(base["revision"])
@@ -174,7 +174,8 @@ def base_of(root: Path) -> Path | None:
 
 
 def _boundaries(root: Path) -> list[Path]:
-    """How far links may lead: the directory; in a hub cache (REPOSITORY/snapshots/REVISION) the repository."""
+    """The directories to which links may lead: the model's own; in a hub cache (REPOSITORY/snapshots/REVISION) the
+    repository; for a variant also its base."""
     real = root.resolve()
     base = base_of(real)
     # The base of a variant on the fast path may be a link.
@@ -183,5 +184,5 @@ def _boundaries(root: Path) -> list[Path]:
 
 
 def reason(error: OSError) -> str:
-    """The words for a file that cannot be read: its path and the cause."""
+    """A message about a file that cannot be read: its path and the cause."""
     return f"{error.filename}: {error.strerror}" if error.filename else str(error)

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The headers of safetensors files. Private to the collection.
+"""Reads the headers of safetensors files. Private to the collection.
 
-A file is a little-endian u64 (length of the header in bytes), the header (JSON), and the tensors' bytes without gaps:
-https://github.com/huggingface/safetensors#format. Only the header is ever read, so that a model of 140 GB is checked
-in milliseconds.
+A file consists of a little-endian u64 (length of the header in bytes), the header (JSON), and the tensors' bytes
+without gaps: https://github.com/huggingface/safetensors#format. Only the header is read, so the check of a model of
+140 GB takes milliseconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 LENGTH_BYTES = 8
 
 MAX_HEADER = 100_000_000
-"""Bytes; the limit of the format's own implementation (MAX_HEADER_SIZE in its tensor.rs)."""
+"""Largest header in bytes, as in the format's own implementation (MAX_HEADER_SIZE in its tensor.rs)."""
 
 BITS: Mapping[str, int] = {
     "F4": 4,
@@ -33,17 +33,17 @@ BITS: Mapping[str, int] = {
     **dict.fromkeys(["I32", "U32", "F32"], 32),
     **dict.fromkeys(["I64", "U64", "F64", "C64"], 64),
 }
-"""Bits of an element, by dtype (Dtype in the format's tensor.rs). Other dtypes pass without a check of their size."""
+"""Bits of an element by dtype (Dtype in the format's tensor.rs). The size of other dtypes is not checked."""
 
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 class SafetensorsError(ValueError):
-    """What is wrong with a file; the message goes behind the file's name."""
+    """A file is wrong. The message is the end of a sentence that starts with the file's name."""
 
 
 class Truncated(SafetensorsError):
-    """The file is shorter than its header says. Sizes in bytes."""
+    """The file is shorter than its header requires. Sizes in bytes."""
 
     def __init__(self, expected: int, found: int) -> None:
         self.expected = expected
@@ -55,7 +55,7 @@ class Truncated(SafetensorsError):
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor; `begin` and `end` in bytes from the end of the header."""
+    """One tensor; `begin` and `end` in bytes after the header."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -65,7 +65,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Header:
-    """What a file holds. `weight_bytes` is the sum of the tensors, `file_size` what the whole file must measure."""
+    """The content of a file. `weight_bytes` is the size of all tensors, `file_size` the right size of the file."""
 
     tensors: Mapping[str, Tensor]
     weight_bytes: int
@@ -75,7 +75,7 @@ class Header:
 def read(path: Path) -> Header:
     """Read a file's header and check it against the file's size.
 
-    Raises SafetensorsError for what is wrong with the file, OSError where it cannot be read.
+    Raises SafetensorsError for a wrong file, OSError for a file that cannot be read.
     """
     with path.open("rb") as stream:
         size = os.fstat(stream.fileno()).st_size
@@ -84,11 +84,11 @@ def read(path: Path) -> Header:
             raise Truncated(LENGTH_BYTES, size)
         if LFS_POINTER.startswith(start):
             raise SafetensorsError(
-                "is a git-lfs pointer, not the weights: run `git lfs pull` in the repository it came from"
+                "is a git-lfs pointer, not the weights: run `git lfs pull` in its repository, then copy it again"
             )
         (length,) = struct.unpack("<Q", start)
         if length > MAX_HEADER:
-            raise SafetensorsError(f"is no safetensors file: its header would take {length:,} bytes")
+            raise SafetensorsError(f"is not a safetensors file: its header would have {length:,} bytes; fetch it again")
         if LENGTH_BYTES + length > size:
             raise Truncated(LENGTH_BYTES + length, size)
         header = parse_header(stream.read(length))
@@ -96,7 +96,7 @@ def read(path: Path) -> Header:
         raise Truncated(header.file_size, size)
     if size > header.file_size:
         raise SafetensorsError(
-            f"is damaged: expected {header.file_size:,} bytes, found {size:,} (longer than its header says)"
+            f"is damaged: expected {header.file_size:,} bytes by its header, found {size:,}; fetch it again"
         )
     return header
 
@@ -104,14 +104,14 @@ def read(path: Path) -> Header:
 def parse_header(raw: bytes) -> Header:
     """Parse a header without the length in front of it.
 
-    Raises SafetensorsError and nothing else, whatever the bytes are.
+    Raises only SafetensorsError, for any bytes.
     """
     try:
         data = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise SafetensorsError(f"has a header that is not JSON: {error}") from None
     if not isinstance(data, dict):
-        raise SafetensorsError(f"has a header that is no dictionary but {type(data).__name__}")
+        raise SafetensorsError(f"has a header that is not a dictionary but {type(data).__name__}")
     tensors = {name: _tensor(name, entry) for name, entry in data.items() if name != "__metadata__"}
     position = 0
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].begin, item[1].end)):
@@ -124,7 +124,7 @@ def parse_header(raw: bytes) -> Header:
 def _tensor(name: str, entry: Any) -> Tensor:
     """Check one entry of the header. Raises SafetensorsError."""
     if not isinstance(entry, dict):
-        raise SafetensorsError(f"has a header where tensor {name!r} is no dictionary")
+        raise SafetensorsError(f"has a header where tensor {name!r} is not a dictionary")
     dtype = entry.get("dtype")
     if not isinstance(dtype, str):
         raise SafetensorsError(f"has a header where tensor {name!r} has no dtype")
@@ -141,7 +141,7 @@ def _tensor(name: str, entry: Any) -> Tensor:
 
 
 def _is_size(item: object) -> bool:
-    """Whether it is a whole number that fits into a u64 (JSON's true is none)."""
+    """Whether it is a whole number that fits into a u64. JSON's true is not a number."""
     return isinstance(item, int) and not isinstance(item, bool) and 0 <= item < 1 << 64
 
 
@@ -149,5 +149,5 @@ def _sizes(name: str, entry: Mapping[str, Any], key: str) -> tuple[int, ...]:
     """A list of whole numbers from 0 that fit into a u64. Raises SafetensorsError."""
     value = entry.get(key)
     if not isinstance(value, list) or not all(_is_size(item) for item in value):
-        raise SafetensorsError(f"has a header where {key} of tensor {name!r} is no list of sizes")
+        raise SafetensorsError(f"has a header where {key} of tensor {name!r} is not a list of sizes")
     return tuple(value)

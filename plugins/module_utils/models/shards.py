@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The safetensors files of a model: which ones there must be, and whether each is whole. Private to the collection.
+"""Checks whether a model has all its safetensors files, and whether each is complete. Private to the collection.
 
-Only headers are read, so that a model of 140 GB is checked in milliseconds.
+Only headers are read, so the check of a model of 140 GB takes milliseconds.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ INDEX = "model.safetensors.index.json"
 SUFFIX = ".safetensors"
 
 OTHER_WEIGHTS = (".bin", ".gguf", ".pt", ".pth")
-"""Weights that are not served: pickles run code when they are loaded, the others have no header to check."""
+"""Endings of weights that are not served: pickles run code when they are loaded, and the other formats have no header
+to check."""
 
 CONSOLIDATED = "consolidated"
-"""Mistral publishes the same weights twice; the engine leaves out the files that begin so (ignore_patterns in
+"""Prefix of files that the engine leaves out, because Mistral publishes the same weights twice (ignore_patterns in
 vllm/model_executor/model_loader/default_loader.py)."""
 
 
 @dataclass(frozen=True)
 class FileProblem:
-    """What is wrong with one file of a model; `file` is its path in the model, empty for the directory itself."""
+    """A problem of one file of a model; `file` is its path in the model, empty for the directory itself."""
 
     file: str
     message: str
@@ -37,10 +38,10 @@ class FileProblem:
 
 @dataclass
 class Shards:
-    """The files that hold the weights the engine loads, and every problem found with them."""
+    """The files with the weights that the engine loads, and all their problems."""
 
     headers: dict[str, safetensors.Header] = field(default_factory=dict)
-    """By file, those that could be read; with an index, also files that it does not name."""
+    """Headers of all readable files, also of files that the index does not name."""
     wanted: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     cut: list[str] = field(default_factory=list)
@@ -53,14 +54,14 @@ class Shards:
 
     @property
     def tensors(self) -> dict[str, safetensors.Tensor]:
-        """The tensors of wanted files by name; one that two files hold counts once, as the engine keeps one."""
+        """The tensors of wanted files by name. A tensor in two files counts once, because the engine loads one."""
         return {name: tensor for header in self.loaded.values() for name, tensor in header.tensors.items()}
 
 
 def read(files: Mapping[str, Path]) -> Shards:
-    """Read the headers of a model's files, which are given by their path in the model.
+    """Read the headers of a model's files, by path in the model.
 
-    Raises nothing: a file that is missing, cut or damaged is a problem of the result.
+    Raises nothing: missing, incomplete or damaged files are problems of the result.
     """
     shards = Shards()
 
@@ -88,7 +89,7 @@ def read(files: Mapping[str, Path]) -> Shards:
                 shards.missing.append(shard)
                 wrong(shard, f"is missing: {INDEX} names it; fetch it again")
             elif shard in shards.headers and (lacking := sorted(tensors - set(shards.headers[shard].tensors))):
-                wrong(shard, f"lacks {len(lacking)} tensors that {INDEX} says it holds, such as {lacking[0]}")
+                wrong(shard, f"lacks {len(lacking)} tensors that {INDEX} names, such as {lacking[0]}; fetch it again")
         shards.wanted = sorted(named)
     else:
         top = sorted(name for name in files if name.endswith(SUFFIX) and "/" not in name)
@@ -99,7 +100,7 @@ def read(files: Mapping[str, Path]) -> Shards:
 
 
 def read_json(path: Path) -> tuple[dict[str, Any], str]:
-    """A file's dictionary, empty where there is none, and then what is wrong with the file."""
+    """A file's dictionary, and its problem. One of them is empty."""
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -110,7 +111,7 @@ def read_json(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _by_shard(index: Mapping[str, Any]) -> dict[str, set[str]]:
-    """The tensors of each shard, as the index says."""
+    """The tensors of each shard, by the index."""
     shards: dict[str, set[str]] = {}
     weight_map = index.get("weight_map")
     for tensor, shard in weight_map.items() if isinstance(weight_map, dict) else ():
@@ -121,4 +122,4 @@ def _by_shard(index: Mapping[str, Any]) -> dict[str, set[str]]:
 def _no_weights(files: Mapping[str, Path]) -> str:
     others = sorted(name for name in files if name.endswith(OTHER_WEIGHTS))
     found = f"found only {', '.join(others[:3])}, convert it" if others else "found none"
-    return f"holds no weights: expected *{SUFFIX}, {found}"
+    return f"contains no weights: expected *{SUFFIX}, {found}"

@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The flags of the engine: what its argument parser knows, and what an entry makes of it. Private to the collection."""
+"""The flags of the engine: catalogues of its parser, and checks of an entry's flags. Private to the collection."""

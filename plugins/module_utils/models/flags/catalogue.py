@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The catalogue of the flags that a version of the engine knows. Private to the collection."""
+"""The catalogue of the flags of an engine's version. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from . import versions
 SWITCH, INTEGER, NUMBER, SIZE, OBJECT, JSON, TEXT, TEXT_OR_JSON, ANY = (
     *("switch", "integer", "number", "size", "object", "json", "text", "text-or-json", "any"),
 )
-"""What a flag takes: nothing at all; an integer; a number; an integer that may end in k, M and the like; a JSON object;
-any JSON; any text; a text that may be a JSON object. ANY is a flag that the catalogue does not know."""
+"""Types of a flag's value: none; an integer; a number; an integer that may end in k, M and so on; a JSON object; any
+JSON; any text; a text that may be a JSON object. ANY is for a flag that is not in the catalogue."""
 
 ONE, LIST, REPEATED, MAYBE = "one", "list", "repeated", "maybe"
-"""How many values a flag takes: one; one or more behind it; one, and the flag once for each; one or none."""
+"""How many values a flag takes: one; one or more after the flag; one, with the flag repeated for each; one or none."""
 
 _VERSION = re.compile(r"^v?(\d+(?:\.\d+)+)(.*)$")
 
@@ -32,62 +32,62 @@ class Flag:
     type: str = ANY
     takes: str = ONE
     negatable: bool = False
-    """There is a ``--no-`` form."""
+    """Whether the flag has a ``--no-`` form."""
     aliases: tuple[str, ...] = ()
     """Other names, without dashes."""
     inverse: tuple[str, ...] = ()
-    """Names that turn it off beside the ``--no-`` form: in some versions ``--disable-x`` for ``--enable-x``."""
+    """Further names that turn it off: in some versions ``--disable-x`` for ``--enable-x``."""
     choices: tuple[Any, ...] = ()
-    """All values that are allowed; empty where the parser does not limit them."""
+    """All allowed values; empty if the parser allows any value."""
     folded: bool = False
-    """The engine makes capitals small and dashes underscores before it compares with the choices."""
+    """Whether the engine ignores case, and reads dashes as underscores, when it compares with the choices."""
     suggested: tuple[str, ...] = ()
-    """Values that the engine names where plugins can add others."""
+    """The engine's own values, if plugins can add further values."""
     words: tuple[str, ...] = ()
-    """Words that are allowed in place of a number."""
+    """Words that are allowed instead of a number."""
     optional: bool = False
-    """An empty text and the word None mean that there is no value."""
+    """Whether an empty text and the word None mean no value."""
     deprecated: Mapping[str, str] | None = None
-    """What is known of its end: `removed`, the version without it, and `use`, what replaces it."""
+    """For a deprecated flag: `removed`, the first version without it, and `use`, its replacement."""
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The flags to check by. `exact` says that they are those of the version that was asked for."""
+    """The flags of a version of the engine. `exact` means that it is the requested version."""
 
     version: str
     flags: Mapping[str, Flag]
     wanted: str = ""
-    """The version that was asked for; empty where it is not known."""
+    """The requested version; empty if unknown."""
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """The name of each flag by its other names."""
+    """Other names of flags: from the other name to the flag's name."""
     inverse: Mapping[str, str] = field(default_factory=dict)
-    """The name of each flag by the names that turn it off."""
+    """Names that turn flags off: from this name to the flag's name."""
 
     @property
     def exact(self) -> bool:
-        """Whether what this catalogue does not know is a mistake for sure: only a known other version may know more."""
+        """Whether a flag outside of this catalogue is a mistake for sure. Another known version may have more flags."""
         return not self.wanted or _release(self.wanted) == (_numbers(self.version), "")
 
     @property
     def guess(self) -> str:
-        """What to add to a refusal where the version is a guess; else empty."""
+        """An addition to a refusal if the version is a guess; else empty."""
         if self.wanted:
             return ""
         return f" (the image's version is not known, {self.version} is assumed: set engine_version if it is another)"
 
     @property
     def note(self) -> str:
-        """What the plan says where the flags are those of another version; else empty."""
+        """A note of the plan if the catalogue is for another version; else empty."""
         if self.exact:
             return ""
         return (
-            f"there is no catalogue of the flags of vLLM {self.wanted}: the registry was checked by that of "
-            f"{self.version}, and what it does not know is not refused"
+            f"there is no catalogue of the flags of vLLM {self.wanted}: the registry was checked by the catalogue of "
+            f"{self.version}, and unknown flags are not refused"
         )
 
     def flag(self, name: str) -> Flag:
-        """The flag of that name; one that takes anything where the catalogue has none."""
+        """The flag of this name. If the catalogue lacks it, a flag that accepts any value."""
         return self.flags.get(name) or Flag(name)
 
 
@@ -96,9 +96,9 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _release(version: str) -> tuple[tuple[int, ...], str]:
-    """The numbers of a version, and what makes it another one: rc1, .dev5. Empty where it has no numbers.
+    """The numbers of a version, and its suffix such as rc1 or .dev5. No numbers if it has none.
 
-    What follows a plus sign names a build of the same version (PEP 440, local version identifiers).
+    The part after a plus sign is left out: it names a build of the same version (PEP 440, local version identifiers).
     """
     found = _VERSION.match(version.partition("+")[0])
     return (_numbers(found[1]), found[2]) if found else ((), version)
@@ -118,9 +118,9 @@ def _catalogue(version: str, facts: versions.Flags, wanted: str) -> Catalogue:
 
 
 def choose(version: str = "") -> Catalogue:
-    """The catalogue for a version of the engine, such as 0.32.0 or v0.32.0+cpu; the newest where it is not known.
+    """The catalogue for a version of the engine, such as 0.32.0 or v0.32.0+cpu; the newest if the version is unknown.
 
-    For a version without one: the newest that is not newer, else the oldest.
+    For a version without a catalogue: the newest catalogue that is not newer, else the oldest.
     """
     known = versions.known()
     numbers, _rest = _release(version)

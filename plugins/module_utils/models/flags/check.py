@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The keys of an entry that are engine flags: checked against a catalogue, and rendered. Private to the collection."""
+"""Checks the engine flags of an entry with a catalogue, and renders them. Private to the collection."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ OWNED_FLAGS: Mapping[str, str] = {
     "data-parallel-multi-port-external-lb": _ONE_NODE,
     "data-parallel-supervisor-port": _ONE_NODE,
 }
-"""Flags that the role renders itself or that would hide the engine from it, and what to use instead."""
+"""Flags that the role sets itself, or that would stop probes and gateway from reaching the engine, and what to use
+instead."""
 
 _OVERRIDES = "write it as hf-overrides: {%s: …}, which changes the model's config.json"
 _INSTANCE = "set it in the instance, an item of instances"
@@ -67,7 +68,7 @@ MEANT: Mapping[str, str] = {
     ),
     **dict.fromkeys(("args", "extra-args", "flags", "command"), _HERE),
 }
-"""Keys that people expect here, and what to do in their place: the nearest name of a flag would mislead."""
+"""Wrong keys that operators often use, and what to use instead. The nearest name of a flag would be misleading."""
 
 QUANTIZATIONS = frozenset(
     {
@@ -85,11 +86,11 @@ _NAME = re.compile(r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
 
 
 def check(where: str, flags: Mapping[str, Any], catalogue: Catalogue, own_keys: Iterable[str], found: Findings) -> None:
-    """Add every mistake in an entry's flags. `own_keys` are the registry's own keys, which may be misspelt."""
+    """Add every mistake in an entry's flags. `own_keys` are the registry's own keys, for hints about misspelt keys."""
     known = {*catalogue.flags, *own_keys} - set(OWNED_FLAGS)
     for name, value in flags.items():
         if owned := _owned(name, catalogue):
-            # Without the value: it may be a key or a token.
+            # Without the value, which may be a key or a token.
             found.problem(where, f"is set by the role: use {OWNED_FLAGS[owned]} instead", name)
         elif spelling := _spelling(name, value, catalogue, known):
             found.problem(where, spelling, name, value)
@@ -98,12 +99,13 @@ def check(where: str, flags: Mapping[str, Any], catalogue: Catalogue, own_keys: 
 
 
 def _check_flag(where: str, name: str, value: Any, catalogue: Catalogue, known: Iterable[str], found: Findings) -> None:
-    """Add what is wrong with a flag whose name is written as a flag's."""
+    """Add the mistakes of a flag whose name has the right form."""
     flag = catalogue.flag(name)
-    # Another version than the catalogue's may know more flags and values: it refuses them itself if not.
+    # An engine of another version may have more flags and values, so they are only warnings. The engine itself refuses
+    # wrong ones.
     doubt = found.problem if catalogue.exact else found.warning
     if name in MEANT and name not in catalogue.flags:
-        # What is meant for another place is wrong in every version, whatever its value is.
+        # A key that belongs elsewhere is wrong in every version and with every value.
         found.problem(where, _unknown(name, catalogue, known), name, value)
     elif mistake := values.mistake(flag, value):
         found.problem(where, mistake, name, value)
@@ -123,7 +125,7 @@ def _check_flag(where: str, name: str, value: Any, catalogue: Catalogue, known: 
 
 
 def arguments(flags: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
-    """The engine's arguments, sorted by flag so that the same entry always renders the same."""
+    """The engine's arguments, sorted by flag so that the same entry always gives the same arguments."""
     return [part for name in sorted(flags) for part in values.arguments(catalogue.flag(name), flags[name])]
 
 
@@ -132,14 +134,14 @@ def _kebab(name: str) -> str:
 
 
 def _owned(name: str, catalogue: Catalogue) -> str:
-    """The owned flag that a key means, however it is spelt; empty where it means none."""
+    """The owned flag that a key means in any spelling; empty if it means none."""
     kebab = _kebab(name)
     names = (kebab, catalogue.aliases.get(kebab), catalogue.inverse.get(kebab))
     return next((owned for owned in names if owned and owned in OWNED_FLAGS), "")
 
 
 def _spelling(name: str, value: Any, catalogue: Catalogue, known: Iterable[str]) -> str:
-    """What is wrong with the spelling of a key, and which one it should be; empty where it could be a flag."""
+    """The mistake in the spelling of a key, with the right one; empty if the key could be a flag."""
     kebab = _kebab(name)
     head, dot, rest = kebab.partition(".")
     if name in known:
@@ -154,7 +156,7 @@ def _spelling(name: str, value: Any, catalogue: Catalogue, known: Iterable[str])
         return f"is a part of a flag: write {head} as a dictionary, with {rest} in it"
     if _NAME.match(name):
         return ""
-    # Only a version that is known to be another than the catalogue's can have this flag.
+    # Only if the engine's version is known, and differs from the catalogue's, can the engine have this flag.
     written = _NAME.match(kebab) and not catalogue.exact
     return f"is not in kebab-case: write {kebab!r}" if written else _unknown(kebab, catalogue, known)
 

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A flag's value in an entry: whether the engine takes it, and its arguments then. Private to the collection.
+"""Checks a flag's value in an entry, and renders it as arguments. Private to the collection.
 
-A message says what is wrong with the value and what is allowed; the caller says where it stands.
+A message says what is wrong with the value and what is allowed. The caller adds the entry and the key.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ...core.problems import did_you_mean
 from .catalogue import ANY, INTEGER, JSON, LIST, MAYBE, NUMBER, OBJECT, ONE, SIZE, SWITCH, TEXT_OR_JSON, Flag
 
 _SUFFIXED = re.compile(r"\b(?:\d+[KMGT]|\d+(?:\.\d+)?[kmgt])\b")
-"""An integer with k, m, g, t for powers of 1000 or K, M, G, T for those of 1024 (vllm/utils/argparse_utils.py). Objects
-may hold such numbers too, which JSON does not know."""
+"""An integer with k, m, g, t for powers of 1000 or K, M, G, T for powers of 1024 (vllm/utils/argparse_utils.py). The
+engine also accepts such numbers in objects, although they are not JSON."""
 
 _NEGATIVE = re.compile(r"-\d+")
-"""What begins with a dash and yet is no flag to the engine's parser."""
+"""Texts that begin with a dash, but are not flags for the engine's parser."""
 
 _FORMS = {
     INTEGER: "a whole number",
@@ -32,7 +32,7 @@ _FORMS = {
 }
 
 _UNFIT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
-"""Control characters but tab and newline, and halves of a pair: a unit's command line cannot hold them."""
+"""Control characters except tab and newline, and surrogates, which a unit's command line cannot contain."""
 
 
 class Unfit(ValueError):
@@ -40,7 +40,7 @@ class Unfit(ValueError):
 
 
 def mistake(flag: Flag, value: Any) -> str:
-    """What is wrong with a value; empty where nothing is."""
+    """The mistake in a value; empty without one."""
     try:
         _check(flag, value)
     except Unfit as error:
@@ -49,7 +49,7 @@ def mistake(flag: Flag, value: Any) -> str:
 
 
 def unlisted(flag: Flag, value: Any) -> str:
-    """What to say of a value that has the right form but is none of those that the catalogue lists; else empty."""
+    """The mistake of a value that has the right form, but is not in the catalogue's list; else empty."""
     for item in _items(flag, value):
         if flag.choices and not _allowed(flag, item):
             known = [str(choice) for choice in flag.choices]
@@ -58,21 +58,21 @@ def unlisted(flag: Flag, value: Any) -> str:
 
 
 def unfamiliar(flag: Flag, value: Any) -> str:
-    """What to say of a value that a plugin may know, but not the engine itself; else empty."""
+    """A warning about a value that only a plugin of the engine may support; else empty."""
     for item in _items(flag, value):
         if flag.suggested and str(item) not in (*flag.suggested, *_nothing(flag)):
-            return f"is none that the engine brings along: {', '.join(flag.suggested)}{_hint(item, flag.suggested)}"
+            return f"is not one of the engine's own: {', '.join(flag.suggested)}{_hint(item, flag.suggested)}"
     return ""
 
 
 def arguments(flag: Flag, value: Any) -> list[str]:
-    """The engine's arguments for a value that is no mistake."""
+    """The engine's arguments for a value without mistakes."""
     if isinstance(value, bool):
         return [f"--{flag.name}" if value else f"--no-{flag.name}"]
     texts = [_text(item) for item in _items(flag, value)]
     if flag.takes == LIST or (flag.type == ANY and isinstance(value, list)):
         return [f"--{flag.name}", *texts]
-    # Behind a blank, the engine would take what begins with a dash for the next flag.
+    # With an equals sign, because the engine would read a separate value that begins with a dash as the next flag.
     return [
         part
         for text in texts
@@ -81,7 +81,7 @@ def arguments(flag: Flag, value: Any) -> list[str]:
 
 
 def _items(flag: Flag, value: Any) -> list[Any]:
-    """The single values: a list is one value where the flag takes JSON."""
+    """The single values. For a flag with JSON, a list is one value."""
     return value if isinstance(value, list) and flag.type != JSON else [value]
 
 
@@ -123,17 +123,17 @@ def _check_switch(flag: Flag, value: bool) -> None:
         return
     if flag.type != SWITCH:
         form = _FORMS.get(flag.type, "a text; put words such as on, off, yes and no in quotes")
-        raise Unfit(f"is no switch: must be {form}")
+        raise Unfit(f"is not a switch: must be {form}")
     if not value and not flag.negatable:
-        raise Unfit(f"cannot be false, for the engine has no --no-{flag.name}: remove the key, it is off by default")
+        raise Unfit(f"cannot be false, because the engine has no --no-{flag.name}: remove the key, off is the default")
 
 
 def _check_item(flag: Flag, item: Any, several: bool) -> None:
     text = _text(item)
     if _UNFIT.search(text):
-        raise Unfit("holds a control character, or half of a character: remove it")
+        raise Unfit("contains a control character, or half of a character: remove it")
     if several and text.startswith("-") and not _NEGATIVE.fullmatch(text):
-        raise Unfit("holds a value that begins with a dash, which the engine would take for a flag")
+        raise Unfit("contains a value that begins with a dash, which the engine would read as a flag: remove it")
     if text in _nothing(flag):
         return
     if isinstance(item, Mapping):
@@ -148,7 +148,7 @@ def _check_item(flag: Flag, item: Any, several: bool) -> None:
 
 
 def _parses(form: str, text: str) -> bool:
-    """Whether the engine's own converter takes the text."""
+    """Whether the engine's own converter accepts the text."""
     try:
         if form == OBJECT:
             return isinstance(json.loads(_SUFFIXED.sub("0", text)), dict)
@@ -164,12 +164,12 @@ def _parses(form: str, text: str) -> bool:
 
 
 def _text(item: Any) -> str:
-    """One value as the engine reads it. Raises Unfit where it has no form for a command line."""
+    """One value as a text for the command line. Raises Unfit if it has no such text."""
     if isinstance(item, (Mapping, list)):
         try:
             return json.dumps(item, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise Unfit(f"cannot be written as JSON ({error}): use texts, numbers, lists and dictionaries") from None
     if isinstance(item, bool) or not isinstance(item, (str, int, float)):
-        raise Unfit(f"holds {item!r}: must be a text or a number; put it in quotes")
+        raise Unfit(f"contains {item!r}: must be a text or a number; put it in quotes")
     return str(item)

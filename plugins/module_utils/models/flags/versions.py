@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The flags of each known version of the engine: a base and later changes. Private to the collection.
 
-`make catalogue` writes the modules of data. They are Python, not JSON: Ansible sends no other files to a node.
+`make catalogue` writes the modules of data. They are Python, not JSON, because Ansible sends only Python to nodes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Flags = Mapping[str, Mapping[str, Any]]
 """The facts of each flag, by its name without dashes; the keys are the fields of catalogue.Flag."""
 
 BASE = vllm_0_32_0
-"""The oldest version: it holds all of its flags."""
+"""The oldest version, with all its flags."""
 
 DELTAS = (vllm_0_33_0,)
-"""The later versions, oldest first: each holds its differences from the version before."""
+"""The later versions, oldest first, each with its differences from the version before."""
 
 
 def known() -> dict[str, Flags]:
@@ -34,7 +34,7 @@ def known() -> dict[str, Flags]:
 
 
 def apply(flags: Flags, delta: Any) -> Flags:
-    """The flags of a version: those of the version before, with the differences of its module."""
+    """The flags of a version: the flags of the version before, with the differences of `delta`."""
     found = {name: dict(facts) for name, facts in flags.items() if name not in delta.REMOVED}
     found |= delta.ADDED
     for name, facts in delta.CHANGED.items():
@@ -48,6 +48,6 @@ def apply(flags: Flags, delta: Any) -> Flags:
 
 
 def merge(old: list[Any], added: Iterable[Any], removed: Iterable[Any]) -> list[Any]:
-    """A list without some values and with others: in their place where the list is sorted, else at its end."""
+    """A list without the removed values and with the added ones, sorted if the old list is sorted, else at its end."""
     new = [value for value in old if value not in removed] + list(added)
     return sorted(new, key=str) if old == sorted(old, key=str) else new

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From a model's template files to those of its variant. Private to the collection.
+"""Makes the template files of a variant from those of its base. Private to the collection.
 
-As a program it reads and writes JSON, so that it can run where the engine's own Jinja is, and where a template, which
-is a stranger's program, can do no harm: in a container of the engine's image, without network.
+As a program it reads and writes JSON, and runs in a container of the engine's image without network. The image has the
+engine's Jinja, and there a template, which is a foreign program, can do no harm.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ TOKENIZER_CONFIG = "tokenizer_config.json"
 
 
 def wrap_files(texts: Mapping[str, str], prompt: str, policy: str, where: str) -> dict[str, str]:
-    """The files of a model that hold templates, with the prompt in each; `texts` are its templates.template_files.
+    """The files of a model with templates, with the prompt in each template; `texts` are the template_files.
 
-    Raises InputError with every template that cannot carry the prompt, ValueError where it is none, and ImportError
-    where there is no Jinja.
+    Raises InputError with every template that cannot contain the prompt, ValueError for an empty or broken prompt, and
+    ImportError without Jinja.
     """
     config: Any = {}
-    # What is no JSON is reported with the other files.
+    # rewrite() reports broken JSON together with other problems.
     with contextlib.suppress(ValueError):
         config = json.loads(texts.get(TOKENIZER_CONFIG, "{}"))
     text = clean(prompt)
@@ -40,7 +40,7 @@ def wrap_files(texts: Mapping[str, str], prompt: str, policy: str, where: str) -
 
 
 def main(stdin: TextIO | None = None, stdout: TextIO | None = None) -> int:
-    """Read the arguments of wrap_files as a JSON dictionary; write `files` and `problems` as one."""
+    """Read the arguments of wrap_files as a JSON dictionary. Write a JSON dictionary with `files` and `problems`."""
     files: dict[str, str] = {}
     problems: list[Problem] = []
     try:

@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a chat template takes a system prompt, found by rendering it. Private to the collection.
+"""Finds the place for a system prompt in a chat template by rendering it. Private to the collection.
 
-No model is known by name: a template is asked with messages, and the wrapped one is tried before anybody serves it.
+There is no list of models: each template is rendered with test messages, and the changed template is tried before any
+engine serves it.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ PLACEMENTS = (
     Placement(DEVELOPER, parts=True),
     Placement(USER),
 )
-"""In the order in which they are tried: a role for it before the user's message, a plain text before parts."""
+"""Places in the order of the trials: an own role before the user's message, a plain text before parts."""
 
-# With what a template that prints a list of parts, or makes it JSON, would write in another way.
+# With characters that change if a template prints a list of parts, or converts a text to JSON.
 _SYSTEM_TEXT = 'probe: the system\'s\n"words" \\ {{ as }} they are'
 _USER_TEXT = 'probe: the user\'s\n"words" \\ {{ as }} they are'
 _ANSWER_TEXT = "probe: the answer"
@@ -40,13 +41,13 @@ _CALL = {"id": "call00001", "type": "function", "function": {"name": "probe_tool
 
 
 class WrapError(ValueError):
-    """A template cannot carry a system prompt; the message says why."""
+    """A template cannot contain a system prompt; the message says why."""
 
 
 def wrap_and_try(template: str, prompt: str, policy: str, render: Render) -> tuple[str, Placement]:
-    """The wrapped template, and where it puts the prompt: the first place with which nothing is lost or refused.
+    """The changed template, and the place of the prompt: the first place where no trial has a fault.
 
-    Raises WrapError where the template takes this very prompt nowhere without changing, losing or misplacing anything.
+    Raises WrapError if every place changes, loses or misplaces this prompt or a message.
     """
     users = _user_messages(template, render)
     for placement in PLACEMENTS:
@@ -58,14 +59,14 @@ def wrap_and_try(template: str, prompt: str, policy: str, render: Render) -> tup
         )
         if not fault:
             return wrapped, placement
-    raise WrapError(fault)  # The last place is tried whatever the template is.
+    raise WrapError(fault)  # `fault` is set, because the last place is always tried.
 
 
 def _takes(template: str, placement: Placement, user: Message, render: Render) -> bool:
-    """Whether a template writes what a message of this role says, as it is and before what the user says."""
+    """Whether a template writes a message of this role unchanged and before the user's message."""
     if placement.role == USER:
         return True
-    # A template that writes whatever role there is would take this one, too, but its model has never seen it.
+    # A template may write any role, but a model that was not trained with this role would not follow it.
     if placement.role == DEVELOPER and not _knows_developer(template):
         return False
     message = {"role": placement.role, "content": _content(_SYSTEM_TEXT, placement.parts)}
@@ -74,13 +75,14 @@ def _takes(template: str, placement: Placement, user: Message, render: Render) -
 
 
 def _knows_developer(template: str) -> bool:
-    """As the engine tells it (vllm/renderers/hf.py, _detect_developer_role_support)."""
+    """Whether a template supports this role, by the engine's rule (vllm/renderers/hf.py,
+    _detect_developer_role_support)."""
     return any(f"{quote}{DEVELOPER}{quote}" in template for quote in "'\"")
 
 
 def _user_messages(template: str, render: Render) -> list[Message]:
-    """A user's message in each form that the template takes. Raises WrapError where it takes none."""
-    reason = "it leaves out what the user says"
+    """A user's message in each form that the template accepts. Raises WrapError if it accepts none."""
+    reason = "it leaves out the user's text"
     messages: list[Message] = []
     for parts in (False, True):
         message = {"role": "user", "content": _content(_USER_TEXT, parts)}
@@ -95,7 +97,7 @@ def _user_messages(template: str, render: Render) -> list[Message]:
 
 
 def _fault(template: str, wrapped: str, prompt: str, policy: str, user: Message, render: Render) -> str:
-    """What the wrapped template does wrong, compared with the original; empty where it does nothing wrong."""
+    """The fault of the changed template, compared with the original; empty without one."""
     for what, messages, tools in _conversations(user):
         if _rendered(template, render, messages, tools) is None:
             continue
@@ -107,14 +109,14 @@ def _fault(template: str, wrapped: str, prompt: str, policy: str, user: Message,
         own = [{"role": role, "content": _content(_SYSTEM_TEXT, parts)}, user]
         before, after = _rendered(template, render, own), _rendered(wrapped, render, own)
         if policy == DEFAULT and before != after:
-            return f"does not leave a request with a {role} message of its own alone"
+            return f"changes a request that has its own {role} message"
         if policy != DEFAULT and (after is None or not 0 <= after.find(prompt) < after.find(_SYSTEM_TEXT)):
             return f"does not take a request's own {role} message after the prompt"
     return ""
 
 
 def _conversations(user: Message) -> Iterator[tuple[str, Sequence[Message], Sequence[Mapping[str, Any]] | None]]:
-    """Requests without a prompt of their own: what they are, messages and tools."""
+    """Requests without their own system prompt: name, messages and tools."""
     answer = {"role": "assistant", "content": _ANSWER_TEXT}
     call = {"role": "assistant", "content": "", "tool_calls": [_CALL]}
     result = {"role": "tool", "tool_call_id": _CALL["id"], "name": "probe_tool", "content": "probe: rain"}
@@ -123,14 +125,14 @@ def _conversations(user: Message) -> Iterator[tuple[str, Sequence[Message], Sequ
     yield "tools", [user], [_TOOL]
     yield "a tool's result", [user, call, result], [_TOOL]
     if not isinstance(user["content"], str):
-        # Some templates take no system message beside a picture.
+        # Some templates refuse a system message together with a picture.
         yield "a picture", [{**user, "content": [{"type": "image"}, *user["content"]]}], None
 
 
 def _rendered(
     template: str, render: Render, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
 ) -> str | None:
-    """None where the template refuses."""
+    """The rendered text; None if the template refuses the messages."""
     try:
         return render(template, messages, tools)
     except RenderError:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a system prompt cannot be served, and the way out. Private to the collection. Pure."""
+"""Finds entries and models for which a system prompt cannot be served. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .wrapper import DEFAULT
 KEY = "system-prompt"
 
 HARMONY = "gpt_oss"
-"""The model_type whose chats the engine renders by Harmony, in code (vllm/renderers/online_renderer.py)."""
+"""The model_type for which the engine renders chats in code, by Harmony (vllm/renderers/online_renderer.py)."""
 
 NATIVE_ARCHITECTURES: Mapping[str, str] = {
     "KimiK3ForConditionalGeneration": "kimi_k3",
@@ -28,27 +28,27 @@ NATIVE_ARCHITECTURES: Mapping[str, str] = {
     "InklingForCausalLM": "inkling",
     "InklingForConditionalGeneration": "inkling",
 }
-"""Architectures for which the engine takes another tokenizer mode than hf, where none is set, and renders in code
-(vLLM 0.32.0, vllm/config/model.py). Kimi-Audio's mode is not among them: it renders the template."""
+"""Architectures for which the engine by default uses a tokenizer mode other than hf, and renders in code (vLLM 0.32.0,
+vllm/config/model.py). Without Kimi-Audio's mode, which renders the template."""
 
 TEMPLATE_MODES = ("auto", "hf", "slow", "kimi_audio")
 """Values of tokenizer-mode with which the engine renders the model's template (vllm/renderers/registry.py)."""
 
 _MISTRAL = (re.compile(r"consolidated[^/]*\.safetensors"), re.compile(r"tekken\.json|tokenizer\.model\.v[^/]*"))
-"""Where files match both, the engine takes Mistral's own tokenizer (vllm/tokenizers/registry.py)."""
+"""If files match both, the engine uses Mistral's own tokenizer (vllm/tokenizers/registry.py)."""
 
 FLAGS: Mapping[str, str] = {
     "chat-template": "the prompt goes into the model's own template: remove one of both, or write it into that file",
     "tokenizer": "chat templates come with the tokenizer, and the prompt goes into the model's own: remove one of both",
     "skip-tokenizer-init": "without a tokenizer there is no chat: remove one of both",
 }
-"""Engine flags beside which a system prompt would not be served."""
+"""Engine flags with which a system prompt would not be served."""
 
 _WAY_OUT = "remove it, and let the clients send the prompt as their system message"
 
 
 def check_entry(entry: Entry) -> list[Problem]:
-    """What in an entry itself stands against its system prompt."""
+    """Problems of an entry itself with its system prompt."""
     if entry.system_prompt is None:
         return []
     where = f"models.{entry.name}"
@@ -73,7 +73,7 @@ def check_entry(entry: Entry) -> list[Problem]:
 def check_model(
     entry: Entry, model_type: str | None, architectures: Iterable[str], files: Iterable[str]
 ) -> list[Problem]:
-    """What in the model stands against a system prompt; `files` are the names of its files."""
+    """Problems of the model with a system prompt; `files` are the names of its files."""
     if entry.system_prompt is None:
         return []
     reason = _native(_mode(entry.flags), model_type, tuple(architectures), tuple(files))
@@ -81,7 +81,7 @@ def check_model(
 
 
 def _native(mode: str, model_type: str | None, architectures: tuple[str, ...], files: tuple[str, ...]) -> str:
-    """Why the engine would render no template of this model; empty where it would."""
+    """Why the engine would render no template of this model; empty if it would."""
     if model_type == HARMONY:
         return f"the engine writes gpt-oss's chats as Harmony, and renders no template: {_WAY_OUT}"
     if mode != "auto":

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rendering a chat template as the engine does. Private to the collection. Needs Jinja, and loads it when asked."""
+"""Renders a chat template as the engine does. Private to the collection. Imports Jinja only when called."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 Message = Mapping[str, Any]
 Render = Callable[[str, Sequence[Message], "Sequence[Mapping[str, Any]] | None"], str]
-"""A template, messages and tools (None: the request has none) to the text that the model gets; raises RenderError."""
+"""From template, messages and tools (None: no tools in the request) to the text for the model. Raises RenderError."""
 
 SPECIAL_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
 """Keys of tokenizer_config.json that templates get as variables (transformers, special_tokens_map)."""
 
 _NOW = datetime(2026, 1, 1)
-"""Templates write the date: two renderings that are compared must have the same."""
+"""The date that templates write. It is fixed, so that two renderings can be compared."""
 
 
 class RenderError(Exception):
@@ -26,10 +26,10 @@ class RenderError(Exception):
 
 
 def renderer(variables: Mapping[str, str]) -> Render:
-    """What renders templates with these special tokens.
+    """A function that renders templates with these special tokens.
 
-    The environment is transformers' (5.19.0, utils/chat_template_utils.py, _cached_compile_jinja_template), which the
-    engine calls. Raises ImportError where there is no Jinja.
+    Its environment is that of transformers, which the engine calls (5.19.0, utils/chat_template_utils.py,
+    _cached_compile_jinja_template). Raises ImportError without Jinja.
     """
     from jinja2 import nodes
     from jinja2.exceptions import TemplateError
@@ -38,7 +38,7 @@ def renderer(variables: Mapping[str, str]) -> Render:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Generation(Extension):
-        """The tag that marks what the model has written; it renders as what it encloses."""
+        """The tag around text that the model has written. Only its content is rendered."""
 
         tags = {"generation"}  # noqa: RUF012 - Jinja's own declaration
 
@@ -62,7 +62,7 @@ def renderer(variables: Mapping[str, str]) -> Render:
                 {**variables, "messages": list(messages), "tools": tools, "documents": None},
                 add_generation_prompt=True,
             )
-        except Exception as error:  # A template is a program: whatever it raises is its answer.
+        except Exception as error:  # A template is a program and may raise any exception.
             raise RenderError(str(error) or type(error).__name__) from error
 
     return render

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The files of a model that hold chat templates. Private to the collection. Pure: files are given by their text.
+"""Finds and changes the chat templates in a model's files. Private to the collection. Pure: files are given as texts.
 
-Which of them counts, engine and transformers decide, by version, and by whether a request has tools. So each is wrapped
-where it stands, and the choice stays theirs.
+Engine and transformers choose one of the templates, by version, and by whether a request has tools. So every template
+is changed in its place, and the choice stays the same.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from ...core.problems import InputError, Problem
 KEY = "chat_template"
 
 JSON_FILES = ("chat_template.json", "processor_config.json", "tokenizer_config.json")
-"""Files with a template below `chat_template`: a text, or a list of named ones (transformers 5.19.0,
-processing_utils.py and tokenization_utils_base.py)."""
+"""Files with the key `chat_template`: a text, or a list of named templates (transformers 5.19.0, processing_utils.py
+and tokenization_utils_base.py)."""
 
 JINJA_FILE = "chat_template.jinja"
 JINJA_DIRECTORY = "additional_chat_templates/"
 """Named templates, as files NAME.jinja."""
 
 Wrap = Callable[[str], str]
-"""From a template to the wrapped one; raises ValueError with the reason where that cannot be."""
+"""From a template to the changed one. Raises ValueError with the reason if this is impossible."""
 
 
 def template_files(files: Iterable[str]) -> list[str]:
-    """Those of a model's files that may hold a template."""
+    """The files of a model that may contain a template."""
     return sorted(file for file in files if file in (JINJA_FILE, *JSON_FILES) or _is_named(file))
 
 
 def rewrite(texts: Mapping[str, str], wrap: Wrap, where: str) -> dict[str, str]:
-    """The files that hold templates, with each template wrapped; all else in them stays.
+    """The files with templates, with each template changed by `wrap`. Other content stays.
 
-    `texts` are the template_files. Raises InputError with every template that cannot be wrapped, and where there is
-    none.
+    `texts` are the template_files. Raises InputError with every template that cannot be changed, or if there is no
+    template.
     """
     rewritten: dict[str, str] = {}
     problems: list[Problem] = []
@@ -63,11 +63,11 @@ def _is_named(file: str) -> bool:
 
 
 def _rewrite_json(text: str, wrap: Wrap) -> str | None:
-    """None where there is no template. Raises ValueError."""
+    """The changed text; None if the file has no template. Raises ValueError."""
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"is no JSON (line {error.lineno}, column {error.colno}): {error.msg}") from None
+        raise ValueError(f"is not JSON (line {error.lineno}, column {error.colno}): {error.msg}") from None
     if not isinstance(data, dict) or not data.get(KEY):
         return None
     data[KEY] = _rewrite_value(data[KEY], wrap)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The text of a chat template with a system prompt in front. Private to the collection. Pure: nothing is rendered."""
+"""Writes a system prompt in front of a chat template. Private to the collection. Pure: renders nothing."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ DEVELOPER = "developer"
 USER = "user"
 
 SEPARATOR = "\n\n"
-"""Between the prompt and what follows it in one message: what Gemma 3's own template puts there, and what the engine
-puts between system messages that it merges (vllm/renderers/hf.py, _consolidate_system_messages)."""
+"""Text between the prompt and the rest of a message. Gemma 3's own template uses the same text, and so does the engine
+when it merges system messages (vllm/renderers/hf.py, _consolidate_system_messages)."""
 
 DEFAULT = POLICIES[0]
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a template takes the prompt: in a message of this role, or at the start of the first user message.
+    """The place of the prompt: in a message of this role, or for role user at the start of the first user message.
 
-    `parts`: the template wants its content as a list of parts, never as a plain text.
+    `parts`: the template accepts content only as a list of parts, not as a plain text.
     """
 
     role: str
@@ -33,12 +33,14 @@ class Placement:
 
 
 def wrap(template: str, prompt: str, policy: str, placement: Placement) -> str:
-    """The template with a prologue that puts the prompt into `messages`; what follows is the template, unchanged.
+    """The unchanged template after a prologue that puts the prompt into `messages`.
 
-    The prologue emits nothing: the engine's Jinja drops the newline after a tag (trim_blocks), so that the template
-    begins at the start of a line, as it did. It is written without loops over a message's content, and sets nothing but
-    plain names: by these the engine tells in which form the template wants content (vllm/renderers/hf.py,
-    _iter_nodes_assign_content_item), and the answer must stay the template's own. Its names are its own, too.
+    The prologue prints nothing: the engine's Jinja drops the newline after a tag (trim_blocks), so the template starts
+    at the start of a line, as before.
+
+    The prologue has no loops over a message's content, and assigns only plain names. The engine finds by loops and
+    assignments in which form a template wants content (vllm/renderers/hf.py, _iter_nodes_assign_content_item), and the
+    prologue must not change the result. Its own names start with inference_.
     """
     place = _IN_USER if placement.role == USER else _message(placement)
     lines = [
@@ -50,7 +52,8 @@ def wrap(template: str, prompt: str, policy: str, placement: Placement) -> str:
 
 
 _OWN_ROLES = f"[{literal(SYSTEM)}, {hidden(DEVELOPER)}]"
-"""The engine turns a developer's messages into the system's unless the template's source holds that name in quotes."""
+"""`developer` is hidden: if a template's source contains the quoted name, the engine no longer converts a developer's
+messages to system messages."""
 
 _UNLESS_OWN = (f"if not messages | selectattr('role', 'in', {_OWN_ROLES}) | list",)
 
@@ -66,7 +69,8 @@ _TAKE_OWN = (
     "set messages = messages[1:]",
     "endif",
 )
-"""One message of both, for many templates refuse or drop a second one; what comes later in the request stays there."""
+"""Joins prompt and the request's own message, because many templates refuse or drop a second system message. Later
+system messages in the request stay."""
 
 _IN_USER = (
     f"set inference_text = inference_text ~ {literal(SEPARATOR)}",
@@ -77,7 +81,7 @@ _IN_USER = (
     "if inference_said is string",
     "set inference_both = inference_text ~ inference_said",
     "elif inference_said[0].text is defined",
-    # Within the first text: templates strip a part's white space, and the separator would be lost.
+    # Into the first text, because templates strip the white space of a part, and the separator would be lost.
     "set inference_both = [dict(inference_said[0], text=inference_text ~ inference_said[0].text)] + inference_said[1:]",
     "else",
     "set inference_both = [{'type': 'text', 'text': inference_text}] + inference_said",

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The model registry's entries. Private to the collection.
 
-An entry is flat, as vLLM's users know it: a few keys are ours, every other key is an engine flag in its own kebab-case
-spelling. Everything here is pure: it reads dictionaries and returns values and problems.
+An entry is flat: a few keys belong to this collection, every other key is an engine flag in kebab-case. Everything here
+is pure: it reads dictionaries, and returns values and problems.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..flags.check import check as check_flags
 from .variants import check_bases, lineage, resolve
 
 POLICIES = ("default", "always")
-"""When a system prompt counts: unless the request brings its own, or whatever it brings."""
+"""When a system prompt applies: default: unless the request has its own; always: for every request."""
 
 _COMMIT = re.compile(r"^[0-9a-f]{40}$")
 _STORE_REVISION = re.compile(r"^[0-9a-f]{12}$")
@@ -28,7 +28,7 @@ _STORE_REVISION = re.compile(r"^[0-9a-f]{12}$")
 
 def _text(value: Any) -> str:
     return (
-        "" if isinstance(value, str) and value.strip() else "must be a text, in quotes where YAML sees something else"
+        "" if isinstance(value, str) and value.strip() else "must be a text: put it in quotes if YAML sees another type"
     )
 
 
@@ -41,7 +41,7 @@ def _consent(value: Any) -> str:
 
 
 def _golden(value: Any) -> str:
-    """Prompts that an update asks, and what must be in the answers."""
+    """The mistake in golden prompts; empty without one."""
     form = "must be a list of dictionaries with prompt, expect (a regular expression) and, if wanted, max-tokens"
     if not isinstance(value, list) or not value:
         return form
@@ -52,11 +52,11 @@ def _golden(value: Any) -> str:
             return form
         tokens = item.get("max-tokens", 1)
         if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
-            return "has max-tokens that is no number from 1"
+            return "has a max-tokens that is not a whole number from 1"
         try:
             re.compile(item["expect"])
         except re.error as error:
-            return f"expects {item['expect']!r}, which is no regular expression: {error}"
+            return f"expects {item['expect']!r}, which is not a regular expression: {error}"
     return ""
 
 
@@ -71,21 +71,21 @@ OWN_KEYS: Mapping[str, Callable[[Any], str]] = {
     "allow-remote-code": _consent,
     "golden-prompts": _golden,
 }
-"""Keys of an entry that are ours, not the engine's, and what is wrong with a value of each."""
+"""The collection's own keys of an entry, each with a function that returns the mistake in a value."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry with all that it gets from its bases."""
+    """One entry with the keys of its bases."""
 
     name: str
     store_name: str
-    """The entry whose weights it serves: its own name, or that of the first of its bases."""
+    """Name of the entry whose weights it serves: its own, or that of its last base, which has the key `model`."""
     model: str
-    """Where the weights come from: a hub id, or a path on the node or, behind ``controller:``, on the controller."""
+    """Source of the weights: a hub's name, a URL, a path on the node, or ``controller:`` with a path there."""
     revision: str | None = None
     checksum: str | None = None
-    """Of an archive."""
+    """Checksum of an archive."""
     description: str = ""
     flags: Mapping[str, Any] = field(default_factory=dict)
     """The engine's flags, by name without dashes."""
@@ -94,23 +94,23 @@ class Entry:
 
     @property
     def served_as(self) -> str:
-        """The store's directory that an engine gets: the weights', or of its own where it has a prompt."""
+        """The name in the store that an engine loads: that of the weights, or its own if it has a system prompt."""
         return self.store_name if self.system_prompt is None else self.name
 
 
 @dataclass(frozen=True)
 class Registry:
-    """What the entries come to. `entries` can be relied on where there are no problems."""
+    """The result of reading the registry. `entries` are valid only if there are no problems."""
 
     names: frozenset[str]
-    """All names that are declared, of entries with mistakes too."""
+    """All declared names, also of entries with mistakes."""
     entries: Mapping[str, Entry]
     problems: list[Problem]
     warnings: list[Problem]
 
 
 def read(models: Any, catalogue: Catalogue) -> Registry:
-    """Read the registry: all entries, every mistake, and what is deprecated or not known for sure."""
+    """Read the registry: all entries, every mistake, and warnings about deprecated or uncertain flags."""
     found = Findings()
     if not isinstance(models, Mapping):
         found.problem("models", f"must be a dictionary of entries by name, found {type(models).__name__}")
@@ -120,7 +120,7 @@ def read(models: Any, catalogue: Catalogue) -> Registry:
     for name, entry in models.items():
         where = f"models.{name}"
         if not isinstance(name, str):
-            found.problem(where, "is a name that YAML does not see as a text: put it in quotes")
+            found.problem(where, "is a name that YAML does not read as a text: put it in quotes")
         elif not isinstance(entry, Mapping):
             found.problem(where, f"must be a dictionary of keys, found {type(entry).__name__}")
         else:
@@ -148,14 +148,14 @@ def _entry(name: str, store_name: str, resolved: Mapping[str, Any]) -> Entry:
 
 
 def _check_entry(where: str, entry: Mapping[Any, Any], catalogue: Catalogue, found: Findings) -> None:
-    """Add the mistakes of the entry's own keys, not those that it gets from its bases."""
+    """Add the mistakes in the entry's own keys, without those of its bases."""
     if "model" not in entry and "base" not in entry:
         message = "is required: a hub id, a path on the node, or controller:/path; or base, for a variant"
         found.problem(where, message, "model")
     flags = {}
     for key, value in entry.items():
         if not isinstance(key, str):
-            found.problem(where, f"holds the key {key!r}, which YAML does not see as a text: put it in quotes")
+            found.problem(where, f"has the key {key!r}, which YAML does not read as a text: put it in quotes")
         elif key not in OWN_KEYS:
             flags[key] = value
         elif key != "base" and (mistake := OWN_KEYS[key](value)):
@@ -164,7 +164,7 @@ def _check_entry(where: str, entry: Mapping[Any, Any], catalogue: Catalogue, fou
 
 
 def _check_remote_code(where: str, entry: Mapping[str, Any], resolved: Mapping[str, Any], found: Findings) -> None:
-    """Code that comes with a model runs only where the operator says so, and only the code that was looked at."""
+    """Refuse a model's own code unless the operator allows it and pins the revision that was reviewed."""
     keys = {"trust-remote-code", "allow-remote-code", "revision", "checksum"} & set(entry)
     if not keys or resolved.get("trust-remote-code") is not True:
         return

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A registry in a file of its own. Private to the collection. For the controller: it needs PyYAML, nodes have JSON."""
+"""Reads a model registry from a YAML file. Private to the collection. For the controller: it needs PyYAML."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ...core.problems import InputError, Problem
 
 
 def load_registry(text: str, filename: str) -> dict[str, Any]:
-    """The entries of a file: below its key `models`, or at the top where there is none.
+    """The entries of a file: below its key `models`, or at the top without this key.
 
-    Raises InputError with file, line and column where the text is not YAML, or has a key twice; line and column count
-    from 1.
+    Raises InputError with file, line and column if the text is not YAML, or has a key twice. Line and column start at
+    1.
     """
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """Refuses what YAML lets through: the second of two equal keys wins silently."""
+        """Refuses equal keys. By default, the second of two equal keys wins silently."""
 
         def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
             try:
                 return super().construct_object(node, deep)
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-                # A date such as 2026-13-01, a number without digits: PyYAML's constructors let these pass.
-                message = f"this is no value of its kind ({error})"
+                # PyYAML raises these for a date such as 2026-13-01, or a number without digits.
+                message = f"this value is not valid ({error})"
                 raise yaml.constructor.ConstructorError(None, None, message, node.start_mark) from None
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -54,12 +54,12 @@ def load_registry(text: str, filename: str) -> dict[str, Any]:
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = f"{filename}:{before.count(chr(10)) + 1}:{len(before) - before.rfind(chr(10))}"
-        message = f"holds the character {error.character!r}, which YAML does not allow: remove it"
+        message = f"contains the character {error.character!r}, which YAML does not allow: remove it"
         raise InputError([Problem(place, message)]) from None
     except RecursionError:
         raise InputError([Problem(filename, "is nested too deeply")]) from None
     models = data.get("models", data) if isinstance(data, Mapping) else data
     if not isinstance(models, dict):
         found = "nothing" if models is None else type(models).__name__
-        raise InputError([Problem(filename, f"must hold a dictionary of models by name, found {found}")])
+        raise InputError([Problem(filename, f"must contain a dictionary of models by name, found {found}")])
     return models

@@ -11,11 +11,11 @@ from typing import Any
 from ...core.problems import Findings, nearest
 
 NOT_SHARED = frozenset({"base", "description"})
-"""Keys that an entry does not get from its base."""
+"""Keys that an entry does not take over from its base."""
 
 
 def lineage(models: Mapping[str, Any], name: str) -> list[str]:
-    """An entry, its base, that one's base, and so on. Ends before what is not there, or has been passed before."""
+    """An entry, its base, the base of this base, and so on. Ends before a missing name or a name that occurs again."""
     names: list[str] = []
     following: Any = name
     while isinstance(following, str) and following in models and following not in names:
@@ -26,7 +26,7 @@ def lineage(models: Mapping[str, Any], name: str) -> list[str]:
 
 
 def resolve(models: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """An entry with all that it gets from its bases, its own keys first. None where the bases lead to no model."""
+    """An entry with the keys of its bases; its own keys win. None if the last base has no model."""
     names = lineage(models, name)
     entries = [models[each] for each in names]
     if not entries or any(not isinstance(entry, Mapping) for entry in entries) or "base" in entries[-1]:
@@ -39,7 +39,7 @@ def resolve(models: Mapping[str, Any], name: str) -> dict[str, Any] | None:
 
 
 def check_bases(models: Mapping[str, Any], found: Findings) -> None:
-    """Add every mistake in the entries' `base:`. A circle is named once, by the first of its names."""
+    """Add every mistake in the entries' `base:`. A circle is reported once, for the first of its names."""
     for name, entry in models.items():
         if not isinstance(name, str) or not isinstance(entry, Mapping) or "base" not in entry:
             continue
@@ -55,11 +55,11 @@ def check_bases(models: Mapping[str, Any], found: Findings) -> None:
         circle = _circle(models, name)
         if circle and name == min(circle):
             way = " → ".join([*circle, name])
-            found.problem(where, f"goes in a circle, {way}: give one of them a model in place of base", "base", base)
+            found.problem(where, f"goes in a circle, {way}: give one of them a model instead of base", "base", base)
 
 
 def _circle(models: Mapping[str, Any], name: str) -> list[str]:
-    """The names from an entry back to itself; empty where its bases do not lead back."""
+    """The names from an entry back to itself; empty without a circle."""
     names = lineage(models, name)
     last = models[names[-1]]
     return names if isinstance(last, Mapping) and last.get("base") == name else []

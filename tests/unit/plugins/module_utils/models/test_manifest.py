@@ -111,10 +111,10 @@ def only_pickles(root: Path) -> None:
         (write(INDEX, f'{{"weight_map": {{"lost": "{SHARDS[0]}"}}}}'), "lacks 1 tensors"),
         (only_pickles, "found only pytorch_model.bin, convert it"),
         (link("x", "/etc/passwd"), "x is a link that leaves"),
-        (link("x", "nowhere"), "x is a link to nothing: nowhere"),
-        (link("x", "x"), "x is a link to nothing: x"),
+        (link("x", "nowhere"), "x is a link to a missing file: nowhere"),
+        (link("x", "x"), "x is a link to a missing file: x"),
         (link("d", "templates"), "d is a link to a directory"),
-        (lambda root: os.mkfifo(root / "pipe"), "pipe is no regular file"),
+        (lambda root: os.mkfifo(root / "pipe"), "pipe is not a regular file"),
         (write("a\nb", ""), "unprintable name"),
     ],
 )

@@ -54,7 +54,7 @@ def test_a_shard_that_is_cut_is_told_from_one_that_is_damaged(model: Path) -> No
 def test_a_shard_must_hold_the_tensors_that_the_index_says(model: Path, write_safetensors: Write) -> None:
     write_safetensors(model / SECOND, {"c": 1000})
     (problem,) = read(model).problems
-    assert problem == FileProblem(SECOND, f"lacks 1 tensors that {INDEX} says it holds, such as b")
+    assert problem == FileProblem(SECOND, f"lacks 1 tensors that {INDEX} names, such as b; fetch it again")
 
 
 def test_a_file_that_the_index_does_not_name_is_not_loaded(model: Path, write_safetensors: Write) -> None:
@@ -99,8 +99,8 @@ def test_mistrals_second_copy_counts_only_where_it_is_alone(tmp_path: Path, writ
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ([], "holds no weights: expected *.safetensors, found none"),
-        (["b.bin", "a.gguf"], "holds no weights: expected *.safetensors, found only a.gguf, b.bin, convert it"),
+        ([], "contains no weights: expected *.safetensors, found none"),
+        (["b.bin", "a.gguf"], "contains no weights: expected *.safetensors, found only a.gguf, b.bin, convert it"),
     ],
 )
 def test_a_model_without_weights_says_what_it_has_instead(names: list[str], message: str, tmp_path: Path) -> None:

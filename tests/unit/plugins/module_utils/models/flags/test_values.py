@@ -54,9 +54,9 @@ def test_what_the_engine_takes(name: str, value: Any, expected: list[str]) -> No
         # Switches
         ("enforce-eager", "yes", "is a switch: must be true or false, without quotes"),
         ("enforce-eager", 1, "is a switch"),
-        ("disable-log-stats", False, "the engine has no --no-disable-log-stats: remove the key, it is off by default"),
-        ("seed", True, "is no switch: must be a whole number"),
-        ("reasoning-parser", False, "is no switch: must be a text; put words such as on, off, yes and no in quotes"),
+        ("disable-log-stats", False, "the engine has no --no-disable-log-stats: remove the key, off is the default"),
+        ("seed", True, "is not a switch: must be a whole number"),
+        ("reasoning-parser", False, "is not a switch: must be a text; put words such as on, off, yes and no in quotes"),
         # Values
         ("dtype", None, "has no value"),
         ("dtype", "fp16", "must be one of auto, bfloat16, float, float16, float32, half; did you mean 'float16'?"),
@@ -78,9 +78,9 @@ def test_what_the_engine_takes(name: str, value: Any, expected: list[str]) -> No
         ("hf-overrides", {"a": {1, 2}}, "cannot be written as JSON"),
         ("hf-overrides", {1: 1, "a": 1}, "cannot be written as JSON"),
         ("lora-modules", [], "is an empty list"),
-        ("lora-modules", ["a=/x", None], "holds None: must be a text or a number"),
+        ("lora-modules", ["a=/x", None], "contains None: must be a text or a number"),
         ("lora-modules", ["--trust-remote-code"], "begins with a dash"),
-        ("chat-template", "a\0b", "holds a control character"),
+        ("chat-template", "a\0b", "contains a control character"),
         ("chat-template", "\ud800", "half of a character"),
     ],
 )
@@ -92,7 +92,7 @@ def test_what_it_does_not_take(name: str, value: Any, expected: str) -> None:
 def test_a_value_that_a_plugin_may_know_is_no_mistake() -> None:
     flag = FLAGS.flags["tool-call-parser"]
     assert (values.mistake(flag, "qwen3_codr"), values.unlisted(flag, "qwen3_codr")) == ("", "")
-    assert "is none that the engine brings along: " in values.unfamiliar(flag, "qwen3_codr")
+    assert "is not one of the engine's own: " in values.unfamiliar(flag, "qwen3_codr")
     assert values.unfamiliar(flag, "qwen3_codr").endswith("did you mean 'qwen3_coder'?")
     assert values.unfamiliar(flag, "qwen3_coder") == ""
 

@@ -47,7 +47,7 @@ def test_the_model_reads_what_a_client_who_sends_the_prompt_would_give_it(
     [
         ("{{ messages[0].content", "does not render a single message of a user: .*end of template"),
         ("{{ raise_exception('Closed today') }}", "a single message of a user: Closed today"),
-        ("Hello", "a single message of a user: it leaves out what the user says"),
+        ("Hello", "a single message of a user: it leaves out the user's text"),
         ("{% for m in messages %}{{ m.content | replace('kind', 'rude') }}{% endfor %}", "does not take the prompt as"),
         (
             "{{ messages[-1].content }}{{ messages[1:] | length == 1 and messages[0].content or '' }}",

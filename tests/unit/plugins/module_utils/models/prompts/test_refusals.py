@@ -71,7 +71,7 @@ def test_flags_that_leave_a_prompt_alone(keys: dict[str, Any]) -> None:
 
 def test_half_a_character_is_no_prompt() -> None:
     (problem,) = check_entry(bot(system_prompt="a\udc00"))
-    assert str(problem) == "models.bot: system-prompt: holds half a character (U+DC00) at position 1: remove it"
+    assert str(problem) == "models.bot: system-prompt: contains half a character (U+DC00) at position 1: remove it"
 
 
 @pytest.mark.parametrize(

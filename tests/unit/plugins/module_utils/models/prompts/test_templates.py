@@ -62,7 +62,7 @@ def test_every_template_that_cannot_be_wrapped_is_named() -> None:
         rewrite(texts, wrap, "models.bot")
     messages = [str(problem) for problem in caught.value.problems]
     assert messages[0] == "models.bot: chat_template.jinja: does not take the prompt"
-    assert messages[1].startswith("models.bot: chat_template.json: is no JSON (line 1, column 2)")
+    assert messages[1].startswith("models.bot: chat_template.json: is not JSON (line 1, column 2)")
     assert messages[2].endswith("processor_config.json: chat_template is neither a text nor a list of named templates")
     assert messages[3] == "models.bot: tokenizer_config.json: template 'rag' does not take the prompt"
 

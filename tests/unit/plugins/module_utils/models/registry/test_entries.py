@@ -48,7 +48,7 @@ def mistakes(**models: Any) -> list[str]:
         ({"model": "m", "--dtype": "half"}, "write 'dtype'"),
         ({"model": "m", "system_prompt": "p"}, "write 'system-prompt'"),
         ({"model": "m", "descripton": "d"}, "did you mean 'description'?"),
-        ({"model": "m", 8: "d"}, "models.x: holds the key 8, which YAML does not see as a text: put it in quotes"),
+        ({"model": "m", 8: "d"}, "models.x: has the key 8, which YAML does not read as a text: put it in quotes"),
         ({"model": "m", "base": "y"}, "models.x: model: 'm': belongs to the base"),
         ({"base": "y", "revision": COMMIT}, "models.x: revision: '0123456789abcdef0123456789abcdef01234567': belongs"),
         ({"base": "yy"}, "models.x: base: 'yy': must be another entry of the registry: did you mean 'y'? known: y"),
@@ -58,8 +58,11 @@ def mistakes(**models: Any) -> list[str]:
         ({"model": "m", "golden-prompts": []}, "models.x: golden-prompts: []: must be a list of dictionaries"),
         ({"model": "m", "golden-prompts": [{"prompt": "a"}]}, "with prompt, expect (a regular expression)"),
         ({"model": "m", "golden-prompts": [{"prompt": "a", "expect": "b", "x": 1}]}, "must be a list of dictionaries"),
-        ({"model": "m", "golden-prompts": [{"prompt": "a", "expect": "("}]}, "is no regular expression"),
-        ({"model": "m", "golden-prompts": [{"prompt": "a", "expect": "b", "max-tokens": 0}]}, "no number from 1"),
+        ({"model": "m", "golden-prompts": [{"prompt": "a", "expect": "("}]}, "is not a regular expression"),
+        (
+            {"model": "m", "golden-prompts": [{"prompt": "a", "expect": "b", "max-tokens": 0}]},
+            "not a whole number from 1",
+        ),
         ({"model": "m", "system-prompt-policy": "always"}, "does nothing without a system-prompt"),
         ({"base": "y", "system-prompt": "p", "system-prompt-policy": "ever"}, "must be one of default, always"),
         ({"model": "m", "allow-remote-code": "yes"}, "models.x: allow-remote-code: 'yes': must be true or false"),
@@ -119,7 +122,7 @@ def test_a_variant_shares_everything_but_the_description() -> None:
 
 def test_a_circle_is_named_once_whoever_leads_into_it() -> None:
     found = mistakes(c={"base": "b"}, a={"base": "c"}, b={"base": "a"}, outside={"base": "c"}, sound={"model": "m"})
-    assert found == ["models.a: base: 'c': goes in a circle, a → c → b → a: give one of them a model in place of base"]
+    assert found == ["models.a: base: 'c': goes in a circle, a → c → b → a: give one of them a model instead of base"]
 
 
 def test_every_mistake_at_once_and_a_bases_own_only_once() -> None:
