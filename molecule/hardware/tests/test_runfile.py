@@ -161,7 +161,7 @@ def test_a_sites_own_key_signs_what_another_one_signed(deb13: Node, key: dict[st
 
 def test_a_key_that_cannot_be_used_is_refused(deb13: Node, key: dict[str, Any]) -> None:
     output = refused(deb13, **installer(SECOND), **{**key, "nvidia_driver_mok_certificate": ""})
-    assert "needs its certificate" in output
+    assert "only one of key and certificate is set" in output
     assert "8 to 256 characters" in refused(deb13, **installer(SECOND), nvidia_driver_mok_password="short")
 
 

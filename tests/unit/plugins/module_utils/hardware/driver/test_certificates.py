@@ -31,7 +31,7 @@ def test_no_certificate(pair: Pair, other_pair: Pair) -> None:
         ("", "no certificate in PEM"),
         (pair.key, "no certificate in PEM"),
         (pair.certificate + other_pair.certificate, "2 certificates"),
-        (damaged, "no certificate in DER"),
+        (damaged, "not a certificate in DER"),
         (pair.certificate.replace("-----END", "----"), "damaged"),
     ):
         with pytest.raises(CertificateError, match=words):
@@ -55,7 +55,7 @@ def test_a_pair(pair: Pair, other_pair: Pair) -> None:
     for key, words in (
         (other_pair.key, "does not match the key"),
         (pair.protected, "passphrase"),
-        ("no key", "none in PEM"),
+        ("no key", "or not in PEM"),
     ):
         with pytest.raises(CertificateError, match=words):
             certificates.check_pair(key, pair.certificate)

@@ -54,25 +54,25 @@ def test_a_wish_goes_before_a_default() -> None:
         (Wish("ubuntu"), node(), ["nvidia_driver_source", "debian, nvidia, runfile"]),
         (Wish("debian", flavor="opn"), node(), ["nvidia_driver_flavor", "did you mean 'open'"]),
         (Wish("nvidia", "latest"), node(), ["nvidia_driver_version", "'latest'", "580.105.08"]),
-        (Wish("nvidia"), node(), ["nvidia_driver_version", "set one", "580"]),
-        (Wish("nvidia"), node("Hopper", nvswitch=True), ["nvidia_driver_version", "an exact one", "580.105.08"]),
-        (Wish("runfile"), node(), ["nvidia_driver_version", "an exact one"]),
+        (Wish("nvidia"), node(), ["nvidia_driver_version", "set a branch", "580"]),
+        (Wish("nvidia"), node("Hopper", nvswitch=True), ["nvidia_driver_version", "a full version", "580.105.08"]),
+        (Wish("runfile"), node(), ["nvidia_driver_version", "a full version"]),
         (Wish("runfile", "580.7"), node(), ["nvidia_driver_runfile: is required", "controller:/PATH"]),
         (Wish("runfile", "580.7"), node(), ["nvidia_driver_runfile_checksum: is required", "sha256sum"]),
         (Wish("runfile", "580.7", runfile="http://example/x.run"), node(), ["'http://example/x.run'", "https"]),
         (Wish("runfile", "580.7", checksum="md5:7a"), node(), ["'md5:7a' is not a checksum"]),
-        (installer("580"), node(), ["'580' is not exact", "580.105.08"]),
-        (installer("580.7.01-1"), node(), ["'580.7.01-1' is not exact"]),
+        (installer("580"), node(), ["'580' is not a full version", "580.105.08"]),
+        (installer("580.7.01-1"), node(), ["'580.7.01-1' is not a full version"]),
         (
             replace(installer("580.7.02"), runfile="https://example/d/NVIDIA-Linux-x86_64-580.7.01.run?x=1"),
             node(),
-            ["NVIDIA-Linux-x86_64-580.7.01.run has 580.7.01", "is 580.7.02"],
+            ["NVIDIA-Linux-x86_64-580.7.01.run has the version 580.7.01", "is 580.7.02"],
         ),
         (Wish("nvidia", "550"), node("Ampere"), ["nvidia_driver_version", "560", "580"]),
         (Wish("debian", "580"), node(), ["Debian 12", "535 and 470", "source to nvidia, or leave it empty for 535"]),
-        (Wish("debian"), node(debian=14), ["Debian 12, 13", "set nvidia"]),
+        (Wish("debian"), node(debian=14), ["Debian 12 and 13", "set nvidia"]),
         (Wish("debian"), node("Blackwell"), ["0000:00:00.0", "Blackwell", "570", "set nvidia_driver_source to nvidia"]),
-        (Wish("debian"), Node(None), ["Debian 12, 13", "set nvidia"]),
+        (Wish("debian"), Node(None), ["Debian 12 and 13", "set nvidia"]),
         (Wish("debian"), node("Kepler"), ["Kepler", "up to branch 470", "set 470"]),
         (
             Wish("nvidia", "580"),
@@ -86,7 +86,7 @@ def test_a_wish_goes_before_a_default() -> None:
         (Wish("nvidia", "580", "proprietary"), node("Blackwell"), ["proprietary cannot work", "Blackwell"]),
         (Wish("nvidia", "630", "proprietary"), node("Hopper"), ["proprietary cannot work", "620"]),
         (Wish("nvidia", "580"), node("Volta", "Blackwell"), ["Volta", "Blackwell", "no driver runs both"]),
-        (Wish("nvidia", "580"), node("Hopper", nvswitch=True), ["fabric manager", "exact", "580.105.08"]),
+        (Wish("nvidia", "580"), node("Hopper", nvswitch=True), ["exactly the driver's version", "580.105.08"]),
         (Wish("debian"), node("Hopper", nvswitch=True), ["NVSwitch", "802", "set nvidia"]),
         (installer("580.7"), node("Hopper", nvswitch=True), ["NVSwitch", "installer", "set nvidia"]),
         (Wish("nvidia", "580"), node(None), ["nvidia_driver_flavor", "0000:00:00.0", "open or proprietary"]),
@@ -102,7 +102,7 @@ def test_refusals_say_what_to_set_instead(wish: Wish, where: Node, words: list[s
 def test_all_refusals_come_at_once() -> None:
     where = replace(node("Blackwell", "Volta", nvswitch=True), kernels=["6.1.0-77-rt-amd64"])
     problems = " ".join(refused(Wish("debian", cuda="13.0"), where))
-    for words in ("real-time kernel", "no driver runs both", "fabric manager", "CUDA 13.0", "branch 570 at least"):
+    for words in ("real-time kernel", "no driver runs both", "fabric manager", "CUDA 13.0", "branch 570 or later"):
         assert words in problems
 
 

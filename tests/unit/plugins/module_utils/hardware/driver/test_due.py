@@ -48,8 +48,8 @@ def test_a_driver_that_is_whole_has_nothing_to_do() -> None:
 @pytest.mark.parametrize(
     ("plan", "facts", "words"),
     [
-        ({"uninstall_runfile": True}, {}, "NVIDIA's installer goes"),
-        ({"install_runfile": True}, {}, "NVIDIA's installer is not there"),
+        ({"uninstall_runfile": True}, {}, "NVIDIA's installer must go"),
+        ({"install_runfile": True}, {}, "NVIDIA's installer is missing"),
         ({"remove_first": ["libcuda1"]}, {}, "libcuda1: packages of another source"),
         ({"sign": True}, {"kernels": [{**SIGNED, "signature": None}]}, "may not be signed"),
         ({"sign": True}, {"kernels": [{**SIGNED, "signature": {"signer": "DKMS", "key": "FF"}}]}, "may not be signed"),

@@ -192,7 +192,7 @@ def test_a_key_in_a_token_is_left_to_dkms(machine: Machine, pair: Pair) -> None:
 
 @pytest.mark.parametrize("part", ["key", "certificate"])
 def test_a_key_needs_its_certificate(pair: Pair, part: str) -> None:
-    assert "needs its certificate" in Wish(**{part: getattr(pair, part)}).problems()[0]
+    assert "only one of key and certificate is set" in Wish(**{part: getattr(pair, part)}).problems()[0]
 
 
 def test_all_that_is_wrong_is_said_at_once(pair: Pair, other_pair: Pair) -> None:
