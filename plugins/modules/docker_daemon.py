@@ -464,7 +464,7 @@ class Host:
         return apt_packages.read_installed(output)
 
     def has_gpu(self, root: Path) -> bool:
-        """Whether the PCI bus has an NVIDIA GPU that is not given to a virtual machine."""
+        """Whether the PCI bus has an NVIDIA GPU that is neither excluded nor given to a virtual machine."""
         return any(not driver.left_alone(root, gpu.driver, gpu.address) for gpu in pci.nvidia_gpus(root))
 
     def service(self) -> dict[str, str]:
