@@ -72,6 +72,7 @@ bench: setup ## Speed against a plain shell script, then what each fault costs (
 catalogue: $(VENV)/.ready ## The engine's flags and classes of models, asked from its image into the collection (IMAGE=… for another)
 	@$(IN_VENV) tests/tools/catalogue $(IMAGE)
 	@$(IN_VENV) tests/tools/class_defaults $(IMAGE)
+	@$(IN_VENV) tests/tools/architectures $(IMAGE)
 
 $(VENV)/.ready: requirements.txt
 	@tests/tools/setup tools

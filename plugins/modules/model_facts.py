@@ -272,6 +272,9 @@ ansible_facts:
         tower_parameters:
           description: Parameters of the parts for images and sounds; 0 if there are none, null if a size is unknown.
           type: int
+        labels:
+          description: Into how many classes the model sorts; null where the configuration does not say.
+          type: int
         weights:
           description: The weights as the engine loads them; null if there are no files to read.
           type: dict
@@ -343,6 +346,10 @@ ansible_facts:
           type: list
           elements: str
           sample: [config.json]
+        pooled:
+          description: Whether the model says how its vectors are pooled (C(modules.json) of Sentence Transformers), and
+            so is served for these.
+          type: bool
         revision:
           description: The revision in the store's manifest, which comes from the hashes of all files; null if there is
             no manifest. The files are not hashed again.

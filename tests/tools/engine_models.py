@@ -43,6 +43,12 @@ ROPES: dict[str, dict[str, Any]] = {
     "default": {"rope_type": "default", "rope_theta": 1e4},
 }
 
+POOLED = ("MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES", "MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES")
+"""Lists of architectures that the engine makes of others: by the end of their names."""
+
+FLAT = {"num_hidden_layers": 24, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 4}
+"""Of the language part of a model that also sees, where its configuration has no place for that."""
+
 STAND_IN = "LlamaForCausalLM"
 """For an architecture that this image cannot inspect: only the configuration's class gives the sizes."""
 
@@ -50,7 +56,8 @@ ROPED = ("llama", "qwen2", "qwen3", "qwen3_moe", "gpt_oss", "deepseek_v3", "gemm
 
 
 def cases() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names and configurations: every type with an architecture that the engine serves, and ropes."""
+    """Names and configurations: every type with an architecture that the engine serves, its other architectures, and
+    ropes."""
     from transformers.models.auto import modeling_auto
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
     from vllm.model_executor.models.registry import ModelRegistry
@@ -58,12 +65,15 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
 
     known = set(ModelRegistry.get_supported_archs())
     found: dict[str, str] = {}
+    others: dict[str, set[str]] = {}
     for name in sorted(dir(modeling_auto), key=lambda name: "CAUSAL_LM" not in name):
         if name.endswith("_MAPPING_NAMES"):
             for model_type, architectures in getattr(modeling_auto, name).items():
                 both = [architectures] if isinstance(architectures, str) else architectures
                 if one := next((one for one in both if one in known), None):
                     found.setdefault(model_type, one)
+                others.setdefault(model_type, set()).update(one for one in both if name in POOLED or one in known)
+    others = {model_type: others[model_type] for model_type in found}
     for model_type, architecture in sorted(found.items()):
         with contextlib.suppress(Exception):
             kind = CONFIG_MAPPING[model_type]
@@ -72,6 +82,16 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
                 declared = {key: value for key, value in changes.items() if hasattr(kind(), key)}
                 with contextlib.suppress(Exception):
                     yield f"{model_type}/{number}", written(kind(**declared), architecture)
+    for model_type, architecture in sorted(found.items()):
+        with contextlib.suppress(Exception):
+            kind = CONFIG_MAPPING[model_type]
+            taken = kind(**FLAT).get_text_config()
+            if taken is not kind(**FLAT) and all(getattr(taken, key) == value for key, value in FLAT.items()):
+                yield f"{model_type}/flat", {**FLAT, "model_type": model_type, "architectures": [architecture]}
+    for model_type, architectures in others.items():
+        for architecture in sorted(architectures - {found[model_type]}):
+            with contextlib.suppress(Exception):
+                yield f"{model_type}/{architecture}", written(CONFIG_MAPPING[model_type](), architecture)
     for model_type, kind in engine_config._CONFIG_REGISTRY.items():
         if model_type not in found:
             with contextlib.suppress(Exception):

@@ -15,18 +15,16 @@ from typing import Any
 
 from .attention import Attention, attention, kinds
 from .class_defaults import TYPES
-from .declared import completed
+from .declared import TEXT_CONFIGS, completed
 from .experts import Experts, experts_of
 from .heads import Heads, head_size, heads_by_kind, kv_heads
+from .labels import labels
 from .latent import Mla, latent
 from .positions import DEFAULT_LENGTH, Rope, default_length, max_positions, read_length, read_rope
 from .quantization import Quantization, quantization
 from .state import State, state
 from .towers import towers
 from .values import Reader, as_dict, as_list, text_or_none
-
-TEXT_CONFIGS = ("text_config", "llm_config", "language_config", "thinker_config", "vlm_config")
-"""Where a model that also sees or hears keeps the configuration of its language part."""
 
 MODALITIES = {
     "vision_config": "vision",
@@ -46,7 +44,8 @@ class Config:
     """What a config.json says, with what its class declares. Lengths in tokens; None where neither says anything.
 
     `full_heads` and `sliding_heads` are the heads in the cache of layers that keep every token, and of those with a
-    window, where they are not `kv_heads` of `head_size`. `tower_parameters` are those of the parts that see or hear."""
+    window, where they are not `kv_heads` of `head_size`. `tower_parameters` are those of the parts that see or hear,
+    `labels` the classes that a model sorts into."""
 
     architectures: tuple[str, ...] = ()
     model_type: str | None = None
@@ -73,6 +72,7 @@ class Config:
     tied_embeddings: bool | None = None
     modalities: tuple[str, ...] = ()
     tower_parameters: int | None = 0
+    labels: int | None = None
 
 
 def parse(
@@ -144,6 +144,7 @@ def parse(
         ),
         modalities=tuple(sorted(set(modalities.values()))),
         tower_parameters=towers([_beside(whole)[key] for key in modalities], hidden),
+        labels=labels(raw, told),
     ), read.problems
 
 

@@ -13,7 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from .class_defaults import TYPES
-from .values import as_dict
+
+TEXT_CONFIGS = ("text_config", "llm_config", "language_config", "thinker_config", "vlm_config")
+"""Where a model that also sees or hears keeps the configuration of its language part."""
+
+FLAT = ("num_hidden_layers", "hidden_size")
+"""Keys that tell that the language part has no place of its own: Qwen2-VL and Qwen2.5-VL were published so, and their
+classes put the keys in their place."""
 
 KEYS = frozenset(
     {
@@ -77,8 +83,15 @@ def completed(raw: Mapping[str, Any], model_type: str = "") -> dict[str, Any]:
     for key, kind in parts.items():
         # A part that says null is left out by its class; one that is not said is made of nothing but defaults.
         if key not in raw or isinstance(raw[key], dict):
-            whole[key] = completed(as_dict(raw.get(key)), kind)
+            whole[key] = completed(raw[key] if key in raw else _flat(key, raw, parts), kind)
     return whole
+
+
+def _flat(key: str, raw: Mapping[str, Any], parts: Mapping[str, str]) -> Mapping[str, Any]:
+    """What a configuration tells of a part that has no place of its own: something of the language part alone."""
+    if key not in TEXT_CONFIGS or not any(name in raw for name in FLAT):
+        return {}
+    return {name: value for name, value in raw.items() if name not in (*parts, "model_type", "architectures")}
 
 
 def _part(value: Any) -> Any:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -23,11 +24,19 @@ from .latent import Mla
 from .positions import Rope
 from .quantization import Quantization
 from .state import State
-from .values import as_dict, positive
+from .values import as_dict, as_list, positive
 from .weights import Parts, Weights, weigh
 
 QUANTIZATION_FILE = "hf_quant_config.json"
 TOKENIZER_CONFIG = "tokenizer_config.json"
+
+POOLING_FILE = "modules.json"
+"""The parts of a model for Sentence Transformers, of which one may be a pooling."""
+
+POOLING_TYPES = frozenset(
+    {"sentence_transformers.models.Pooling", "sentence_transformers.sentence_transformer.modules.pooling.Pooling"}
+)
+"""Types of that part (_ST_POOLING_MODULE_TYPES in vLLM 0.32.0, vllm/transformers_utils/config.py)."""
 
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "tekken.json", "vocab.json", "vocab.txt", "spiece.model")
 """Files that hold a tokenizer; a *.tiktoken does as well."""
@@ -57,6 +66,8 @@ class ModelFacts:
     tokenizer: str | None = None
     chat_template: str | None = None
     remote_code: tuple[str, ...] = ()
+    pooled: bool = False
+    """Whether the model says how its vectors are pooled, and so is served for these."""
     revision: str | None = None
     problems: tuple[FileProblem, ...] = ()
 
@@ -149,6 +160,7 @@ def gather(root: Path) -> ModelFacts:
         tokenizer=_tokenizer(files),
         chat_template=_template(files, tokenizer),
         remote_code=tuple(name for name in CODE_CONFIGS if as_dict(parsed.get(name, {}).get("auto_map"))),
+        pooled=_pooled(files),
         revision=revision,
         problems=(*problems, *read.problems, *damage),
     )
@@ -189,6 +201,15 @@ def _template(files: Mapping[str, Path], tokenizer: Mapping[str, Any]) -> str | 
     """The file that holds the chat template."""
     named = next((name for name in TEMPLATES if name in files), None)
     return named or (TOKENIZER_CONFIG if tokenizer.get("chat_template") else None)
+
+
+def _pooled(files: Mapping[str, Path]) -> bool:
+    """Whether one of the parts for Sentence Transformers pools."""
+    try:
+        parts = json.loads(files[POOLING_FILE].read_bytes())
+    except (KeyError, OSError, ValueError, RecursionError):
+        return False
+    return any(as_dict(part).get("type") in POOLING_TYPES for part in as_list(parts))
 
 
 def _revision(root: Path) -> tuple[str | None, list[FileProblem]]:

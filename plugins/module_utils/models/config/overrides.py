@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What `hf-overrides` of an entry changes in a configuration, as far as it decides the length of a request. Private to
-the collection."""
+"""What `hf-overrides` of an entry changes in a configuration, as far as it decides the length of a request and the
+tasks of the model. Private to the collection."""
 
 from __future__ import annotations
 
@@ -11,12 +11,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .config import TEXT_CONFIGS, Config
+from . import labels
+from .config import Config
+from .declared import TEXT_CONFIGS
 from .positions import read_length, read_rope
-from .values import as_dict, positive
+from .values import as_dict, as_list, positive
+
+KEY = "hf-overrides"
+"""The flag."""
 
 UNDERSTOOD = frozenset(
-    {"max_position_embeddings", "rope_parameters", "rope_scaling", "original_max_position_embeddings"}
+    {"max_position_embeddings", "rope_parameters", "rope_scaling", "original_max_position_embeddings", "architectures"}
+    | labels.KEYS
 )
 """Keys of which the effect is worked out."""
 
@@ -36,11 +42,25 @@ def unknown(overrides: Mapping[str, Any]) -> list[str]:
     return sorted(str(key) for key in set(overrides) - UNDERSTOOD - set(TEXT_CONFIGS))
 
 
+def of_entry(config: Config, flags: Mapping[str, Any]) -> Config:
+    """The configuration as the flags of an entry have it."""
+    return overridden(config, read(flags.get(KEY)))
+
+
 def overridden(config: Config, overrides: Mapping[str, Any]) -> Config:
-    """The configuration with its length and its rope replaced. Raises nothing, whatever the values are."""
+    """The configuration with what is understood replaced. Raises nothing, whatever the values are."""
     text = dict(overrides)
     for key in TEXT_CONFIGS:
         text |= as_dict(overrides.get(key))
+    names = tuple(name for name in as_list(overrides.get("architectures")) if isinstance(name, str))
+    told = labels.labels(overrides, text)
+    if names or told:
+        config = replace(config, architectures=names or config.architectures, labels=told or config.labels)
+    return _longer(config, text)
+
+
+def _longer(config: Config, text: Mapping[str, Any]) -> Config:
+    """The configuration with its length and its rope replaced."""
     positions = positive(text.get("max_position_embeddings")) or config.max_positions
     rope = read_rope(text) if {"rope_parameters", "rope_scaling"} & set(text) else config.rope
     if (positions, rope) == (config.max_positions, config.rope) or positions is None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.config import parse
 from ansible_collections.baremetal.inference.plugins.module_utils.models.config.declared import (
     completed,
     layer_sizes,
@@ -65,3 +66,16 @@ def test_the_order_of_layers_is_the_classs() -> None:
 def test_the_size_of_a_head_is_no_size_of_its_part() -> None:
     whole = completed({"model_type": "deepseek_v3", "head_dim": 192})
     assert (whole["qk_rope_head_dim"], whole["head_dim"]) == (64, 64)
+
+
+@pytest.mark.parametrize("model_type", ["qwen2_vl", "qwen2_5_vl"])
+def test_the_language_part_may_have_no_place_of_its_own(model_type: str) -> None:
+    """Qwen2.5-VL 7B as its publisher has it: the class alone would make it the one of 72B."""
+    flat = {"model_type": model_type, "num_hidden_layers": 28, "hidden_size": 3584, "num_attention_heads": 28}
+    found = parse(
+        {**flat, "num_key_value_heads": 4, "vision_config": {"depth": 32}, "max_position_embeddings": 128000}
+    )[0]
+    assert (found.layers, found.hidden_size, found.kv_heads, found.max_length) == (28, 3584, 4, 128000)
+    assert found.model_type == f"{model_type}_text"
+    # One that tells nothing of it has what the class declares.
+    assert parse({"model_type": model_type, "vision_config": {}})[0].layers == 80

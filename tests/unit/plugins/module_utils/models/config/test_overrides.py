@@ -40,4 +40,4 @@ def test_the_tokenizer_limits_what_is_overridden() -> None:
 def test_reads_a_dictionary_or_its_text() -> None:
     assert overrides.read('{"a": 1}') == overrides.read({"a": 1}) == {"a": 1}
     assert overrides.read("{") == overrides.read(None) == overrides.read(["a"]) == {}
-    assert overrides.unknown({"num_labels": 2, "max_position_embeddings": 1, "text_config": {}}) == ["num_labels"]
+    assert overrides.unknown({"num_labels": 2, "head_dim": 1, "text_config": {}}) == ["head_dim"]

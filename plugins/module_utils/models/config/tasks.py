@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a model is served for: which tasks its engine answers with the flags of an entry. Private to the collection.
+
+Sources: vLLM 0.32.0, vllm/config/model.py (_get_default_runner_type, _get_default_convert_type, get_pooling_task) and
+enable_scoring_api in vllm/entrypoints/pooling/utils.py. The words of ARCHITECTURES are what the engine's classes tell
+of themselves:
+
+- `generates`, `pools`: writes text; gives vectors or classes.
+- `transcribes`, `only transcribes`: takes speech; and nothing else.
+- `scores pairs`, `rewards`, `classifies tokens`, `late interaction`: what a model that pools is made for; else vectors.
+- `drafts`: is a part of another model, for speculative decoding.
+- `stages`, `adapters`, `adapted embeddings`: can be divided by layers; takes LoRA adapters, also of its embedding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .architectures import ARCHITECTURES
+from .config import Config
+from .facts import ModelFacts
+from .overrides import of_entry
+from .values import as_dict
+
+GENERATE, POOLING = "generate", "pooling"
+"""Values of the flag `runner`."""
+
+AUTO, NONE = "auto", "none"
+"""Values of the flags `runner` and `convert`."""
+
+TRANSCRIBE, EMBED, SCORE, CLASSIFY, REWARD = "transcribe", "embed", "score", "classify", "reward"
+TOKEN_EMBED, TOKEN_CLASSIFY = "token-embed", "token-classify"
+"""Tasks besides GENERATE. SCORE is reranking, too; the last two have no API of their own but the engine's /pooling."""
+
+SUFFIXES: tuple[tuple[str, str, str], ...] = (
+    *((suffix, GENERATE, NONE) for suffix in ("ForCausalLM", "ForConditionalGeneration", "ChatModel", "LMHeadModel")),
+    *((suffix, POOLING, EMBED) for suffix in ("ForTextEncoding", "EmbeddingModel")),
+    *(
+        (f"{suffix}Classification", POOLING, CLASSIFY)
+        for suffix in ("ForSequence", "ForToken", "ForAudio", "ForImage", "ForVideo")
+    ),
+    ("ClassificationModel", POOLING, CLASSIFY),
+    *((suffix, POOLING, EMBED) for suffix in ("ForRewardModeling", "RewardModel", "Model")),
+)
+"""Ends of architectures' names with runner and conversion, in the engine's order (_SUFFIX_TO_DEFAULTS)."""
+
+BY_ENGINE: Mapping[str, str] = {
+    **{name: name for name in (EMBED, CLASSIFY)},
+    "token_embed": TOKEN_EMBED,
+    "token_classify": TOKEN_CLASSIFY,
+}
+"""Tasks by the engine's names for them, as `pooler-config: {task: …}` has them."""
+
+
+def tasks(facts: ModelFacts, flags: Mapping[str, Any]) -> tuple[str, ...]:
+    """The tasks that a model answers with an entry's flags, the first one first to be asked; empty where unknown."""
+    config = of_entry(facts.config, flags)
+    if not config.architectures:
+        return ()
+    words = abilities(config)
+    if runner(facts, flags) == GENERATE:
+        if "only transcribes" in words:
+            return (TRANSCRIBE,)
+        return (GENERATE, TRANSCRIBE) if "transcribes" in words else (GENERATE,)
+    return _pooled(config, flags, words)
+
+
+def runner(facts: ModelFacts, flags: Mapping[str, Any]) -> str:
+    """The engine's runner: GENERATE or POOLING."""
+    told = str(flags.get("runner") or AUTO).lower()
+    if told != AUTO:
+        return told
+    if str(flags.get("convert") or AUTO).lower() not in (AUTO, NONE) or facts.pooled:
+        return POOLING
+    for name in of_entry(facts.config, flags).architectures:
+        if "pools" in (words := ARCHITECTURES.get(name, ())):
+            return POOLING
+        if "generates" in words:
+            return GENERATE
+        if suffix := _suffix(name):
+            return suffix[0]
+    return GENERATE
+
+
+def abilities(config: Config) -> tuple[str, ...]:
+    """The words for the first architecture that the engine knows; of others, those of the name that it is made from."""
+    known = next((name for name in config.architectures if name in ARCHITECTURES), None)
+    return ARCHITECTURES[known] if known else ()
+
+
+def _pooled(config: Config, flags: Mapping[str, Any], words: tuple[str, ...]) -> tuple[str, ...]:
+    task = BY_ENGINE.get(str(as_dict(flags.get("pooler-config")).get("task"))) or _task(config, flags, words)
+    scores = task in (EMBED, TOKEN_EMBED) or (task == CLASSIFY and config.labels == 1)
+    # Who has a model that tells how well two texts go together wants just that.
+    return ((SCORE, task) if task == CLASSIFY else (task, SCORE)) if scores else (task,)
+
+
+def _task(config: Config, flags: Mapping[str, Any], words: tuple[str, ...]) -> str:
+    told = str(flags.get("convert") or AUTO).lower()
+    if any("ForTokenClassification" in name for name in config.architectures):
+        return TOKEN_CLASSIFY
+    if told == AUTO and "pools" not in words:
+        suffixes = (_suffix(name, POOLING) for name in config.architectures)
+        return next((suffix[1] for suffix in suffixes if suffix), EMBED)
+    if told in (EMBED, CLASSIFY):
+        return told
+    made_for = {
+        "rewards": REWARD,
+        "classifies tokens": TOKEN_CLASSIFY,
+        "late interaction": TOKEN_EMBED,
+        "scores pairs": CLASSIFY,
+    }
+    return next((task for word, task in made_for.items() if word in words), EMBED)
+
+
+def _suffix(name: str, wanted: str = "") -> tuple[str, str] | None:
+    """Runner and conversion that the end of an architecture's name stands for."""
+    return next((rest for end, *rest in SUFFIXES if name.endswith(end) and wanted in ("", rest[0])), None)  # type: ignore[return-value]
