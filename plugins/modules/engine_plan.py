@@ -262,6 +262,12 @@ plans:
         weights_gib:
           description: The weights, in GiB.
           type: float
+        draft_gib:
+          description: Weights of the draft model, in GiB; 0 where there is none.
+          type: float
+        adapters_gib:
+          description: What is reserved for LoRA adapters, in GiB; 0 where there are none.
+          type: float
         overhead_gib:
           description: The memory for computations, in GiB.
           type: float

@@ -52,7 +52,8 @@ def place(paths: Paths, name: str, origin: int, target: int) -> Place:
 def need(paths: Paths, release: Release, hardware: plans.Hardware) -> int | None:
     """MiB that an engine takes of each of its GPUs, or of the host's memory; None where unknown."""
     found = _plan(paths, release, release.gpus, hardware)["estimate"]
-    parts = [found[key] for key in ("weights_gib", "overhead_gib", "kv_cache_gib")]
+    keys = ("weights_gib", "draft_gib", "adapters_gib", "overhead_gib", "kv_cache_gib")
+    parts = [found[key] for key in keys]
     if None in parts:
         return None
     mib = round(sum(parts) * MIB_PER_GIB)

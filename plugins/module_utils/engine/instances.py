@@ -15,6 +15,7 @@ from ..core import defaults
 from ..core.problems import InputError, Problem, nearest
 from ..models.fit.flags import PARALLEL_SIZES, world_size
 from ..models.prompts import refusals
+from ..models.registry import drafts
 from ..models.registry.entries import Entry, Registry
 from ..models.registry.variants import lineage
 from .gpu_assignment import Node, Wish, assign, read_node
@@ -67,8 +68,9 @@ def served_entries(instances: Sequence[Any], entries: Mapping[str, Entry]) -> li
 
 
 def needed_entries(models: Mapping[str, Any], instances: Sequence[Instance]) -> dict[str, Any]:
-    """The registry's entries of the present instances, with all their bases."""
-    wanted = {name for item in instances if item.state == "present" for name in lineage(models, item.model)}
+    """The registry's entries of the present instances, with all their bases, and those of their draft models."""
+    served = [item.model for item in instances if item.state == "present"]
+    wanted = {each for name in (*served, *drafts.of(models, served)) for each in lineage(models, name)}
     return {name: models[name] for name in sorted(wanted)}
 
 

@@ -17,6 +17,8 @@ VERDICTS = {True: "fits", False: "does not fit", None: "cannot be told whether i
 _WIDTH = 10
 """Characters of the column with the headings."""
 
+_RARE = ("draft", "adapters")
+
 
 def render(plans: Sequence[Mapping[str, Any]]) -> str:
     """All plans, one below the other."""
@@ -84,8 +86,11 @@ def _hardware(plan: Mapping[str, Any]) -> str:
 
 def _estimate(estimate: Mapping[str, Any]) -> Iterator[str]:
     """The parts of the estimate that are known. GiB are those of the GPU with the most data."""
-    names = {"weights": "weights_gib", "overhead": "overhead_gib", "KV cache": "kv_cache_gib", "spare": "spare_gib"}
-    sizes = [f"{name} {estimate[key]:.2f} GiB" for name, key in names.items() if estimate[key] is not None]
+    names = {"weights": "weights_gib", "draft": "draft_gib", "adapters": "adapters_gib", "overhead": "overhead_gib"}
+    names |= {"KV cache": "kv_cache_gib", "spare": "spare_gib"}
+    # Of what most instances do not have, nothing is said.
+    told = [(name, estimate.get(key)) for name, key in names.items() if estimate.get(key) or name not in _RARE]
+    sizes = [f"{name} {size:.2f} GiB" for name, size in told if size is not None]
     if sizes:
         yield _row("estimate", ", ".join(sizes))
     if estimate["max_concurrency"] is not None:

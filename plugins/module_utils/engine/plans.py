@@ -54,6 +54,8 @@ class Engine:
     change: Change | None = None
     problems: Sequence[Misfit] = ()
     """What is known to be wrong with it already."""
+    draft: Path | None = None
+    """The directory of the draft model that its flags name; None where it has none, or it is not there yet."""
 
 
 def deciding(variables: Mapping[str, str]) -> dict[str, str]:
@@ -109,8 +111,11 @@ class Hardware:
         return devices.from_facts(self.gpus, engine.gpus)
 
 
-def plan(engine: Engine, hardware: Hardware, facts: ModelFacts | None = None) -> dict[str, Any]:
-    """The plan of an engine, in plain values. `facts` stand for those of the files on this node."""
+def plan(
+    engine: Engine, hardware: Hardware, facts: ModelFacts | None = None, draft: ModelFacts | None = None
+) -> dict[str, Any]:
+    """The plan of an engine, in plain values. `facts` stand for those of the files on this node, `draft` for those of
+    the draft model's."""
     problems = list(engine.problems)
     computes_on: Sequence[Device] = ()
     try:
@@ -120,15 +125,18 @@ def plan(engine: Engine, hardware: Hardware, facts: ModelFacts | None = None) ->
     problems += hardware.driver_misfits(engine)
     if facts is None and engine.path is not None:
         facts = gather(engine.path)
+    if draft is None and engine.draft is not None:
+        draft = gather(engine.draft)
     argv, flags = engine.argv, engine.flags
     notes: list[str] = []
-    if facts and hardware.named and (proposed := propose(facts, flags, computes_on, engine.environment)):
+    if facts and hardware.named and (proposed := propose(facts, flags, computes_on, engine.environment, draft=draft)):
         flags = {**flags, **proposed}
         argv = [*argv, *(word for flag, size in proposed.items() for word in (f"--{flag}", str(size)))]
         told = ", ".join(f"{flag}: {size}" for flag, size in proposed.items())
         notes.append(f"{told}: proposed, because the flags tell no division over several GPUs")
     least = image_cuda.lowest(engine.image_cuda) if engine.accelerator != "cpu" else None
-    found = fit_plan(engine.model, argv, facts, flags, computes_on, engine.environment, least, hardware.count(engine))
+    count = hardware.count(engine)
+    found = fit_plan(engine.model, argv, facts, flags, computes_on, engine.environment, least, count, draft)
     return {
         **found,
         "ok": False if problems else found["ok"],

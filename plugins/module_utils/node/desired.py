@@ -18,6 +18,9 @@ from ..engine.plans import Engine, deciding
 from ..engine.release import Release
 from ..engine.state import releases
 from ..models.fit.misfit import Misfit
+from ..models.registry import drafts
+from ..models.registry.entries import Entry
+from ..store import stored
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,13 @@ class Desired:
             environment=self._environment(name),
             change=changes.compare(self._paths, name, number, changes.kept(self._paths, name, number)),
             problems=() if entry else [Misfit("registry", "model", release.model, message)],
+            draft=self._draft(entry, release),
         )
+
+    def _draft(self, entry: Entry | None, release: Release | None) -> Path | None:
+        """The directory of the draft model that an entry names, in the store that a release has its model from."""
+        draft = self.entries.get(drafts.named(entry.flags) or "") if entry else None
+        return stored.find(Path(release.model_path).parents[1], draft).files if draft and release else None
 
     def _declared_model(self, name: str) -> str:
         return str(files.read_json(self._paths.instance(name)).get("model") or "unknown")
@@ -147,4 +156,5 @@ class Desired:
             path=Path(holder.model_path) if holder else None,
             accelerator=holder.accelerator if holder else "nvidia",
             environment=self._environment(holder.instance) if holder else {},
+            draft=self._draft(entry, holder),
         )

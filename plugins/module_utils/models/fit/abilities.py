@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..config.config import Config
+from ..config.overrides import KEY as OVERRIDES
 from ..flags.variables import LONGER
 from . import capabilities
 from .capabilities import BFLOAT16, Capability
@@ -17,7 +18,7 @@ from .division import TP
 from .flags import AUTO, PARALLEL_SIZES, Flags
 from .misfit import Misfit
 
-OVERRIDES, POSITIONS = "hf-overrides", "max_position_embeddings"
+POSITIONS = "max_position_embeddings"
 
 ARM_PRODUCTS = frozenset({"GH200", "GB200", "GB300", "GB10"})
 """GPUs that are one with an arm64 processor (NVIDIA Grace)."""

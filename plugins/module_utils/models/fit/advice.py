@@ -16,6 +16,7 @@ from ..flags.variables import CPU_CACHE
 from .capabilities import KV_CACHE
 from .devices import NO_DEVICE, Device
 from .division import PP, TP, tensor_parallel_sizes
+from .drafts import NO_DRAFT, Draft
 from .flags import Flags
 from .memory import Division, divide
 from .misfit import Misfit
@@ -50,6 +51,7 @@ class Case:
     """How many GPUs the node has; None where unknown."""
     original: ModelFacts | None = None
     """The model without the entry's overrides."""
+    draft: Draft = NO_DRAFT
 
     @property
     def on_cpu(self) -> bool:
@@ -68,7 +70,7 @@ class Case:
         return MOST_GPUS if self.on_cpu else len(self.devices) // others
 
     def divided(self) -> Division:
-        return divide(self.facts, self.flags, self.device, self.environment)
+        return divide(self.facts, self.flags, self.device, self.environment, self.draft)
 
     def having(self, **changes: Any) -> Case:
         """The case with other flags."""
@@ -104,7 +106,7 @@ class Case:
 
     def lacking(self, divided: Division) -> Iterator[tuple[str, str, Any, str]]:
         """Check, key, value and message of what memory is too small for."""
-        device, held = self.device, (divided.weights or 0) + (divided.overhead or 0)
+        device, held = self.device, divided.held
         memory = None if device.memory_mib is None else device.memory_mib * MIB
         if divided.explicit:
             key = CPU_CACHE if self.on_cpu and self.environment.get(CPU_CACHE) else CACHE_BYTES
@@ -173,7 +175,7 @@ class Case:
     def _utilization(self, divided: Division) -> float | None:
         """The least utilization that is enough, in hundredths."""
         memory = (self.device.memory_mib or 0) * MIB
-        total = (divided.weights or 0) + (divided.overhead or 0) + (divided.needed or 0)
+        total = divided.held + (divided.needed or 0)
         if not memory:
             return None
         least = math.ceil(total / memory * 100) / 100
@@ -193,6 +195,8 @@ class Case:
 def _held(divided: Division) -> str:
     """What is in memory before any KV cache."""
     weights = "weights of unknown size" if divided.weights is None else f"{_gib(divided.weights)} of weights"
+    weights += f", {_gib(divided.draft)} of its draft" if divided.draft else ""
+    weights += f", {_gib(divided.adapters)} for adapters" if divided.adapters else ""
     return weights if divided.overhead is None else f"{weights} and about {_gib(divided.overhead)} to compute with"
 
 

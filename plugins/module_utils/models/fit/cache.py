@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..config.config import Config
 from ..config.heads import Heads
@@ -55,6 +55,19 @@ class Cache:
     def needed(self, length: int) -> int:
         """Bytes for one request of so many tokens, with the block that the engine keeps back."""
         return (self.blocks(length) + 1) * self.block_bytes
+
+    def beside(self, token_bytes: int) -> Cache:
+        """The cache with layers of a draft, in which each token of a request leaves so many bytes.
+
+        Where all layers keep every token, those of a draft have a part in the same blocks. Else they are groups of
+        their own, each as large as the others.
+        """
+        if not token_bytes:
+            return self
+        more = self.block_tokens * token_bytes
+        if self.full_groups == 1 and not self.sliding_groups and not self.state_groups:
+            return replace(self, block_bytes=self.block_bytes + more)
+        return replace(self, full_groups=self.full_groups + math.ceil(more / self.block_bytes))
 
     def concurrency(self, available: int, length: int) -> float:
         """Requests of so many tokens that this many bytes hold (get_max_concurrency_for_kv_cache_config)."""

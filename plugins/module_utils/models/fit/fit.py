@@ -11,18 +11,17 @@ from typing import Any
 
 from ..config import overrides
 from ..config.facts import ModelFacts
+from ..config.overrides import KEY as OVERRIDES
 from ..flags.variables import CPU_CACHE, LONGER
-from . import abilities, division, flags
-from .abilities import OVERRIDES
+from . import abilities, architecture, division, drafts, flags, lora
 from .advice import Case
 from .capabilities import Capability
 from .devices import Device
+from .drafts import Draft
 from .memory import Division, Estimate
 from .misfit import Misfit
 
 NOT_COUNTED: Mapping[str, str] = {
-    "speculative-config": "the draft model's weights and KV cache are not counted",
-    "enable-lora": "the adapters' memory is not counted",
     "decode-context-parallel-size": "the KV cache is counted as if it were not divided by it",
     "prefill-context-parallel-size": "the KV cache is counted as if it were not divided by it",
     "nnodes": "the GPUs of other nodes are not counted",
@@ -57,18 +56,23 @@ def fit(
     environment: Mapping[str, object] | None = None,
     lowest_capability: Capability | None = None,
     node_gpus: int | None = None,
+    draft: ModelFacts | None = None,
 ) -> Fit:
     """Check a model with the flags of its registry entry on these devices.
 
     `environment` holds variables of the engine, such as those of models/flags/variables.py. `lowest_capability` is the
     least compute capability that the engine's image has code for. `node_gpus` is the number of the node's GPUs: no
-    advice asks for more. All misfits are found at once, and nothing is raised.
+    advice asks for more. `draft` holds the facts of the draft model that the entry names. All misfits are found at
+    once, and nothing is raised.
     """
     given = {key: str(value) for key, value in (environment or {}).items()}
-    case, unread = _case(facts, entry, devices, given, node_gpus)
+    beside = drafts.read(entry, draft)
+    case, unread = _case(facts, entry, devices, given, node_gpus, beside)
     facts, asked = case.facts, case.flags
     divided = case.divided()
     broken = [Misfit("files", one.file or "directory", None, one.message) for one in facts.problems]
+    broken += drafts.check(facts, beside)
+    broken += architecture.check(case.original or facts, facts.config, entry, asked)
     misfits = _misfits(case, case.sizes(), lowest_capability)
     divisible = not any(one.check in INDIVISIBLE for one in misfits)
 
@@ -78,7 +82,7 @@ def fit(
         variables = {key: str(value) for key, value in advice.items() if key == CPU_CACHE}
         changed = {**entry, **{key: value for key, value in advice.items() if key not in ("gpus", CPU_CACHE)}}
         there = [*devices, *([devices[0]] * more if more > 0 and devices else [])]
-        other, _unread = _case(case.original or facts, changed, there, {**given, **variables}, node_gpus)
+        other, _unread = _case(case.original or facts, changed, there, {**given, **variables}, node_gpus, beside)
         left = {one.check for one in _misfits(other, (), lowest_capability, advise=False)}
         return misfit.check not in left and left <= {one.check for one in misfits}
 
@@ -97,17 +101,19 @@ def _case(
     devices: Sequence[Device],
     environment: Mapping[str, str],
     node_gpus: int | None,
+    beside: Draft,
 ) -> tuple[Case, list[Misfit]]:
     """A model as the entry's overrides have it, and values of the entry that cannot be read."""
     asked, unread = flags.read(entry)
-    changed = replace(facts, config=overrides.overridden(facts.config, overrides.read(entry.get(OVERRIDES))))
-    return Case(changed, asked, devices, environment, node_gpus, facts), unread
+    changed = replace(facts, config=overrides.of_entry(facts.config, entry))
+    return Case(changed, asked, devices, environment, node_gpus, facts, beside), unread
 
 
 def _misfits(case: Case, sizes: Sequence[int], lowest: Capability | None, *, advise: bool = True) -> list[Misfit]:
     """Every reason why the instance would not start."""
     config = case.facts.config
     misfits = division.check(config, case.flags, sizes)
+    misfits += lora.check(config, case.flags)
     misfits += abilities.check(config, case.flags, case.devices, sizes, lowest, case.environment)
     if case.devices and not any(one.check in INDIVISIBLE for one in misfits):
         misfits += case.misfits(advise=advise)
@@ -122,11 +128,16 @@ def _unknown(case: Case, divided: Division) -> Iterator[str]:
         yield "the number of attention heads: config.json does not tell it"
     if divided.weights is None:
         yield f"the size of the weights: no file was read, and a {config.model_type} configuration does not tell it"
+    if divided.draft is None:
+        name = case.draft.name or "its own layers that predict"
+        yield f"the size of the draft: no file of {name} was read, and its configuration does not tell it"
+    if divided.adapters is None:
+        yield f"the memory of adapters: the matrices of a {config.model_type} model are not known"
     if divided.overhead is None:
         yield "the memory to compute with: config.json tells no hidden size or no vocabulary"
     if divided.length is None:
         yield "the longest request: config.json does not tell it, set max-model-len"
-    if divided.cache is None:
+    if divided.cache is None and divided.draft is not None:
         yield f"the KV cache: it is not known what the layers of a {config.model_type} model keep of a request"
     if not case.devices:
         return

@@ -69,6 +69,11 @@ class Flags:
     enforce_eager: bool = False
     disable_hybrid_kv_cache_manager: bool = False
     cpu_offload_gb: float = 0
+    enable_lora: bool = False
+    max_loras: int = 1
+    max_lora_rank: int = 16
+    lora_dtype: str = "auto"
+    fully_sharded_loras: bool = False
 
     @property
     def world_size(self) -> int:
@@ -79,7 +84,9 @@ class Flags:
 ALIASES: Mapping[str, str] = {"device-memory-utilization": "gpu-memory-utilization"}
 
 RANKS = frozenset(flag.replace("-", "_") for flag in PARALLEL_SIZES)
-COUNTS = frozenset({"kv_cache_memory_bytes", "block_size", "max_num_seqs", "max_num_batched_tokens"})
+COUNTS = frozenset(
+    {"kv_cache_memory_bytes", "block_size", "max_num_seqs", "max_num_batched_tokens", "max_loras", "max_lora_rank"}
+)
 FRACTIONS = frozenset({"gpu_memory_utilization", "cpu_offload_gb"})
 LENGTHS = frozenset({"max_model_len"})
 
@@ -98,6 +105,12 @@ def read(entry: Mapping[str, Any]) -> tuple[Flags, list[Misfit]]:
         else:
             values[name] = parsed
     return Flags(**values), misfits
+
+
+def mistake(flag: str, value: Any) -> str:
+    """What is wrong with the value of one flag; empty where nothing is, or the flag does not matter here."""
+    _flags, misfits = read({flag: value})
+    return misfits[0].message if misfits else ""
 
 
 def world_size(entry: Mapping[str, Any]) -> int:

@@ -13,10 +13,12 @@ from typing import Any
 from ..config.facts import ModelFacts
 from ..flags.variables import CPU_CACHE
 from . import cache as kv
+from . import drafts, lora
 from . import overhead as work
 from .abilities import engine_dtype
 from .cache import Cache
 from .devices import Device
+from .drafts import NO_DRAFT, Draft
 from .flags import AUTO, Flags, count
 from .overhead import GIB, MIB
 from .weights import bytes_per_gpu
@@ -29,10 +31,13 @@ class Estimate:
     `budget_gib` is what the engine may take of a GPU, `kv_cache_gib` what is left of it for the KV cache, and
     `spare_gib` what is left of that beyond one request of `max_model_len` tokens: less than nothing if it does not fit.
     `kv_cache_tokens` and `max_concurrency` count all data-parallel ranks together, as requests of full length.
+    `draft_gib` and `adapters_gib` are what the draft model holds, and what is reserved for LoRA adapters.
     """
 
     budget_gib: float | None = None
     weights_gib: float | None = None
+    draft_gib: float | None = 0
+    adapters_gib: float | None = 0
     overhead_gib: float | None = None
     kv_cache_gib: float | None = None
     kv_cache_tokens: int | None = None
@@ -50,6 +55,8 @@ class Division:
     """The same in bytes, as the checks need it."""
 
     weights: int | None
+    draft: int | None
+    adapters: int | None
     overhead: int | None
     budget: int | None
     available: int | None
@@ -57,6 +64,11 @@ class Division:
     length: int | None
     explicit: bool
     """Whether the size of the cache was given, and so is no part of a utilization."""
+
+    @property
+    def held(self) -> int:
+        """Bytes before any KV cache, as far as they are known."""
+        return sum(part or 0 for part in (self.weights, self.draft, self.adapters, self.overhead))
 
     @property
     def needed(self) -> int | None:
@@ -73,6 +85,8 @@ class Division:
         return Estimate(
             budget_gib=_gib(self.budget),
             weights_gib=_gib(self.weights),
+            draft_gib=_gib(self.draft),
+            adapters_gib=_gib(self.adapters),
             overhead_gib=_gib(self.overhead),
             kv_cache_gib=_gib(None if self.available is None else max(0, self.available)),
             kv_cache_tokens=None if concurrency is None else int(concurrency * (self.length or 0)),
@@ -86,7 +100,9 @@ def _gib(size: int | None) -> float | None:
     return None if size is None else round(size / GIB, 2)
 
 
-def divide(facts: ModelFacts, flags: Flags, device: Device, environment: Mapping[str, str]) -> Division:
+def divide(
+    facts: ModelFacts, flags: Flags, device: Device, environment: Mapping[str, str], draft: Draft = NO_DRAFT
+) -> Division:
     """Work out what a device holds that is the smallest of those used.
 
     Of a GPU, budget = --gpu-memory-utilization x memory, and the cache gets what weights and overhead leave of it
@@ -96,8 +112,10 @@ def divide(facts: ModelFacts, flags: Flags, device: Device, environment: Mapping
     config = facts.config
     dtype = engine_dtype(config, flags, device)
     if dtype is None:
-        return Division(None, None, None, None, None, None, False)
+        return Division(None, None, None, None, None, None, None, None, False)
     weights = bytes_per_gpu(facts.weights, config, flags, device, dtype) if facts.weights else None
+    beside = drafts.weight_bytes(facts, draft, flags, device, dtype)
+    adapters = lora.reserved(config, flags, dtype)
     longest = config.max_length if flags.max_model_len in (None, AUTO) else flags.max_model_len
     length = config.default_length if flags.max_model_len is None else longest
     size = work.batch(flags, device, length or 1)
@@ -108,14 +126,16 @@ def divide(facts: ModelFacts, flags: Flags, device: Device, environment: Mapping
     budget = available = given
     if given is None:
         budget = None if memory is None else int(memory * flags.gpu_memory_utilization)
-        if budget is not None and weights is not None and overhead is not None:
-            available = budget - weights - overhead
+        if None not in (budget, weights, beside, adapters, overhead):
+            available = (budget or 0) - sum(part or 0 for part in (weights, beside, adapters, overhead))
     elif memory is not None:
         budget = memory
     cache = kv.layout(config, flags, dtype, size.tokens, device.is_cpu)
+    token = drafts.cache_bytes(facts, draft, flags, dtype)
+    cache = None if cache is None or token is None else cache.beside(token)
     if flags.max_model_len == AUTO and cache and longest and available is not None:
         length = cache.longest(available, longest) or longest
-    return Division(weights, overhead, budget, available, cache, length, given is not None)
+    return Division(weights, beside, adapters, overhead, budget, available, cache, length, given is not None)
 
 
 def explicit_cache(flags: Flags, device: Device, environment: Mapping[str, str]) -> int | None:

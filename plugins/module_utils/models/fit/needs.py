@@ -12,6 +12,7 @@ from typing import Any
 from ..config.computed import compute
 from ..config.facts import ModelFacts
 from ..flags.catalogue import choose
+from ..registry import drafts
 from ..registry.entries import Entry, read
 from .devices import Device, hypothetical
 from .fit import fit
@@ -37,52 +38,60 @@ def needs(models: Any, facts: Mapping[str, Mapping[str, Any]], gpus: str = "") -
     """
     named = hypothetical(gpus) if gpus else None
     registry = read(models, choose())
-    blocks = [
-        "\n".join([f"{name}: {entry.model}", *_model(entry, facts.get(entry.store_name), named)])
-        for name, entry in registry.entries.items()
-    ]
+    blocks = []
+    for name, entry in registry.entries.items():
+        draft = registry.entries.get(drafts.named(entry.flags) or "")
+        beside = facts.get(draft.store_name) if draft else None
+        told = _model(entry, facts.get(entry.store_name), named, _facts(beside) if beside else None)
+        blocks.append("\n".join([f"{name}: {entry.model}", *told]))
     if registry.problems:
         blocks.append("\n".join(["to correct:", *(_row("PROBLEM", str(one)) for one in registry.problems)]))
     return "\n\n".join(blocks) or "no model in the registry"
 
 
-def _model(entry: Entry, told: Mapping[str, Any] | None, named: Sequence[Device] | None) -> Iterator[str]:
+def _facts(told: Mapping[str, Any]) -> ModelFacts:
+    """Of a model that nobody has yet, a config.json alone is enough."""
+    facts = ModelFacts.from_dict(told)
+    computed = compute(facts.config) if facts.weights is None else None
+    return replace(facts, weights=computed, problems=()) if computed else facts
+
+
+def _model(
+    entry: Entry, told: Mapping[str, Any] | None, named: Sequence[Device] | None, draft: ModelFacts | None
+) -> Iterator[str]:
     if told is None:
         yield _row("unknown", "the model: only one of a hub, or in a directory of the controller, can be read")
         return
-    facts = ModelFacts.from_dict(told)
-    if facts.weights is None and (computed := compute(facts.config)):
-        # Of a model that nobody has yet, a config.json alone is enough.
-        facts = replace(facts, weights=computed, problems=())
+    facts = _facts(told)
     yield from _sizes(facts, entry)
     if facts.problems or facts.weights is None:
         yield from (_row("PROBLEM", f"{one.file or 'directory'}: {one.message}") for one in facts.problems)
         if facts.weights is None:
             yield _row("unknown", f"what it needs: a {facts.config.model_type} configuration does not tell its weights")
     elif named is None:
-        found = [line for product in SERVERS if (line := _enough(facts, entry, product))]
+        found = [line for product in SERVERS if (line := _enough(facts, entry, product, draft))]
         yield _row("needs", found[0] if found else f"more than {COUNTS[-1]} x {SERVERS[-1]}")
         yield from (_row("or", line) for line in found[1:])
     else:
-        yield from _fits(facts, entry, named)
+        yield from _fits(facts, entry, named, draft)
 
 
-def _fits(facts: ModelFacts, entry: Entry, named: Sequence[Device]) -> Iterator[str]:
+def _fits(facts: ModelFacts, entry: Entry, named: Sequence[Device], draft: ModelFacts | None) -> Iterator[str]:
     """Whether a model fits GPUs that are named, and what speaks against it."""
-    proposed = propose(facts, entry.flags, named)
-    answer = fit(facts, {**entry.flags, **proposed}, named)
+    proposed = propose(facts, entry.flags, named, draft=draft)
+    answer = fit(facts, {**entry.flags, **proposed}, named, draft=draft)
     verdict = {True: "yes", False: "no", None: "cannot be told"}[answer.ok]
     yield _row("fits", f"{verdict}{_with(proposed)}")
     yield from (_row("PROBLEM", str(one)) for one in answer.misfits)
     yield from (_row("unknown", one) for one in answer.unknown)
 
 
-def _enough(facts: ModelFacts, entry: Entry, product: str) -> str:
+def _enough(facts: ModelFacts, entry: Entry, product: str, draft: ModelFacts | None) -> str:
     """The fewest GPUs of a product that are known to be enough; empty where a node full of them is not."""
     for count in COUNTS:
         devices = hypothetical(f"{count}x{product}")
-        proposed = propose(facts, entry.flags, devices)
-        if fit(facts, {**entry.flags, **proposed}, devices).ok:
+        proposed = propose(facts, entry.flags, devices, draft=draft)
+        if fit(facts, {**entry.flags, **proposed}, devices, draft=draft).ok:
             return f"{count} x {product}{_with(proposed)}"
     return ""
 

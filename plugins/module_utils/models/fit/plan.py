@@ -26,14 +26,16 @@ def plan(
     environment: Mapping[str, Any] | None = None,
     lowest_capability: Capability | None = None,
     node_gpus: int | None = None,
+    draft: ModelFacts | None = None,
 ) -> dict[str, Any]:
     """What the instance would run, and whether that fits.
 
     `model` is the registry's name and `argv` what its renderer made of `entry`, from which the flags are read here.
     `ok` is None where nothing speaks against it, and `unknown` names what could not be checked: of a model without
     facts, everything but its flags and GPUs. `node_gpus` is how many GPUs the node has, None where unknown.
+    `draft` is what is known of the draft model that the entry names.
     """
-    answer = fit(facts or ModelFacts(), entry, devices, environment, lowest_capability, node_gpus)
+    answer = fit(facts or ModelFacts(), entry, devices, environment, lowest_capability, node_gpus, draft)
     return to_dict(model, argv, devices, answer if facts else replace(answer, unknown=(NOT_THERE,)))
 
 

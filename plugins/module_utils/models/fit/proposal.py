@@ -14,6 +14,9 @@ from .division import PP, TP
 from .fit import fit
 from .flags import PARALLEL_SIZES
 
+MEMORY = frozenset({"weights", "kv_cache", "memory"})
+"""Checks that more GPUs may pass."""
+
 
 def propose(
     facts: ModelFacts,
@@ -21,6 +24,7 @@ def propose(
     devices: Sequence[Device],
     environment: Mapping[str, object] | None = None,
     lowest_capability: Capability | None = None,
+    draft: ModelFacts | None = None,
 ) -> dict[str, int]:
     """Flags that divide a model over as few of these GPUs as are enough; over all of them where nothing is enough.
 
@@ -30,13 +34,15 @@ def propose(
     if any(entry.get(flag) is not None for flag in PARALLEL_SIZES) or any(device.is_cpu for device in devices):
         return {}
     best: dict[str, int] = {}
-    fewest = len(fit(facts, entry, devices, environment, lowest_capability).misfits)
+    fewest = len(fit(facts, entry, devices, environment, lowest_capability, draft=draft).misfits)
     for flags in _divisions(len(devices)):
-        found = fit(facts, {**entry, **flags}, devices, environment, lowest_capability)
+        found = fit(facts, {**entry, **flags}, devices, environment, lowest_capability, draft=draft)
         if found.ok is not False:
             return flags
-        # Of divisions that are not enough, one over more GPUs is nearer to it, unless it brings mistakes of its own.
-        if len(found.misfits) <= fewest and (PP not in flags or not best):
+        # Of divisions that are not enough, one over more GPUs is nearer to it, unless it brings mistakes of its own, or
+        # what is wrong has nothing to do with memory.
+        nearer = len(found.misfits) < fewest or any(one.check in MEMORY for one in found.misfits)
+        if nearer and len(found.misfits) <= fewest and (PP not in flags or not best):
             best, fewest = flags, len(found.misfits)
     return best
 

@@ -17,6 +17,7 @@ from typing import Any
 from ...core.problems import Findings, Problem
 from ..flags.catalogue import Catalogue
 from ..flags.check import check as check_flags
+from . import drafts
 from .variants import check_bases, lineage, resolve
 
 POLICIES = ("default", "always")
@@ -125,6 +126,7 @@ def read(models: Any, catalogue: Catalogue) -> Registry:
             found.problem(where, f"must be a dictionary of keys, found {type(entry).__name__}")
         else:
             _check_entry(where, entry, catalogue, found)
+            drafts.check(where, name, entry, models, found)
             resolved = resolve(models, name)
             if resolved is not None:
                 _check_remote_code(where, entry, resolved, found)

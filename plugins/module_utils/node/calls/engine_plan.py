@@ -41,6 +41,7 @@ from ...engine.settings import (
 from ...engine.state import releases
 from ...models.config.facts import ModelFacts
 from ...models.fit.misfit import Misfit
+from ...models.registry import drafts
 from ...models.registry.entries import Entry
 from ...store import stored, variants
 from . import engine_service, node_tool
@@ -138,12 +139,23 @@ class Planner:
             for instance in self._declared.instances:
                 entry = self._declared.entries[instance.model]
                 engine = self.engine(instance, entry)
-                known = self._module.params["facts"].get(entry.store_name) if engine.path is None else None
-                made.append(plans.plan(engine, hardware, ModelFacts.from_dict(known) if known else None))
+                known = self._known(entry) if engine.path is None else None
+                draft = self._draft(entry)
+                beside = self._known(draft) if draft and engine.draft is None else None
+                made.append(plans.plan(engine, hardware, known, beside))
         except InputError:
             # check_environment reports this.
             return []
         return made
+
+    def _known(self, entry: Entry) -> ModelFacts | None:
+        """What the controller knows of an entry's model."""
+        found = self._module.params["facts"].get(entry.store_name)
+        return ModelFacts.from_dict(found) if found else None
+
+    def _draft(self, entry: Entry) -> Entry | None:
+        """The entry of the draft model that an entry names."""
+        return self._declared.entries.get(drafts.named(entry.flags) or "")
 
     def engine(self, instance: Instance, entry: Entry) -> plans.Engine:
         """The engine that an instance would run. Raises InputError and SystemdError."""
@@ -152,6 +164,7 @@ class Planner:
         coming = self._module.params["coming"].get(entry.store_name)
         place = stored.find(Path(self._settings.store_path), entry, in_use, coming)
         rendered = render(instance, self._declared.arguments(entry), place.stored, image, self._settings)
+        draft = self._draft(entry)
         number = releases.find(self._paths, name, rendered.release.id, self._module.warn)
         wanted = changes.Texts(rendered.unit, rendered.environment)
         return plans.Engine(
@@ -167,6 +180,7 @@ class Planner:
             image_cuda=self._image_cuda,
             change=changes.compare(self._paths, name, number, wanted),
             problems=prompt_problems(entry, place.files),
+            draft=stored.find(Path(self._settings.store_path), draft).files if draft else None,
         )
 
 

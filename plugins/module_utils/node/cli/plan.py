@@ -112,8 +112,9 @@ def _split(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     name = ""
     known = catalogue.choose("")
     for word in words[first:]:
-        if word.startswith("--"):
-            name, given, value = word[2:].partition("=")
+        # The engine has short names such as -tp; -1 is a value.
+        if word.startswith("--") or word.lstrip("-").partition("=")[0] in known.aliases:
+            name, given, value = word.lstrip("-").partition("=")
             opposite = known.inverse.get(name)
             name = known.aliases.get(name, name)
             flags[opposite or name] = _value(value) if given else not opposite

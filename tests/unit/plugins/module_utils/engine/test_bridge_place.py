@@ -88,7 +88,8 @@ def on_node(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         def plan(engine: plans.Engine, _hardware: plans.Hardware) -> dict[str, Any]:
             asked.append(engine)
-            return {"ok": ok, "estimate": {"weights_gib": gib, "overhead_gib": 1.0, "kv_cache_gib": 1.0}}
+            held = {"draft_gib": 0, "adapters_gib": 0, "overhead_gib": 1.0, "kv_cache_gib": 1.0}
+            return {"ok": ok, "estimate": {"weights_gib": gib, **held}}
 
         monkeypatch.setattr(plans, "Hardware", lambda _root: Node(*gpus))
         monkeypatch.setattr(plans, "plan", plan)

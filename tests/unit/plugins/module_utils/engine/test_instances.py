@@ -138,6 +138,16 @@ def test_the_node_keeps_what_its_instances_are_made_of() -> None:
     assert sorted(needed_entries(models, loaded)) == ["short", "shorter", "tiny-a"]
 
 
+def test_a_draft_is_needed_with_its_base() -> None:
+    models = {
+        **MODELS,
+        "drafted": {"base": "tiny-a", "speculative-config": {"model": "small", "num_speculative_tokens": 2}},
+        "small": {"base": "wide"},
+    }
+    loaded = load([instance(model="drafted")], models)
+    assert sorted(needed_entries(models, loaded)) == ["drafted", "small", "tiny-a", "wide"]
+
+
 def test_a_variant_gets_as_many_gpus_as_its_base_spreads_over() -> None:
     models = {**MODELS, "alike": {"base": "big"}, "narrow": {"base": "big", "pipeline-parallel-size": 1}}
     loaded = load([instance(model="alike"), instance(name="b", port=5006, model="narrow")], models)

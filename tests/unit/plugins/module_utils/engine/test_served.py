@@ -18,9 +18,9 @@ MODELS: dict[str, Any] = {
     "round": {"base": "about"},
     "about": {"base": "round"},
 }
-FEW = 6
+FEW = 7
 """Files of the collection that a worker process may compile for the filters of every task: inventory, served models,
-variants, problems, defaults and addresses."""
+variants, drafts, problems, defaults and addresses."""
 
 
 def instance(**changes: Any) -> dict[str, Any]:
@@ -32,6 +32,19 @@ def test_of_a_variant_the_weights_of_its_base_are_needed() -> None:
     instances = [instance(model=name) for name in ("shorter", "tiny-a", "lost", "round", "gone", ["odd"])]
     assert served_models(MODELS, instances) == {"tiny-a": MODELS["tiny-a"]}
     assert served_models(MODELS, [instance(model="round")]) == {}
+
+
+def test_a_draft_is_needed_as_well() -> None:
+    draft = {"speculative-config": {"model": "small", "num_speculative_tokens": 2}}
+    models = {
+        "large": {"model": "/srv/large", **draft},
+        "short": {"base": "large"},
+        "small": {"base": "tiny"},
+        "tiny": {"model": "/srv/tiny"},
+        "other": {"model": "/srv/other", "speculative-config": {"model": "gone"}},
+    }
+    assert set(served_models(models, [instance(model="short")])) == {"large", "tiny"}
+    assert set(served_models(models, [instance(model="other")])) == {"other"}
 
 
 def test_filters_of_every_task_import_few_files() -> None:

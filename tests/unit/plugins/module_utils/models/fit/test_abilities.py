@@ -176,7 +176,7 @@ def test_a_request_is_no_longer_than_the_model(model: Model) -> None:
     assert check(model("llama-3.1-70b"), "1xL4", max_model_len=-1) == []
 
 
-@pytest.mark.parametrize("name", ["GH200", "GB200", "GB300"])
+@pytest.mark.parametrize("name", ["GH200", "GB200", "GB300", "GB10"])
 def test_machines_with_shared_memory_are_refused(name: str, model: Model) -> None:
     misfit = only(check(model("llama-3-8b"), f"1x{name}"))
     assert (misfit.check, misfit.value) == ("machine", name)

@@ -181,11 +181,11 @@ def test_what_is_not_known_is_not_taken_for_good(model: Model) -> None:
 
 
 def test_names_what_is_not_counted(model: Model) -> None:
-    flags = {"speculative-config": {"method": "mtp"}, "enable-lora": True, "nnodes": 1}
+    flags = {"decode-context-parallel-size": 2, "limit-mm-per-prompt": {"image": 2}, "nnodes": 1}
     notes = fit(model("deepseek-v3"), {**TP8, **flags}, hypothetical("8xH200")).notes
     assert [note.partition(":")[0] for note in notes] == [
-        "speculative-config",
-        "enable-lora",
+        "decode-context-parallel-size",
+        "limit-mm-per-prompt",
         "the size of the weights is worked out from config.json",
         "config.json",
     ]
@@ -282,8 +282,8 @@ def test_overrides_of_the_configuration_count(model: Model) -> None:
     entry = {"max-model-len": 131072, "hf-overrides": {"max_position_embeddings": 131072}}
     assert "max_model_len" not in checks(fit(model("qwen3-8b"), entry, hypothetical("1xH100-80GB")))
     assert "max_model_len" in checks(fit(model("qwen3-8b"), {"max-model-len": 131072}, hypothetical("1xH100-80GB")))
-    read = fit(model("qwen3-8b"), {"hf-overrides": '{"num_labels": 2}'}, hypothetical("1xH100-80GB"))
-    assert "hf-overrides: the configuration is read without num_labels" in read.notes
+    read = fit(model("qwen3-8b"), {"hf-overrides": '{"head_dim": 2}'}, hypothetical("1xH100-80GB"))
+    assert "hf-overrides: the configuration is read without head_dim" in read.notes
     environment = {"VLLM_ALLOW_LONG_MAX_MODEL_LEN": "1"}
     allowed = fit(model("qwen3-8b"), {"max-model-len": 131072}, hypothetical("1xH100-80GB"), environment)
     assert allowed.ok and any("VLLM_ALLOW_LONG_MAX_MODEL_LEN" in note for note in allowed.notes)

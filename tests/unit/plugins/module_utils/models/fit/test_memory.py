@@ -91,7 +91,7 @@ def test_the_cpu_engine_divides_by_utilization_where_nothing_is_given(model: Mod
 
 def test_what_is_not_known_stays_unknown(model: Model) -> None:
     assert divided(model("llama-3-8b"), "L4", dtype="fp16") == memory.Division(
-        None, None, None, None, None, None, False
+        None, None, None, None, None, None, None, None, False
     )
     nameless = divided(model("llama-3-8b"), Device("B400", None))
     assert (nameless.budget, nameless.available, nameless.estimate(1).spare_gib) == (None, None, None)

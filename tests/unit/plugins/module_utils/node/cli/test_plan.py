@@ -215,6 +215,8 @@ def test_flags_stand_behind_two_dashes(call: Call, tmp_path: Path, published: di
     assert found["problems"][0]["fits"][0] == {"tensor-parallel-size": 2}
     code, found = plan(call, *asked, "--tp=4")
     assert (code, found["argv"][-2:]) == (0, ["--tensor-parallel-size", "4"])
+    code, found = plan(call, *asked, "-tp", "4", "--max-model-len", "-1")
+    assert (code, found["argv"][-3:]) == (0, ["--max-model-len=-1", "--tensor-parallel-size", "4"])
     _code, found = plan(call, *asked, "--max-model-len", "4k", "--enforce-eager", "--no-enable-prefix-caching")
     assert found["argv"][3:8] == [
         "--no-enable-prefix-caching",

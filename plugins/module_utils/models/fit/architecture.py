@@ -1,0 +1,46 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether the engine's class for a model can what the flags ask of it: runner, stages. Private to the collection.
+
+Source: vLLM 0.32.0, ModelConfig in vllm/config/model.py. Of an architecture that is not in the engine's registry,
+nothing is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..config.config import Config
+from ..config.facts import ModelFacts
+from ..config.tasks import AUTO, GENERATE, NONE, POOLING, abilities, runner
+from .division import PP
+from .flags import Flags
+from .misfit import Misfit
+
+RUNNER, CONVERT = "runner", "convert"
+
+GENERATING = ("reasoning-parser", "tool-call-parser", "enable-auto-tool-choice", "speculative-config")
+"""Flags for text that is generated: an engine with the other runner takes them and never uses them, or dies of them."""
+
+
+def check(facts: ModelFacts, config: Config, entry: Mapping[str, Any], flags: Flags) -> Iterator[Misfit]:
+    """Everything that the engine's class cannot do; `config` is the one with the entry's overrides."""
+    words = abilities(config)
+    if not words:
+        return
+    asked, name = runner(facts, entry), config.architectures[0]
+    if asked == GENERATE and "generates" not in words:
+        message = f"{name} gives vectors or classes, and cannot generate: leave the flag out"
+        yield Misfit(RUNNER, RUNNER, entry.get(RUNNER), message, [{RUNNER: POOLING}])
+    if asked == POOLING and "pools" not in words and str(entry.get(CONVERT, AUTO)).lower() == NONE:
+        message = f"{name} generates: the engine makes vectors or classes of it with embed or classify"
+        yield Misfit(RUNNER, CONVERT, entry[CONVERT], message, [{CONVERT: "embed"}, {CONVERT: "classify"}])
+    if asked == POOLING:
+        for key in (key for key in GENERATING if entry.get(key)):
+            message = "is for text that is generated: this model is served for vectors or classes. Leave the flag out"
+            yield Misfit(RUNNER, key, entry[key], message)
+    if flags.pipeline_parallel_size > 1 and "stages" not in words:
+        message = f"the engine does not divide {name} by layers"
+        yield Misfit("stages", PP, flags.pipeline_parallel_size, message, [{PP: 1}])

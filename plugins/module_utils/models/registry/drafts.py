@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The draft model of an entry: another entry, named in `speculative-config`. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ...core.problems import Findings, nearest
+from .variants import resolve
+
+KEY = "speculative-config"
+
+NO_MODEL = frozenset({"ngram", "ngram_gpu", "suffix", "custom_class", "extract_hidden_states"})
+"""Methods that need no draft (SpeculativeConfig in vLLM 0.32.0, vllm/config/speculative.py)."""
+
+
+def asked(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """What the flag of an entry says: a dictionary, or JSON in a text; empty where it is neither."""
+    value = flags.get(KEY)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def named(flags: Mapping[str, Any]) -> str | None:
+    """The draft that an entry names; None where its method needs no model, or the model itself has the layers."""
+    told = asked(flags)
+    name = told.get("model")
+    return name if isinstance(name, str) and name and told.get("method") not in NO_MODEL else None
+
+
+def of(models: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """The drafts that entries of a registry name, also by their bases."""
+    return [draft for name in names if (draft := named(resolve(models, name) or {}))]
+
+
+def check(where: str, name: str, flags: Mapping[str, Any], models: Mapping[str, Any], found: Findings) -> None:
+    """Add what is wrong with the draft of an entry: engines are offline, and read what the store has."""
+    draft = named(flags)
+    if draft is None:
+        return
+    others = [other for other in models if isinstance(other, str) and other != name]
+    if draft == name:
+        found.problem(where, "names the entry itself as its draft: name a smaller model of the same family", KEY, draft)
+    elif draft not in others:
+        message = "is the draft, which must be another entry of the registry, so that the store has it: "
+        way = nearest(draft, others)
+        if "/" in draft:
+            way = f"add an entry with model: {draft}, and write the entry's name here"
+        found.problem(where, message + way, f"{KEY}: model", draft)

@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of fit/architecture.py: what the engine's class for a model can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config import overrides
+from ansible_collections.baremetal.inference.plugins.module_utils.models.config.facts import from_config
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit import architecture
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.flags import read
+from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.misfit import Misfit
+
+
+def check(name: str, entry: dict[str, Any]) -> list[Misfit]:
+    """The misfits of an architecture with the flags of an entry."""
+    facts = from_config({"architectures": [name]})
+    return [*architecture.check(facts, overrides.of_entry(facts.config, entry), entry, read(entry)[0])]
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "keys", "words"),
+    [
+        ("BertModel", {"runner": "generate"}, ["runner"], "BertModel gives vectors or classes"),
+        ("LlamaForCausalLM", {"runner": "pooling", "convert": "none"}, ["convert"], "embed or classify"),
+        ("BertModel", {"tool-call-parser": "hermes"}, ["tool-call-parser"], "for text that is generated"),
+        (
+            "Qwen3ForCausalLM",
+            {"runner": "pooling", "reasoning-parser": "qwen3", "speculative-config": {"method": "ngram"}},
+            ["reasoning-parser", "speculative-config"],
+            "for text that is generated",
+        ),
+        ("Zamba2ForCausalLM", {"pipeline-parallel-size": 2}, ["pipeline-parallel-size"], "does not divide Zamba2"),
+        ("WhisperForConditionalGeneration", {"pipeline-parallel-size": 2}, ["pipeline-parallel-size"], "by layers"),
+    ],
+)
+def test_refuses_what_the_class_cannot(name: str, entry: dict[str, Any], keys: list[str], words: str) -> None:
+    found = check(name, entry)
+    assert [one.key for one in found] == keys
+    assert all(words in one.message for one in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("LlamaForCausalLM", {"pipeline-parallel-size": 2, "tool-call-parser": "llama3_json"}),
+        ("LlamaForCausalLM", {"runner": "pooling"}),
+        ("BertModel", {"runner": "pooling", "convert": "none"}),
+        ("SomethingNewForCausalLM", {"pipeline-parallel-size": 2}),
+        ("WhisperForConditionalGeneration", {"runner": "generate"}),
+    ],
+)
+def test_takes_what_the_class_can(name: str, entry: dict[str, Any]) -> None:
+    assert check(name, entry) == []

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tests of registry/drafts.py: the draft that an entry names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.drafts import named
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import read
+
+MODELS = {"large": {"model": "/srv/large"}, "small": {"model": "/srv/small"}}
+
+
+def problems(draft: Any) -> list[str]:
+    """The problems of a registry whose large model has this draft."""
+    large = {**MODELS["large"], "speculative-config": draft}
+    return [str(one) for one in read({**MODELS, "large": large}, choose()).problems]
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        {"model": "small", "num_speculative_tokens": 3},
+        '{"model": "small"}',
+        {"method": "ngram", "num_speculative_tokens": 4},
+        {"method": "mtp", "num_speculative_tokens": 1},
+        {"method": "suffix", "model": "anything"},
+    ],
+)
+def test_a_draft_is_another_entry_or_none_is_needed(draft: Any) -> None:
+    assert problems(draft) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("smal", "did you mean 'small'?"),
+        (
+            "meta-llama/Llama-3.2-1B",
+            "add an entry with model: meta-llama/Llama-3.2-1B, and write the entry's name here",
+        ),
+        ("/srv/small", "add an entry with model: /srv/small, and write the entry's name here"),
+        ("large", "names the entry itself as its draft"),
+    ],
+)
+def test_another_name_is_refused_with_the_way(name: str, words: str) -> None:
+    (problem,) = problems({"model": name})
+    assert problem.startswith("models.large: speculative-config") and words in problem
+
+
+def test_a_variant_has_the_draft_of_its_base() -> None:
+    base = {**MODELS["large"], "speculative-config": {"model": "gone"}}
+    found = read({**MODELS, "large": base, "short": {"base": "large", "max-model-len": 8192}}, choose())
+    assert [one.where for one in found.problems] == ["models.large"]
+    assert named(found.entries["short"].flags) == "gone"
