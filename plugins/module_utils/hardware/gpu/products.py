@@ -90,6 +90,7 @@ PRODUCTS = (
     Product("RTX-PRO-6000-Max-Q", "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", (0x2BB4,), 97887),
     Product("RTX-PRO-6000", "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", (0x2BB1,), 97887),
     Product("RTX-5090", "NVIDIA GeForce RTX 5090", (0x2B85,), 32607),
+    Product("GB10", "NVIDIA GB10", (0x2E12,), None),
     Product("GH200", "NVIDIA GH200 480GB", (0x2342,), 97871),
     Product("H200", "NVIDIA H200", (0x2335,), 143771),
     Product("H200-NVL", "NVIDIA H200 NVL", (0x233B,), 143771),

@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...core.problems import Findings, did_you_mean
+from ..fit import flags as sizes
 from . import values
 from .catalogue import Catalogue
+from .meant import MEANT, near
 
 _TLS = "TLS at the gateway; the node's own probe speaks plain HTTP"
 _ONE_NODE = "tensor-, pipeline- and data-parallel-size; an instance runs on one node"
@@ -53,23 +55,6 @@ OWNED_FLAGS: Mapping[str, str] = {
 """Flags that the role sets itself, or that would stop probes and gateway from reaching the engine, and what to use
 instead."""
 
-_OVERRIDES = "write it as hf-overrides: {%s: …}, which changes the model's config.json"
-_INSTANCE = "set it in the instance, an item of instances"
-_HERE = "write each flag as a key of the entry itself, without its dashes"
-
-MEANT: Mapping[str, str] = {
-    **dict.fromkeys(("rope-scaling", "rope-parameters", "rope-theta"), _OVERRIDES % "rope_parameters"),
-    "max-position-embeddings": _OVERRIDES % "max_position_embeddings",
-    "sliding-window": _OVERRIDES % "sliding_window",
-    **dict.fromkeys(("gpus", "gpu", "accelerator", "bridge-port", "state"), _INSTANCE),
-    "image": "set engine_image, the image of all engines of a node",
-    **dict.fromkeys(
-        ("env", "environment"), "set vllm_environment, or vllm_secret_environment, for all engines of a node"
-    ),
-    **dict.fromkeys(("args", "extra-args", "flags", "command"), _HERE),
-}
-"""Wrong keys that operators often use, and what to use instead. The nearest name of a flag would be misleading."""
-
 QUANTIZATIONS = frozenset(
     {
         *("auto_awq", "auto_gptq", "awq", "awq_marlin", "compressed-tensors", "deepseek_v4_fp8", "experts_int8"),
@@ -107,10 +92,14 @@ def _check_flag(where: str, name: str, value: Any, catalogue: Catalogue, known: 
     if name in MEANT and name not in catalogue.flags:
         # A key that belongs elsewhere is wrong in every version and with every value.
         found.problem(where, _unknown(name, catalogue, known), name, value)
+    elif name not in catalogue.flags and catalogue.exact:
+        found.problem(where, _unknown(name, catalogue, known), name, value)
     elif mistake := values.mistake(flag, value):
         found.problem(where, mistake, name, value)
+    elif outside := sizes.mistake(name, value):
+        found.problem(where, outside, name, value)
     elif name not in catalogue.flags:
-        doubt(where, _unknown(name, catalogue, known), name, value)
+        found.warning(where, _unknown(name, catalogue, known), name, value)
     elif name == "quantization" and value is not None and str(value).lower() not in QUANTIZATIONS:
         hint = did_you_mean(str(value), QUANTIZATIONS)
         doubt(where, f"must be one of {', '.join(sorted(QUANTIZATIONS))}{hint and f'; {hint}'}", name, value)
@@ -162,5 +151,5 @@ def _spelling(name: str, value: Any, catalogue: Catalogue, known: Iterable[str])
 
 
 def _unknown(name: str, catalogue: Catalogue, known: Iterable[str]) -> str:
-    hint = MEANT.get(name) or did_you_mean(name, known) or f"`vllm serve --help=all` lists the flags{catalogue.guess}"
+    hint = MEANT.get(name) or near(name, known) or f"`vllm serve --help=all` lists the flags{catalogue.guess}"
     return f"is neither a key of the registry nor a flag of vLLM {catalogue.version}: {hint}"

@@ -1,0 +1,67 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hints for keys of an entry that do not exist, where the nearest name of a flag would mislead. Private to the collection."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+_OVERRIDES = "write it as hf-overrides: {%s: …}, which changes the model's config.json"
+_INSTANCE = "set it in the instance, an item of instances"
+_GPUS = "set gpus in the instance, an item of instances; tensor-parallel-size divides the model over them"
+_ENVIRONMENT = "set vllm_environment, or vllm_secret_environment, for all engines of a node"
+_ALL = "set %s, for all engines of a node"
+_HERE = "write each flag as a key of the entry itself, without its dashes"
+_SOURCE = "write it as model: a hub id, a path on the node, controller:/path, or the URL of an archive"
+_DRAFT = "write it in speculative-config: {model: ENTRY, num_speculative_tokens: 3}, where ENTRY is another entry"
+_REQUEST = "is part of a request; override-generation-config: {…} sets what counts where a request says nothing"
+_BATCH = "write max-num-seqs for the requests of a step, or max-num-batched-tokens for its tokens"
+
+MEANT: Mapping[str, str] = {
+    **dict.fromkeys(("rope-scaling", "rope-parameters", "rope-theta", "yarn", "rope"), _OVERRIDES % "rope_parameters"),
+    "max-position-embeddings": _OVERRIDES % "max_position_embeddings",
+    "sliding-window": _OVERRIDES % "sliding_window",
+    **dict.fromkeys(("gpus", "gpu", "accelerator", "bridge-port", "state"), _INSTANCE),
+    **dict.fromkeys(("num-gpus", "gpu-count", "gpu-ids", "devices", "device", "cuda-visible-devices"), _GPUS),
+    **dict.fromkeys(("node", "nodes", "host-name"), "name the model in instances of this node, in its host_vars"),
+    **dict.fromkeys(("replicas", "instances"), "make an item of instances for each engine, with the same model"),
+    "image": "set engine_image, the image of all engines of a node",
+    **dict.fromkeys(("env", "environment", "secret-environment"), _ENVIRONMENT),
+    **dict.fromkeys(("memory", "memory-limit", "mem-limit"), _ALL % "vllm_memory"),
+    **dict.fromkeys(("shm", "shm-size"), _ALL % "vllm_shm_size"),
+    **dict.fromkeys(("args", "extra-args", "flags", "command", "engine-args", "vllm-args", "model-args"), _HERE),
+    **dict.fromkeys(("source", "repo", "repository", "hub", "hub-id", "path", "url", "model-path", "uri"), _SOURCE),
+    **dict.fromkeys(("tag", "commit", "branch", "version"), "write revision: the commit of a hub"),
+    **dict.fromkeys(("sha256", "digest", "hash"), "write checksum: sha256:…, of an archive"),
+    "name": "the key of the entry is its name; clients see the instance's name as well",
+    "task": "leave it out: the engine tells by the model. runner: pooling is for vectors, scores and classes",
+    **dict.fromkeys(("context", "context-length", "max-context-length", "ctx-size", "n-ctx"), "write max-model-len"),
+    **dict.fromkeys(("draft", "draft-model", "speculative-model", "num-speculative-tokens", "mtp"), _DRAFT),
+    **dict.fromkeys(("temperature", "top-p", "top-k", "max-tokens", "repetition-penalty"), _REQUEST),
+    **dict.fromkeys(("batch-size", "max-batch-size", "max-concurrent-requests", "max-concurrency"), _BATCH),
+    **dict.fromkeys(("enable-reasoning", "reasoning", "thinking"), "write reasoning-parser, as the model's card says"),
+    **dict.fromkeys(
+        ("lora", "loras", "adapter", "adapters", "lora-adapters"),
+        "write enable-lora: true, with max-lora-rank and max-loras, so that the engine takes adapters",
+    ),
+    "gpu-memory": "write gpu-memory-utilization, a share of each GPU from 0 to 1",
+    "swap-space": "leave it out: no engine of this version has it; kv-offloading-size keeps KV cache in host memory",
+}
+"""Wrong keys that operators often use, and what to use instead."""
+
+CLOSE = 0.75
+"""How much of two names must be alike (difflib): one wrong letter in five."""
+
+PART = 4
+"""Letters of a name that may stand for a longer one that it is a part of."""
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A hint for a key that is none: a name that is nearly the same, or one that it is a part of; else empty. What is
+    further away would send people astray."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=CLOSE)
+    close = close or sorted((one for one in names if len(name) >= PART and name in one), key=len)[:1]
+    return f"did you mean {close[0]!r}?" if close else ""

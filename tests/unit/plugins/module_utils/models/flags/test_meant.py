@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, the baremetal.inference contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hints for keys of an entry that are none: none of them may mislead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.catalogue import choose
+from ansible_collections.baremetal.inference.plugins.module_utils.models.flags.meant import MEANT, near
+from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.entries import OWN_KEYS, read
+
+NO_HINT = "`vllm serve --help=all` lists the flags"
+
+
+def hint(key: str, value: Any = "x") -> str:
+    """What the one problem of an entry with this key says behind its last colon but one."""
+    (problem,) = read({"m": {"model": "/srv/x", key: value}}, choose()).problems
+    return problem.message
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("rope-scaling", "hf-overrides: {rope_parameters: …}"),
+        ("rope-theta", "hf-overrides: {rope_parameters: …}"),
+        ("max-position-embeddings", "hf-overrides: {max_position_embeddings: …}"),
+        ("gpus", "set it in the instance"),
+        ("num-gpus", "set gpus in the instance"),
+        ("device", "set gpus in the instance"),
+        ("image", "set engine_image"),
+        ("env", "set vllm_environment"),
+        ("secret-environment", "set vllm_environment"),
+        ("memory", "set vllm_memory"),
+        ("shm-size", "set vllm_shm_size"),
+        ("args", "as a key of the entry itself"),
+        ("engine-args", "as a key of the entry itself"),
+        ("path", "write it as model"),
+        ("sha256", "write checksum"),
+        ("commit", "write revision"),
+        ("name", "the key of the entry is its name"),
+        ("task", "the engine tells by the model"),
+        ("context-length", "write max-model-len"),
+        ("speculative-model", "speculative-config: {model: ENTRY"),
+        ("temperature", "is part of a request"),
+        ("max-batch-size", "write max-num-seqs"),
+        ("enable-reasoning", "write reasoning-parser"),
+        ("adapters", "write enable-lora: true"),
+        ("replicas", "an item of instances for each engine"),
+        ("nodes", "in instances of this node"),
+        # What is nearly a name, or a part of one.
+        ("dtypee", "did you mean 'dtype'?"),
+        ("quant", "did you mean 'quantization'?"),
+        ("tool-parser", "did you mean 'tool-call-parser'?"),
+        ("gpu-utilization", "did you mean 'gpu-memory-utilization'?"),
+        ("prefix-caching", "did you mean 'enable-prefix-caching'?"),
+        ("kv-cache", "did you mean 'kv-cache-dtype'?"),
+        ("template", "did you mean 'chat-template'?"),
+        # Nothing is near.
+        ("routing", NO_HINT),
+        ("user", NO_HINT),
+        ("healthcheck", NO_HINT),
+    ],
+)
+def test_a_hint_says_what_to_do(key: str, words: str) -> None:
+    assert words in hint(key)
+    # A value of the wrong form says nothing of a key that is none.
+    assert words in hint(key, [])
+
+
+def test_what_is_meant_is_no_name_of_ours() -> None:
+    assert not set(MEANT) & {*OWN_KEYS, *choose().flags}
+
+
+def test_a_name_is_near_or_a_part() -> None:
+    known = ["max-model-len", "max-num-seqs", "model"]
+    assert near("max-modle-len", known) == "did you mean 'max-model-len'?"
+    assert near("seqs", known) == "did you mean 'max-num-seqs'?"
+    assert near("len", known) == near("node", known) == ""
