@@ -84,9 +84,9 @@ def cases() -> Iterator[tuple[str, dict[str, Any]]]:
                     yield f"{model_type}/{number}", written(kind(**declared), architecture)
     for model_type, architecture in sorted(found.items()):
         with contextlib.suppress(Exception):
-            kind = CONFIG_MAPPING[model_type]
-            taken = kind(**FLAT).get_text_config()
-            if taken is not kind(**FLAT) and all(getattr(taken, key) == value for key, value in FLAT.items()):
+            whole = CONFIG_MAPPING[model_type](**FLAT)
+            taken = whole.get_text_config()
+            if taken is not whole and all(getattr(taken, key) == value for key, value in FLAT.items()):
                 yield f"{model_type}/flat", {**FLAT, "model_type": model_type, "architectures": [architecture]}
     for model_type, architectures in others.items():
         for architecture in sorted(architectures - {found[model_type]}):
