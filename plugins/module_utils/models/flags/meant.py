@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Hints for keys of an entry that do not exist, where the nearest name of a flag would mislead. Private to the collection."""
+"""Hints for wrong keys of an entry, where the nearest name of a flag would mislead. Private to the collection."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_a_variant_gets_as_many_gpus_as_its_base_spreads_over() -> None:
 
 
 def test_more_gpus_than_any_machine_has() -> None:
-    models = {"huge": {"model": "/m", "tensor-parallel-size": 10**9, "data-parallel-size": 10**9}}
+    models = {"huge": {"model": "/m", "tensor-parallel-size": 1024, "data-parallel-size": 1024}}
     assert "more than a machine has" in messages([instance(model="huge")], models)
 
 
