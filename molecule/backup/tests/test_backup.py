@@ -20,7 +20,7 @@ def test_check_mode_has_predicted_what_was_done() -> None:
     predicted, done = recorded_changes("check"), recorded_changes("converge")
     assert done, "nothing was done"
     # In check mode, restic was not installed yet: the run reported the later steps instead.
-    announced = {"backup : Install | Install the packages", "backup : Configure | Make the repository"}
+    announced = {"backup : Install | Install the packages", "backup : Configure | Create the repository"}
     assert {(host, task) for host, task in done if task not in announced} <= predicted
     assert {host for host, task in predicted if "would do" in task} == {host for host, _task in done}
 
@@ -193,7 +193,7 @@ def test_a_rest_server_takes_backups_by_name_and_password(own: Saved) -> None:
     try:
         wrong = {**given, "RESTIC_REST_PASSWORD": "wrong"}
         said = own.node.site(check=False, backup_repository=address, backup_environment=wrong)
-        assert "does not let this node in" in said and changes(said) == 0
+        assert "or refuses this node" in said and changes(said) == 0
         own.node.site(backup_repository=address, backup_environment=given, run_backup=True)
         assert own.jobs()["backup"]["ok"] and len(own.snapshots()) == 1
         assert "rest-password-81" not in own.node.run("journalctl --no-pager --output=cat")
@@ -215,7 +215,7 @@ def test_a_backup_that_was_killed_blocks_and_leaves_nothing(own: Saved) -> None:
             "the backup has ended",
             lambda: own.node.run("systemctl is-active inference-backup", check=False) == "failed",
         )
-        assert "was cut off" in own.node.run("inference-backup status", check=False)
+        assert "was interrupted" in own.node.run("inference-backup status", check=False)
     finally:
         own.node.run("rm /etc/inference/large; systemctl reset-failed inference-backup")
     assert own.backup()["ok"]
@@ -264,7 +264,7 @@ def test_a_repository_that_is_gone_is_not_made_anew(own: Saved) -> None:
     own.node.run(f"mv {REPOSITORY} {REPOSITORY}-away")
     try:
         said = own.node.site(check=False)
-        assert "gone, or not mounted" in said and changes(said) == 0
+        assert "was removed or is not mounted" in said and changes(said) == 0
         own.node.run("systemctl start inference-backup.service", check=False)
         assert "there is no repository" in own.jobs()["backup"]["error"]
         metrics = own.node.run("cat /var/lib/prometheus/node-exporter/inference-backup.prom")

@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Backups of a node by restic, and the way back. Private to the collection."""
+"""Backup and restore of a node with restic. Private to the collection."""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Looks for a repository, and makes one where there is none. Private to the collection."""
+"""Creates a backup repository if there is none. Private to the collection."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from .places import Places
 
 
 def ensure(params: dict[str, Any], places: Places, *, check: bool) -> tuple[str, str, bool]:
-    """Make the repository of these module options if there is none; a repository that is there is never made again.
+    """Create the repository that the module options name. An existing repository is never replaced.
 
-    Returns its state (`ready`, in check mode also `absent`, and `unknown` where restic is not installed), its id, and
-    whether it was made or would be. Raises ResticError, ValueError, OSError.
+    Returns three values: the state, the repository's id, and whether the repository was (in check mode: would be)
+    created. The state is `ready`. In check mode, it can also be `absent`, or `unknown` if restic is not installed.
+    Raises ResticError, ValueError, OSError.
     """
     with tempfile.TemporaryDirectory(prefix="backup-") as name:
         target = restic.Restic(_access(params, Path(name)))
@@ -34,7 +35,7 @@ def ensure(params: dict[str, Any], places: Places, *, check: bool) -> tuple[str,
 
 
 def _access(params: dict[str, Any], directory: Path) -> restic.Access:
-    """The repository, with secrets in files of a private directory."""
+    """Write the secrets to files in a private directory, and return the access with their paths."""
     password, key, known = directory / "password", directory / "key", directory / "known_hosts"
     files.write(password, params["password"] + "\n", 0o600)
     if params["sftp_key"]:
@@ -52,14 +53,16 @@ def _access(params: dict[str, Any], directory: Path) -> restic.Access:
 
 
 def _refuse_lost(address: str, places: Places, error: restic.ResticError) -> None:
-    """Raise ResticError where the repository must have been there, or its directory is not mounted."""
+    """Raise ResticError if the node has already made backups in this repository, or its parent directory is missing."""
     known = state.read(places)
     if known["repository"] == repository.mask(address) and "succeeded" in known["jobs"].get("backup", {}):
         raise restic.ResticError(
             restic.ABSENT,
-            f"{error}. This node has made backups in it: it is gone, or not mounted. To begin anew nonetheless,"
-            f" remove {places.state}",
+            f"{error}. This node has made backups there, so the repository was removed or is not mounted. Mount it."
+            f" To create a new repository instead, remove {places.state}",
         ) from error
     above = Path(address).parent
     if address.startswith("/") and not above.is_dir():
-        raise restic.ResticError(restic.ABSENT, f"{error}, and {above} is no directory: is it mounted?") from error
+        raise restic.ResticError(
+            restic.ABSENT, f"{error}, and {above} is not a directory. Mount it, or create it"
+        ) from error

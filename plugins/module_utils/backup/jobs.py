@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the timers start: a backup, the retention, a look at the repository. Private to the collection."""
+"""The jobs that the timers start: backup, prune and check. Private to the collection."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .restic import TAG, Access, Restic, ResticError
 from .settings import Settings
 
 Work = Callable[[Places, Settings, Restic], dict[str, Any]]
-"""Does a job, and returns what is to be remembered of it."""
+"""Does a job, and returns the values to record in the state file."""
 
 
 class NotSetUp(Exception):
-    """The node's settings are not there or damaged; the message says who writes them."""
+    """The settings on the node are missing or damaged. The message names the playbook that writes them."""
 
 
 def open_node(places: Places) -> tuple[Settings, Restic]:
@@ -36,12 +36,12 @@ def open_node(places: Places) -> tuple[Settings, Restic]:
         environment = files.read_json(places.environment) or {}
         return settings, Restic(Access.of_node(places, settings, environment))
     except (OSError, ValueError) as error:
-        raise NotSetUp(f"{error}: baremetal.inference.backup sets the node up") from error
+        raise NotSetUp(f"{error}. To write the settings, run baremetal.inference.backup for this node") from error
 
 
 @contextlib.contextmanager
 def alone(places: Places) -> Iterator[None]:
-    """One job at a time on the node: the others wait."""
+    """Hold the lock of the node's jobs. A second job waits."""
     places.work.mkdir(mode=0o700, parents=True, exist_ok=True)
     with places.lock.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -49,7 +49,7 @@ def alone(places: Places) -> Iterator[None]:
 
 
 def run(places: Places, job: str, clock: Callable[[], float] = time.time) -> dict[str, Any]:
-    """Do a job and return what is known of it then; a failure is in it, too. Raises NotSetUp."""
+    """Do a job and return its result, with `ok` and `error`. A failed job does not raise. Raises NotSetUp."""
     settings, restic = open_node(places)
     works: dict[str, Work] = {"backup": partial(backup, now=clock()), "prune": prune, "check": check}
     with alone(places):
@@ -64,19 +64,20 @@ def run(places: Places, job: str, clock: Callable[[], float] = time.time) -> dic
 
 
 def _remember(write: Callable[[], None]) -> None:
-    """A full disk must not keep a backup from being made: it is only told."""
+    """Write the state. A failure, such as a full disk, is printed and does not stop the job."""
     try:
         write()
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"inference-backup: the state cannot be kept: {error}\n")
+        sys.stderr.write(f"inference-backup: cannot write the state file: {error}\n")
         sys.stderr.flush()
 
 
 def backup(places: Places, settings: Settings, restic: Restic, now: float) -> dict[str, Any]:
     """Save a snapshot. Raises ResticError, StagingError, OSError.
 
-    A clock that is in the past (a dead battery, no time server) must not have it stand before older ones: "latest"
-    would be another, and the retention would take this one first. Then it is dated a second after the last one.
+    A clock in the past (a dead battery, no time server) would date the new snapshot before older snapshots. Then
+    `latest` would be an old snapshot, and prune would remove the new one first. So the snapshot is dated one second
+    after the last one. `now` is in seconds since 1970.
     """
     behind = restic.newest(settings.host) - now
     staged = staging.stage(places.root, settings.paths, settings.exclude, places.staging, settings.max_mib << 20)
@@ -99,7 +100,7 @@ def backup(places: Places, settings: Settings, restic: Restic, now: float) -> di
 
 
 def prune(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
-    """Forget this host's old snapshots, and remove the data that none needs any more. Raises ResticError."""
+    """Remove this host's old snapshots, and data that no other snapshot uses. Raises ResticError."""
     keep = [word for key, count in settings.keep.items() for word in (f"--keep-{key}", str(count))]
     words = ["forget", "--host", settings.host, "--tag", TAG, "--group-by", "host", *keep, "--prune"]
     restic.patiently(words, settings.lock_minutes)
@@ -107,12 +108,12 @@ def prune(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
 
 
 def check(places: Places, settings: Settings, restic: Restic) -> dict[str, Any]:
-    """Look whether the repository is whole, and read a sample of its data. Raises ResticError."""
+    """Check the structure of the repository, and read a sample of its data. Raises ResticError."""
     restic.patiently(["check", f"--read-data-subset={settings.check_subset}"], settings.lock_minutes)
     return {"subset": settings.check_subset}
 
 
 def remove_leftovers(directory: Path, pattern: str) -> None:
-    """Take away what a run that was cut off has left."""
+    """Remove the directories that an interrupted run has left."""
     for path in directory.glob(pattern):
         shutil.rmtree(path, ignore_errors=True)

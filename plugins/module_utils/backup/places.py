@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the backup's own things lie on a node. Private to the collection.
+"""Paths of the backup's own files on a node. Private to the collection.
 
-All of it is outside of what is saved: a restore must not bring back an old password, nor the state of another machine.
+None of these files is saved: a restore must not bring back an old password, nor the state of another machine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from ..core.paths import Paths
 
 JOBS = ("backup", "prune", "check")
-"""What is done by a timer each."""
+"""The jobs. Each has its own timer."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Places:
 
     @property
     def work(self) -> Path:
-        """What the backup remembers and keeps aside; mode 0700."""
+        """State, lock, and the files that restores replaced; mode 0700."""
         return self.root / "var/lib/inference-backup"
 
     @property
@@ -61,22 +61,22 @@ class Places:
 
     @property
     def aside(self) -> Path:
-        """What a restore has replaced, a directory for each."""
+        """The files that a restore replaced: one directory for each restore."""
         return self.work / "aside"
 
     @property
     def lock(self) -> Path:
-        """Held by the one job that runs, or by a restore."""
+        """Held by a running job or a restore."""
         return self.work / "lock"
 
     @property
     def cache(self) -> Path:
-        """restic's own; it may be removed at any time."""
+        """restic's cache. It can be removed at any time."""
         return self.root / "var/cache/inference-backup"
 
     @property
     def staging(self) -> Path:
-        """Where the copy that is saved lies for a moment: in memory, and gone with the service."""
+        """The copy that restic saves. It lies in memory, and systemd removes it at the end of the service."""
         return self.root / "run/inference-backup/staging"
 
     @property
@@ -97,7 +97,7 @@ class Places:
 
 
 def service(job: str) -> str:
-    """The unit that does a job once."""
+    """Name of the unit that runs a job once."""
     return "inference-backup.service" if job == "backup" else f"inference-backup-{job}.service"
 
 

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command `inference-backup`: what the timers call, and a person at the node. Private to the collection.
+"""The command `inference-backup`. The timers call it, and an operator on the node. Private to the collection.
 
-Exit codes: 0 fine, 1 failed, 2 wrong usage.
+Exit codes: 0 success, 1 failed, 2 wrong usage.
 """
 
 # pylint: disable=ansible-bad-function  # a command, which prints
@@ -19,21 +19,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 from . import jobs, state
-from .places import JOBS, Places
+from .places import JOBS, Places, service
 
 
 def main(arguments: Sequence[str] | None = None, places: Places | None = None) -> int:
     """Run one command and return the exit code."""
     parser = argparse.ArgumentParser(
-        prog="inference-backup", description="Backups of this node. baremetal.inference.restore restores."
+        prog="inference-backup",
+        description="Backups of this node. To restore one, run the playbook baremetal.inference.restore.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for job, text in zip(JOBS, ("save a snapshot now", "forget old snapshots", "check the repository"), strict=True):
-        commands.add_parser(job, help=f"{text}; `systemctl start` of its unit does it within limits")
-    shown = commands.add_parser("status", help="how the jobs went; 1 unless the last backup succeeded")
+    for job, text in zip(JOBS, ("save a snapshot now", "remove old snapshots", "check the repository"), strict=True):
+        commands.add_parser(job, help=f"{text}; `systemctl start {service(job)}` does so with limits")
+    shown = commands.add_parser(
+        "status", help="print the results of the jobs; exit code 1 unless the last backup was ok"
+    )
     shown.add_argument("--json", action="store_true", help="print JSON")
-    passed = commands.add_parser("restic", help="restic itself with this repository: inference-backup restic snapshots")
-    passed.add_argument("words", nargs=argparse.REMAINDER, metavar="…", help="restic's own arguments")
+    passed = commands.add_parser("restic", help="run restic with this repository: inference-backup restic snapshots")
+    passed.add_argument("words", nargs=argparse.REMAINDER, metavar="…", help="arguments for restic")
     options = parser.parse_args(arguments)
     if places is None and os.geteuid() != 0:
         print(f"inference-backup: must run as root: sudo inference-backup {options.command}", file=sys.stderr)
@@ -63,14 +66,14 @@ def _run(options: argparse.Namespace, places: Places) -> int:
 
 
 def as_text(value: dict[str, Any], now: float) -> str:
-    """The state for people."""
+    """The state as text, one line for each job. `now` is in seconds since 1970."""
     lines = [f"repository  {value['repository'] or 'not used yet'}"]
     for job in JOBS:
         known = value["jobs"].get(job)
         if not known:
             lines.append(f"{job:<11} never ran")
         elif known.get("ended", 0) < known["began"]:
-            lines.append(f"{job:<11} began {_time(known['began'])}: runs, or was cut off")
+            lines.append(f"{job:<11} began {_time(known['began'])}: still runs, or was interrupted")
         elif known["ok"]:
             age = (now - known["ended"]) / 3600
             lines.append(f"{job:<11} ok {_time(known['ended'])}, {age:.1f} h ago: {said(job, known)}")
@@ -81,22 +84,22 @@ def as_text(value: dict[str, Any], now: float) -> str:
 
 
 def said(job: str, known: dict[str, Any]) -> str:
-    """What a job has done."""
+    """What a successful job has done, as text."""
     if job == "backup":
         return (
             f"snapshot {known['snapshot']}, {known['files']} files, {known['bytes'] / 1024:.0f} KiB,"
             f" {known['added'] / 1024:.0f} KiB of them new" + late(known.get("behind", 0))
         )
-    return f"{known['snapshots']} snapshots kept" if job == "prune" else f"whole, {known['subset']} of the data read"
+    return f"{known['snapshots']} snapshots kept" if job == "prune" else f"intact, {known['subset']} of the data read"
 
 
 def late(behind: float) -> str:
-    """What there is to say of a clock that was `behind` (seconds) the last snapshot."""
+    """The warning for a clock that was `behind` seconds behind the last snapshot; empty if the clock was not behind."""
     if not behind:
         return ""
     return (
-        f". THE CLOCK IS WRONG, or was at the snapshot before, which is {behind / 3600:.1f} h later: this one is dated"
-        " after it. Look at `timedatectl`"
+        f". THE CLOCK IS WRONG, or was wrong at the previous snapshot: that one is dated {behind / 3600:.1f} h later."
+        " The new snapshot is dated one second after it. Check the clock with `timedatectl`"
     )
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node was, written beside its files in every snapshot. Private to the collection."""
+"""The record in every snapshot: versions, packages and account names of the node. Private to the collection."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from .trees import Entry, Owner
 SCHEMA = 1
 
 FILE = "inference-backup.json"
-"""At the root of a snapshot, where no file of a node lies."""
+"""Name of the record, at the root of the snapshot. No saved file of a node can have this path."""
 
 Numbers = Callable[[int, int], tuple[int, int]]
-"""Numbers of an account and a group, there and here."""
+"""Translates the numbers of an account and a group from the saved machine to this machine."""
 
 _DRIVER = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
 
 
 def collect(root: Path, host: str, entries: Iterable[Entry], call: Callable[..., Outcome] = run) -> dict[str, Any]:
-    """Names and versions. What a machine does not have, is not in it."""
+    """Make the record of this machine. A value that the machine does not have is empty."""
     owners = {(one.uid, one.gid) for one in entries} | {one.user for one in serving.served(root)}
     listed = call(["dpkg-query", "--show", "--showformat=${binary:Package} ${Version} ${db:Status-Status}\\n"], 60)
     words = [line.split() for line in listed.stdout.splitlines()]
@@ -48,29 +48,31 @@ def collect(root: Path, host: str, entries: Iterable[Entry], call: Callable[...,
 
 
 def driver_version(text: str) -> str:
-    """The version in /proc/driver/nvidia/version; empty where there is no driver."""
+    """The version in the text of /proc/driver/nvidia/version; empty without a driver."""
     first = text.splitlines()[0] if text else ""
     match = _DRIVER.search(f"{first} ")
     return match[1] if match else ""
 
 
 def read(snapshot: Path) -> dict[str, Any]:
-    """The record of a snapshot that lies at a path. Raises ValueError."""
+    """The record of a snapshot that was written to a directory. Raises ValueError."""
     value = files.read_json(snapshot / FILE)
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise ValueError(f"the snapshot holds no {FILE} of schema {SCHEMA}: it was not made by this collection")
+        raise ValueError(
+            f"the snapshot has no {FILE} of schema {SCHEMA}: this collection did not make it. Choose another snapshot"
+        )
     return value
 
 
 def numbers_here(value: dict[str, Any]) -> Numbers:
-    """Translates saved numbers of an account and a group: the same name may have another one on this machine."""
+    """The translation of saved account and group numbers by name: a name may have another number on this machine."""
     users = _numbers(value.get("users", {}), lambda name: pwd.getpwnam(name).pw_uid)
     groups = _numbers(value.get("groups", {}), lambda name: grp.getgrnam(name).gr_gid)
     return lambda uid, gid: (users.get(uid, uid), groups.get(gid, gid))
 
 
 def owner_here(value: dict[str, Any]) -> Owner:
-    """The same for the owner of an entry."""
+    """The function that returns an entry's owner as numbers of this machine."""
     numbers = numbers_here(value)
     return lambda one: numbers(one.uid, one.gid)
 

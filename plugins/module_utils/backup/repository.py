@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where backups go: restic's addresses of repositories. Private to the collection; pure.
+"""Addresses of backup repositories, in restic's notation. Private to the collection; pure.
 
 Source of the forms: restic's manual, "Preparing a new repository".
 """
@@ -31,7 +31,7 @@ OURS = frozenset({"RESTIC_REPOSITORY", "RESTIC_PASSWORD", "RESTIC_PASSWORD_FILE"
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository's address, taken apart."""
+    """A repository's address and its parts."""
 
     kind: str
     address: str
@@ -41,7 +41,7 @@ class Repository:
 
 
 def parse(address: str) -> Repository:
-    """Take an address apart. Raises ValueError that says what is allowed."""
+    """Split an address into its parts. Raises ValueError that names the allowed forms."""
     if address.startswith("/"):
         return Repository(DIRECTORY, address)
     scheme, _colon, rest = address.partition(":")
@@ -57,40 +57,49 @@ def parse(address: str) -> Repository:
             return found
     if scheme == "rest" and rest.startswith(("http://", "https://")):
         return _url(REST, address, rest)
-    raise ValueError(f"{mask(address)!r} is no address of a repository: {_FORMS}")
+    raise ValueError(f"{mask(address)!r} is not an address of a repository: use a form like {_FORMS}")
 
 
 def _url(kind: str, address: str, url: str) -> Repository:
     parts = urlsplit(url)
     if parts.password is not None:
         raise ValueError(
-            f"{mask(address)!r} holds a password: it would be seen. Use backup_environment ({REST_USER} and"
-            f" {REST_SECRET} for REST, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for S3)"
+            f"{mask(address)!r} contains a password, which logs would show. Set it in backup_environment ({REST_USER}"
+            f" and {REST_SECRET} for REST, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY for S3)"
         )
     if not parts.hostname:
-        raise ValueError(f"{mask(address)!r} names no host: {_FORMS}")
+        raise ValueError(f"{mask(address)!r} has no host: use a form like {_FORMS}")
     return Repository(kind, address, parts.hostname, parts.username or "", parts.port)
 
 
 def mask(address: str) -> str:
-    """An address that may be shown: whatever stands like a password in it is left out."""
+    """The address with `***` in place of a password, for messages and logs."""
     return re.sub(r"(//[^/@:]*):[^/@]*@", r"\1:***@", address)
 
 
 def environment_problems(environment: Mapping[str, str]) -> list[str]:
-    """What is wrong with the credentials."""
+    """One message for each wrong variable in `backup_environment`."""
     found = [
-        f"backup_environment: {name!r} is no name of a variable" for name in environment if not _VARIABLE.match(name)
+        f"backup_environment: {name!r} is not a variable name: use letters, digits and _, not with a digit first"
+        for name in environment
+        if not _VARIABLE.match(name)
     ]
-    found += [f"backup_environment: {name} has a setting of its own" for name in sorted(OURS & set(environment))]
-    found += [f"backup_environment: {name} must be of one line" for name, value in environment.items() if "\n" in value]
+    found += [
+        f"backup_environment: {name} is not allowed: use backup_repository or backup_password instead"
+        for name in sorted(OURS & set(environment))
+    ]
+    found += [
+        f"backup_environment: {name} has several lines: it must have one"
+        for name, value in environment.items()
+        if "\n" in value
+    ]
     return found
 
 
 def for_restic(repository: Repository, environment: Mapping[str, str]) -> str:
-    """The address as restic takes it by its environment.
+    """The address for the environment of restic.
 
-    The credentials of REST go into it: restic 0.14, of Debian 12, knows no variables for them.
+    The address of a REST server includes the credentials: restic 0.14, of Debian 12, has no variables for them.
     """
     user, secret = environment.get(REST_USER, ""), environment.get(REST_SECRET, "")
     if repository.kind != REST or not user:
@@ -100,7 +109,7 @@ def for_restic(repository: Repository, environment: Mapping[str, str]) -> str:
 
 
 def ssh_command(repository: Repository, key: str, known_hosts: str) -> str:
-    """What restic reaches a server for SFTP by. Nothing is ever asked, and a host whose key is not known is refused."""
+    """The ssh command by which restic reaches an SFTP server. It never prompts, and refuses an unknown host key."""
     words = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=30"]
     words += ["-o", "StrictHostKeyChecking=yes"]
     words += ["-o", f"UserKnownHostsFile={known_hosts}"] if known_hosts else []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""restic as a program: what it is told, and what its answers mean. Private to the collection."""
+"""Runs the program restic, and classifies its errors. Private to the collection."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ ABSENT, WRONG_PASSWORD, LOCKED, UNREACHABLE, NOT_THERE, OTHER = (
 )
 
 TAG = "inference-node"
-"""Of our snapshots: retention touches no other."""
+"""Tag of this collection's snapshots. Prune removes only snapshots with this tag."""
 
 QUICK = 60.0
-"""Seconds for an answer that needs no data. restic tries a server that is gone again for minutes."""
+"""Timeout in seconds of a query that reads no data. Without it, restic retries a lost server for minutes."""
 
 LONG = 12 * 3600.0
-"""Seconds for a job; systemd ends it before."""
+"""Timeout of a job, in seconds. With the default backup_timeout_hours, systemd ends the job earlier."""
 
 _CODES = {10: ABSENT, 11: LOCKED, 12: WRONG_PASSWORD}
 """Since restic 0.17. Source: restic's manual, "Scripting", exit codes."""
@@ -44,7 +44,7 @@ _CODES = {10: ABSENT, 11: LOCKED, 12: WRONG_PASSWORD}
 _WORDS = (
     (WRONG_PASSWORD, r"wrong password or no key found"),
     (LOCKED, r"already locked"),
-    # Debian 12's 0.14 exits 1 for everything.
+    # restic 0.14 of Debian 12 exits with 1 for every error.
     (
         ABSENT,
         r"unable to open config file: .*(does not exist|no such file|NoSuch|\(404\))",
@@ -58,7 +58,7 @@ _WORDS = (
 
 
 class ResticError(Exception):
-    """restic did not do it. `kind` says why; the message is for people, and holds restic's own words."""
+    """restic failed. `kind` is the reason; the message is for operators, and quotes restic."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -67,7 +67,7 @@ class ResticError(Exception):
 
 @dataclass(frozen=True)
 class Access:
-    """How a repository is reached. Secrets are named by their files, and credentials go by the environment."""
+    """How restic reaches a repository. Secrets are passed as paths of files, credentials in the environment."""
 
     address: str
     password_file: str
@@ -79,7 +79,7 @@ class Access:
 
     @classmethod
     def of_node(cls, places: Places, settings: Settings, environment: Mapping[str, str]) -> Access:
-        """As the node's own jobs reach it."""
+        """The access of the node's own jobs."""
         return cls(
             address=settings.repository,
             password_file=str(places.password),
@@ -91,19 +91,19 @@ class Access:
         )
 
     def variables(self) -> dict[str, str]:
-        """The environment of restic."""
+        """The environment variables for restic."""
         parsed = repository.parse(self.address)
         found = {
             **self.environment,
             "RESTIC_REPOSITORY": repository.for_restic(parsed, self.environment),
             "RESTIC_PASSWORD_FILE": self.password_file,
-            # restic wants a home for its defaults.
+            # restic needs HOME for its default paths.
             "HOME": "/root",
         }
         return found | ({"RESTIC_CACHE_DIR": self.cache} if self.cache else {})
 
     def options(self) -> list[str]:
-        """What stands in the command line; nothing of it is a secret."""
+        """The options for the command line. None of them is a secret."""
         parsed = repository.parse(self.address)
         words = ["--cacert", self.ca_file] if self.ca_file else []
         words += [] if self.cache else ["--no-cache"]
@@ -113,7 +113,7 @@ class Access:
 
 
 class Restic:
-    """A repository, by restic."""
+    """Calls restic for one repository."""
 
     def __init__(self, access: Access, run: Callable[..., Outcome] = run_command, program: str = "restic") -> None:
         self.access = access
@@ -138,35 +138,37 @@ class Restic:
         text = {
             ABSENT: f"there is no repository at {where}",
             WRONG_PASSWORD: (
-                f"the repository at {where} does not open with this password. backup_password must be the one that it"
-                " was made with. `restic key passwd` sets a new one, and asks for the old one"
+                f"the repository at {where} does not open with this password. Set backup_password to the password with"
+                " which the repository was created. To change the password, run `restic key passwd` with the old one"
             ),
-            LOCKED: f"the repository at {where} is locked by a job that runs",
-            UNREACHABLE: f"the repository at {where} cannot be reached, or does not let this node in",
-            NOT_THERE: "restic is not installed: baremetal.inference.backup installs it",
+            LOCKED: f"the repository at {where} is locked by a running job. Try again when that job has ended",
+            UNREACHABLE: (
+                f"the repository at {where} cannot be reached, or refuses this node. Check server and credentials"
+            ),
+            NOT_THERE: "restic is not installed: run baremetal.inference.backup, which installs it",
             OTHER: f"restic {verb} failed with {outcome.message or f'exit code {outcome.code}'}",
         }[kind]
         return ResticError(kind, f"{text}. restic said: {last}" if last and kind != NOT_THERE else text)
 
     def _clean(self, text: str) -> str:
         for value in self.access.environment.values():
-            # Short ones are no secrets, but words like "true".
+            # Values of up to 5 characters, such as "true", are not secrets.
             text = text.replace(value, "***") if len(value) > 5 else text
         return repository.mask(text).strip()
 
     # --- questions
 
     def identity(self) -> str:
-        """The repository's id: there is one, and the password opens it. Raises ResticError."""
+        """The repository's id. Raises ResticError if there is no repository or the password does not open it."""
         return str(json.loads(self.call("cat", "config", "--no-lock"))["id"])
 
     def create(self) -> str:
-        """Make a repository and return its id; restic refuses where one is. Raises ResticError."""
+        """Create a repository and return its id. Raises ResticError, also if there already is a repository."""
         self.call("init")
         return self.identity()
 
     def snapshots(self, host: str) -> list[dict[str, Any]]:
-        """Our snapshots of a host, oldest first. Raises ResticError."""
+        """This collection's snapshots of a host, oldest first. Raises ResticError."""
         text = self.call("snapshots", "--json", "--no-lock", "--host", host, "--tag", TAG, timeout=QUICK * 4)
         return sorted(json.loads(text) or [], key=lambda one: str(one["time"]))
 
@@ -175,10 +177,11 @@ class Restic:
     def patiently(
         self, arguments: list[str], minutes: float, pause: float = 15.0, directory: Path | None = None
     ) -> str:
-        """Run what takes a lock; waits while another holds one. Raises ResticError.
+        """Run a restic command that locks the repository. Raises ResticError.
 
-        Before every try, stale locks are removed: those that were not renewed for 30 minutes, and those of a process of
-        this host that is no more. restic itself judges that. Source: restic-unlock(1), and lock.Stale in its source.
+        While another job holds the lock, the command is repeated every `pause` seconds, for up to `minutes`. Before
+        every try, `restic unlock` removes stale locks: those that were not renewed for 30 minutes, and those of an
+        ended process of this host. Source: restic-unlock(1), and lock.Stale in restic's source.
         """
         deadline = time.monotonic() + minutes * 60
         while True:
@@ -191,36 +194,36 @@ class Restic:
             time.sleep(pause)
 
     def newest(self, host: str) -> float:
-        """When our last snapshot of a host was made, in seconds since 1970; 0 without one. Raises ResticError."""
+        """Time of our last snapshot of a host, in seconds since 1970; 0 without a snapshot. Raises ResticError."""
         found = self.snapshots(host)
         return datetime.fromisoformat(found[-1]["time"]).timestamp() if found else 0.0
 
     def backup(
         self, directory: Path, host: str, tags: list[str], minutes: float, moment: float | None = None
     ) -> dict[str, Any]:
-        """Save what a directory holds, as the root of a snapshot; returns restic's summary. Raises ResticError.
+        """Save the content of a directory as the root of a snapshot; return restic's summary. Raises ResticError.
 
-        `moment` is when it was made, in seconds since 1970, where that is not now.
+        `moment` is the snapshot's time in seconds since 1970; None for now.
         """
-        # A copy has a new inode and ctime each time; size and mtime are the file's own.
+        # Each copy has a new inode and ctime. Size and mtime are those of the original file.
         words = ["backup", "--json", "--host", host, "--ignore-inode", "--ignore-ctime"]
         for tag in (TAG, *tags):
             words += ["--tag", tag]
         if moment is not None:
-            # In the machine's time zone, by whole seconds: restic-backup(1).
+            # restic expects whole seconds in the machine's time zone: restic-backup(1).
             words += ["--time", datetime.fromtimestamp(moment).strftime("%Y-%m-%d %H:%M:%S")]
         text = self.patiently([*words, "."], minutes, directory=directory)
         return summary(text)
 
     def restore(self, snapshot: str, target: Path) -> None:
-        """Write a whole snapshot below target, and read it again. Raises ResticError."""
+        """Write a whole snapshot below target, and verify the files. Raises ResticError."""
         self.call("restore", snapshot, "--no-lock", "--target", str(target), "--verify", timeout=LONG)
 
 
 def spoken(text: str) -> str:
-    """What restic said for people: without its signs of progress, and without the JSON around its errors.
+    """restic's error messages as plain text, without progress messages and without JSON.
 
-    Source of the forms: restic's manual, "Scripting", section "JSON output".
+    Source of the JSON forms: restic's manual, "Scripting", section "JSON output".
     """
     lines = []
     for line in text.splitlines():
@@ -234,14 +237,14 @@ def spoken(text: str) -> str:
             lines.append(str(message["message"]))
         elif message["message_type"] == "error":
             error = message.get("error")
-            # The kind of error is all that 0.14 has there.
+            # restic 0.14 has no message there, but only the kind of error.
             words = error.get("message") or json.dumps(error) if isinstance(error, dict) else str(error)
             lines.append(f"{message.get('item', '')}: {words}")
     return "\n".join(lines)
 
 
 def meaning(outcome: Outcome) -> str:
-    """Why restic failed."""
+    """Classify restic's failure: one of the constants ABSENT to OTHER."""
     if outcome.failure in (NOT_INSTALLED, NOT_RUNNABLE) or outcome.code == 127:
         return NOT_THERE
     if outcome.code in _CODES:
@@ -253,10 +256,12 @@ def meaning(outcome: Outcome) -> str:
 
 
 def summary(text: str) -> dict[str, Any]:
-    """The last word of `restic backup --json`. Raises ResticError where there is none."""
+    """The summary that ends the output of `restic backup --json`. Raises ResticError if there is none."""
     for line in reversed(text.splitlines()):
         if '"summary"' in line:
             found = json.loads(line)
             if isinstance(found, dict) and found.get("message_type") == "summary":
                 return found
-    raise ResticError(OTHER, "restic backup ended without saying what it saved")
+    raise ResticError(
+        OTHER, "restic backup ended without a summary: check the snapshot with inference-backup restic snapshots"
+    )

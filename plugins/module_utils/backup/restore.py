@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way back: a snapshot beside the live files, what differs, and laying it over them. Private to the collection."""
+"""Compares a snapshot with the files of a node, and restores the files that differ. Private to the collection."""
 
 from __future__ import annotations
 
@@ -30,27 +30,30 @@ _ACTIVE = re.compile(r"^var/lib/inference/releases/(?P<name>[^/]+)/active$")
 
 
 class RestoreError(Exception):
-    """Nothing was restored, or all of it was put back; the message says what, and what to do."""
+    """The restore failed, and the node has its earlier files. The message says why, and what to do."""
 
 
 def choose(snapshots: Sequence[Mapping[str, Any]], wanted: str, host: str) -> Mapping[str, Any]:
-    """The snapshot that is meant by `latest`, or by the first characters of its id. Raises RestoreError."""
+    """Find a snapshot by `latest`, or by at least four first characters of its id. Raises RestoreError."""
     if not snapshots:
-        raise RestoreError(f"the repository holds no snapshot of {host}: backup_host says under which name to look")
+        raise RestoreError(
+            f"the repository has no snapshot of {host}. Snapshots are kept under the host's backup_host: to read those"
+            " of another name, run baremetal.inference.restore with -e of=NAME"
+        )
     if wanted == "latest":
         return snapshots[-1]
     found = [one for one in snapshots if len(wanted) >= 4 and str(one["id"]).startswith(wanted)]
     if len(found) != 1:
         known = ", ".join(str(one["short_id"]) for one in snapshots[-10:])
-        what = "is" if not found else "fits more than one"
+        what = "matches several snapshots" if found else "matches no snapshot"
         raise RestoreError(
-            f"{wanted!r} {what} {'no ' if not found else ''}snapshot of {host}. The last ones: {known}; or say latest"
+            f"{wanted!r} {what} of {host}. Use latest, or at least 4 characters of an id. The last ids: {known}"
         )
     return found[0]
 
 
 def summary(snapshot: Mapping[str, Any]) -> dict[str, Any]:
-    """A snapshot for people."""
+    """Id, time, host and machine of a snapshot, for the report. `machine`: the first 8 digits of its machine-id."""
     tags = [str(tag) for tag in snapshot.get("tags") or []]
     machines = [tag.removeprefix("machine-") for tag in tags if tag.startswith("machine-")]
     return {
@@ -63,7 +66,7 @@ def summary(snapshot: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def fetched(places: Places, restic: Restic, snapshot: str) -> Iterator[Path]:
-    """A snapshot in a private directory, which is removed afterwards. Raises ResticError, OSError."""
+    """Fetch a snapshot into a private directory, and remove the directory afterwards. Raises ResticError, OSError."""
     places.work.mkdir(mode=0o700, parents=True, exist_ok=True)
     remove_leftovers(places.work, "scratch-*")
     scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=places.work))
@@ -76,27 +79,27 @@ def fetched(places: Places, restic: Restic, snapshot: str) -> Iterator[Path]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a restore would do."""
+    """The changes that a restore would make."""
 
     saved_root: Path
     live_root: Path
     saved: trees.Listing
     differences: list[trees.Difference]
     only_here: list[str]
-    """What lies on the node and not in the snapshot: it stays."""
+    """Paths that are on the node and not in the snapshot. The restore keeps them."""
     owner: trees.Owner
 
     def shown(self) -> list[dict[str, Any]]:
-        """The differences as plain values, with the path on the node."""
+        """The differences for JSON, each with its path on the node."""
         return [{"path": str(self.live_root / one.path), "differs": list(one.differs)} for one in self.differences]
 
     def diff(self) -> list[dict[str, str]]:
-        """Before and after, as far as everybody may read both; of the rest, that they differ."""
+        """The diff for check mode. Only files that everybody may read show their text."""
         found = []
         for one in self.differences:
             live, saved = self.live_root / one.path, self.saved_root / one.path
             before, after = _describe(live), _describe(saved)
-            # A secret that has lost its mode is still one.
+            # If one of the two files is private, its secrets may also stand in the other.
             if _HIDDEN in (before, after):
                 before, after = (text and _HIDDEN for text in (before, after))
             if before == after:
@@ -112,33 +115,34 @@ def plan(
     exclude: Sequence[str] = (),
     owner: trees.Owner = trees.own,
 ) -> Plan:
-    """Compare what patterns name in a snapshot with what lies on the node. Raises RestoreError, OSError."""
+    """Compare the paths that match the patterns, in the snapshot and on the node. Raises RestoreError, OSError."""
     saved = trees.listing(saved_root, patterns)
     saved.pop(record.FILE, None)
     if not saved:
         holds = ", ".join(f"/{path.relative_to(saved_root)}" for path in sorted(saved_root.glob("*/*"))[:20])
-        raise RestoreError(f"the snapshot holds nothing at {', '.join(patterns)}. It holds: {holds}")
+        raise RestoreError(f"the snapshot has no files at {', '.join(patterns)}. Choose from: {holds}")
     live = trees.listing(live_root, patterns, exclude)
     differences = trees.compare(saved, saved_root, live_root, owner)
     return Plan(saved_root, live_root, saved, differences, sorted(set(live) - set(saved)), owner)
 
 
 def plan_to(saved_root: Path, path: str, target: Path, owner: trees.Owner = trees.own) -> Plan:
-    """The same for one path that is to lie elsewhere. Raises RestoreError, OSError."""
+    """Plan to restore one path to another place. Raises RestoreError, OSError."""
     source = saved_root / path.strip("/")
     if not os.path.lexists(source):
         return plan(saved_root, target, [path])
     place = target / source.name if target.is_dir() and not target.is_symlink() else target
     if not place.parent.is_dir():
-        raise RestoreError(f"{place.parent} is no directory on the node: make it, or choose another target")
+        raise RestoreError(f"{place.parent} is not a directory on the node. Create it, or choose another target")
     saved = trees.walk(source, source)
     return Plan(source, place, saved, trees.compare(saved, source, place, owner), [], owner)
 
 
 def lay_over(work: Plan, aside: Path) -> None:
-    """Put the saved entries in place of those that differ, each in one step; what was there lies in `aside`.
+    """Replace the entries that differ by the saved ones. Each file is replaced in one step.
 
-    Where one cannot be, all that was done is undone. Raises RestoreError.
+    The replaced files are kept in the directory `aside`. If one entry fails, all changes are undone. Raises
+    RestoreError.
     """
     undo: list[Callable[[], object]] = []
     try:
@@ -147,14 +151,16 @@ def lay_over(work: Plan, aside: Path) -> None:
             _replace(work, difference.path, aside, undo)
     except OSError as error:
         for step in reversed(undo):
-            # Whatever can be put back, is.
+            # A step that fails does not keep the other steps from being undone.
             with contextlib.suppress(OSError):
                 step()
-        raise RestoreError(f"nothing was restored, what had been done was undone: {error}") from error
+        raise RestoreError(
+            f"nothing was restored: {error}. The changes before this error were undone. Remove its cause, and run again"
+        ) from error
 
 
 def _make_parents(work: Plan, undo: list[Callable[[], object]]) -> None:
-    """The directories above: with the mode that they have in the snapshot where they are not there."""
+    """Create missing parent directories, with mode and owner from the snapshot."""
     for path in trees.parents(one.path for one in work.differences):
         place = work.live_root / path
         if path in work.saved or place.is_dir():
@@ -193,7 +199,7 @@ def _replace(work: Plan, path: str, aside: Path, undo: list[Callable[[], object]
 
 
 def _put(source: Path, place: Path, one: trees.Entry, owner: tuple[int, int]) -> None:
-    """A reader finds the old or the new one, and nothing between."""
+    """Replace a file in one step: a reader finds the old file or the new one, never a part."""
     temporary = place.with_name(f".{place.name}.restore")
     temporary.unlink(missing_ok=True)
     trees.copy(source, temporary, one, owner)
@@ -201,14 +207,14 @@ def _put(source: Path, place: Path, one: trees.Entry, owner: tuple[int, int]) ->
 
 
 def keep_only(aside: Path) -> None:
-    """A restore has succeeded: what earlier ones kept goes, what this one has replaced stays."""
+    """After a successful restore, remove the files that earlier restores kept. `aside` is this restore's directory."""
     for path in aside.parent.glob("*"):
         if path != aside:
             shutil.rmtree(path, ignore_errors=True)
 
 
 def instances(differences: Sequence[trees.Difference]) -> list[str]:
-    """The instances that would run something else now: their unit, environment or active release differs."""
+    """Names of the instances whose unit, environment file or active release differs."""
     found = set()
     for one in differences:
         for pattern in (_UNIT, _ENVIRONMENT, _ACTIVE):
@@ -218,7 +224,7 @@ def instances(differences: Sequence[trees.Difference]) -> list[str]:
 
 
 def _describe(path: Path) -> str:
-    """The text of a file that everybody may read; a word about everything else."""
+    """The text of a file that everybody may read; otherwise a placeholder, or the target of a link."""
     try:
         one = trees.entry(path)
         if one is None or one.kind == "directory":

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the engines of a snapshot need and no backup holds: images, models, accounts. Private to the collection."""
+"""Images, models and accounts that the engines of a snapshot need. Private to the collection.
+
+A backup does not hold them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from ..models.registry.variants import lineage
 
 @dataclass(frozen=True)
 class Served:
-    """An instance as the snapshot has it."""
+    """An instance, with its active release, in a snapshot or on a node."""
 
     instance: str
     release: int
@@ -34,9 +37,9 @@ class Served:
 
 
 def served(saved: Path) -> list[Served]:
-    """The active release of each instance in a snapshot, or on a node whose root this is.
+    """The active release of each instance below a root: of a snapshot or of a node.
 
-    One that is damaged is passed over: it is saved and restored as any file is, and its engine says what it lacks.
+    A damaged release is left out. Its files are saved and restored nevertheless, and its unit reports the damage.
     """
     found = []
     for active in sorted(Paths(saved).all_releases.glob("*/active")):
@@ -62,17 +65,17 @@ def _read(path: Path) -> Served:
 
 
 def registry(saved: Path) -> dict[str, Any]:
-    """The models that the snapshot's inventory knew, by name. Raises OSError, ValueError."""
+    """The model registry in the snapshot: entries by name. Raises OSError, ValueError."""
     return dict((files.read_json(Paths(saved).registry) or {}).get("models", {}))
 
 
 def absent(wanted: Sequence[Served], live: Path) -> list[Served]:
-    """Those whose model is not on the node."""
+    """The instances whose model is not on the node."""
     return [one for one in wanted if not (live / one.path.lstrip("/")).is_dir()]
 
 
 def entries(wanted: Sequence[Served], models: Mapping[str, Any]) -> dict[str, Any]:
-    """The registry's entries by which the models of these come again, with the bases that they are made of."""
+    """The registry entries of the instances' models and of their bases, by name. They say where to fetch the models."""
     names = {name for one in wanted if one.model in models for name in lineage(models, one.model)}
     return {name: models[name] for name in sorted(names)}
 
@@ -80,29 +83,31 @@ def entries(wanted: Sequence[Served], models: Mapping[str, Any]) -> dict[str, An
 def problems(
     wanted: Sequence[Served], live: Path, models: Mapping[str, Any], here: Callable[[int, int], tuple[int, int]]
 ) -> list[str]:
-    """Why engines could not run with this snapshot on this node, each with what to do.
+    """Why engines of the snapshot could not run on this node: a message for each problem, with what to do.
 
-    `here` translates numbers of an account and a group of the snapshot to those of the node.
+    `here` translates the numbers of an account and a group from the snapshot to this node.
     """
     found = []
     for one in absent(wanted, live):
-        what = f"{one.instance} wants {one.path}, revision {one.revision} of {one.model}, which is not on this node"
+        what = f"{one.instance} needs {one.path}, revision {one.revision} of {one.model}, which is not on this node"
         store = live / one.path.lstrip("/")
         others = ", ".join(sorted(path.name for path in store.parent.glob("[0-9a-f]*"))) or "none"
         if one.model not in models:
             found.append(
-                f"{what}, and neither the snapshot's registry nor the inventory's has it: put it there yourself"
+                f"{what}. Neither the registry in the snapshot nor the inventory has {one.model}: copy the files"
+                " there, or add the model to the inventory"
             )
         else:
             found.append(
-                f"{what} (it has: {others}): the source, {_source(models, one.model)}, gives something else now"
+                f"{what} (the store has: {others}). The source {_source(models, one.model)} has another revision now:"
+                f" copy the files of {one.revision} there"
             )
     for one in wanted:
         if here(*one.user) != one.user:
             uid, gid = here(*one.user)
             found.append(
-                f"{one.instance} runs as {one.user[0]}:{one.user[1]}, and the account of that name is {uid}:{gid} here:"
-                " give it the old numbers (usermod, groupmod), for a release is not altered"
+                f"{one.instance} runs as {one.user[0]}:{one.user[1]}, but its account has the numbers {uid}:{gid} on"
+                " this node. A release is never changed: give the account the old numbers (usermod, groupmod)"
             )
     return found
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the backup of a node is told to do. Private to the collection; pure."""
+"""The settings of a node's backups. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import repository
 SCHEMA = 1
 
 KEEP = ("last", "hourly", "daily", "weekly", "monthly", "yearly")
-"""What restic forget keeps by. Source: restic-forget(1), options --keep-*."""
+"""The keys of `backup_keep`. Source: restic-forget(1), options --keep-*."""
 
 ACCESS: dict[str, Any] = {
     "environment": {"type": "dict", "default": {}, "no_log": True},
@@ -23,31 +23,31 @@ ACCESS: dict[str, Any] = {
     "known_hosts": {"type": "list", "elements": "str", "default": []},
     "ca_file": {"type": "str", "default": ""},
 }
-"""The options of module backup by which restic reaches a repository."""
+"""Options of the module `backup` that say how restic reaches a repository."""
 
 _SUBSET = re.compile(r"^(?:\d+(?:\.\d+)?%|\d+/\d+|\d+[KMGT]?)$")
-"""What restic check --read-data-subset takes. Source: restic-check(1)."""
+"""The values of `restic check --read-data-subset`. Source: restic-check(1)."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All of it but the secrets."""
+    """All settings except the secrets."""
 
     repository: str
     host: str
     """The name under which the node's snapshots are kept."""
     paths: tuple[str, ...]
-    """What is saved: absolute, with shell patterns. What is not there is passed over."""
+    """Absolute paths to save, with shell patterns. A path that is not on the node is ignored."""
     exclude: tuple[str, ...] = ()
     keep: Mapping[str, int] = field(default_factory=dict)
     check_subset: str = "5%"
     ca_file: str = ""
     max_mib: int = 1024
-    """More than that is no configuration, but a slip."""
+    """Limit of a backup's size, in MiB. A larger backup is refused: it would hold models by mistake."""
     lock_minutes: int = 30
-    """How long a job waits for another node's."""
+    """How many minutes a job waits while the job of another node locks the repository."""
     intervals: Mapping[str, int] = field(default_factory=dict)
-    """The longest time between two runs of each job by its schedule, in seconds; 0 where it has none."""
+    """The longest time between two runs of each job by its schedule, in seconds; 0 without a schedule."""
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}
@@ -56,9 +56,7 @@ class Settings:
     def from_json(cls, value: Any) -> Settings:
         """Raises ValueError."""
         if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-            raise ValueError(
-                "the backup's settings are not there, or of another schema: baremetal.inference.backup writes them"
-            )
+            raise ValueError(f"the backup's settings are missing, or not of schema {SCHEMA}")
         known = {one.name for one in fields(cls)} & set(value)
         given: dict[str, Any] = {
             key: tuple(value[key]) if isinstance(value[key], list) else value[key] for key in known
@@ -67,10 +65,10 @@ class Settings:
 
 
 def problems(settings: Settings, environment: Mapping[str, str], *, password: str) -> list[str]:
-    """Every mistake, with what is allowed."""
+    """A message for each mistake, with the allowed values."""
     found = []
     if not settings.repository:
-        found.append("backup_repository is not set: where the backups go, as /srv/backup or sftp:user@host:/srv/backup")
+        found.append("backup_repository is not set: set an address such as /srv/backup or sftp:user@host:/srv/backup")
     else:
         try:
             repository.parse(settings.repository)
@@ -78,29 +76,29 @@ def problems(settings: Settings, environment: Mapping[str, str], *, password: st
             found.append(f"backup_repository: {error}")
     if not password:
         found.append(
-            "backup_password is not set: what the repository is encrypted with. Keep it in the vault, and on paper"
+            "backup_password is not set: set a password to encrypt the repository. Keep it in the vault, and on paper"
         )
     elif "\n" in password:
-        found.append("backup_password must be of one line")
+        found.append("backup_password has several lines: it must have one")
     if not settings.host.strip():
-        found.append("backup_host is empty: the name under which the node's snapshots are kept")
+        found.append("backup_host is empty: set the name under which the node's snapshots are kept")
     found += repository.environment_problems(environment)
     for name, patterns in (("backup_paths", settings.paths), ("backup_exclude", settings.exclude)):
         for pattern in patterns:
             if not pattern.startswith("/") or ".." in pattern.split("/") or not pattern.strip("/*"):
-                found.append(f"{name}: {pattern!r} must be an absolute path below /, without ..")
+                found.append(f"{name}: {pattern!r} is not allowed: use an absolute path below /, without ..")
     for key, count in settings.keep.items():
         if key not in KEEP:
-            found.append(f"backup_keep: {key!r} is none of {', '.join(KEEP)}")
+            found.append(f"backup_keep: {key!r} is not a known key: use {', '.join(KEEP)}")
         elif not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            found.append(f"backup_keep: {key} is {count!r}: must be a number of 1 or more")
+            found.append(f"backup_keep: {key} is {count!r}: it must be a whole number of 1 or more")
     if not settings.keep:
-        found.append("backup_keep is empty: nothing would be kept")
+        found.append(f"backup_keep is empty, so no snapshot would be kept: set at least one of {', '.join(KEEP)}")
     if not _SUBSET.match(settings.check_subset):
-        found.append(f"backup_check_subset is {settings.check_subset!r}: must be as 5%, 1/10 or 500M")
+        found.append(f"backup_check_subset is {settings.check_subset!r}: use a value like 5%, 1/10 or 500M")
     if settings.ca_file and not settings.ca_file.startswith("/"):
-        found.append(f"backup_ca_file is {settings.ca_file!r}: must be an absolute path on the node")
+        found.append(f"backup_ca_file is {settings.ca_file!r}: it must be an absolute path on the node")
     for name, number in (("backup_max_mib", settings.max_mib), ("backup_lock_minutes", settings.lock_minutes)):
         if number < 1:
-            found.append(f"{name} is {number}: must be 1 or more")
+            found.append(f"{name} is {number}: it must be 1 or more")
     return found

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A copy of the configuration as it was at one moment. Private to the collection.
+"""Copies the configuration as it was at one moment. Private to the collection.
 
-A snapshot of the file system would be one, but ext4 and xfs have none. Instead, everything is inspected, copied, and
-inspected again: size, mtime, ctime and inode of every file, and the list of files. Where both inspections are equal, no
-file has changed between them, and the copy shows one moment. Where they differ, everything is copied anew.
+ext4 and xfs have no snapshots. Instead, all files are inspected, copied, and inspected again: the list of files, and
+size, mtime, ctime and inode of each file. If both inspections are equal, no file changed between them, and the copy
+shows one moment. If they differ, all files are copied again.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from . import trees
 MOMENTARY = tuple(
     str(Paths().state / name) for name in ("lock", ".lock.guard", "probe", "starts", "swap", "drain", "gateway.json")
 )
-"""What is true of a machine at a moment: brought back on another day, it would be wrong. Written all the time, too."""
+"""State of the moment, such as locks and drains. It would be wrong after a restore, and it changes all the time."""
 
 TRIES = 10
 
 SETTLE_SECONDS = 0.02
-"""Longer than a tick of the clock that ctime is taken from: a change after the first look has another ctime."""
+"""Longer than a tick of the clock behind ctime: a change after the first inspection then has another ctime."""
 
 PAUSE_SECONDS = 1.0
-"""Before another try."""
+"""Pause before the next try, in seconds."""
 
 
 class StagingError(Exception):
-    """There is no copy; the message says why, and what to do."""
+    """The copy failed. The message says why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Staged:
-    """What the copy holds."""
+    """Content of the copy. `bytes` is the total size of its files, `tries` the number of copies that were made."""
 
     files: int
     bytes: int
@@ -56,7 +56,7 @@ def stage(
     max_bytes: int,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Staged:
-    """Make the copy at destination, which is made anew. Raises StagingError, OSError."""
+    """Copy the matching paths to `destination`, which is emptied first. Raises StagingError, OSError."""
     excluded = [*MOMENTARY, *exclude]
     for tries in range(1, TRIES + 1):
         before = trees.listing(root, patterns, excluded)
@@ -76,8 +76,8 @@ def stage(
         sleep(PAUSE_SECONDS)
     touched = sorted(path for path in {*before, *after} if before.get(path) != after.get(path))
     raise StagingError(
-        f"the configuration did not hold still for a copy in {TRIES} tries: something keeps writing"
-        f" {', '.join(f'/{path}' for path in touched[:5])}. Leave that out by backup_exclude"
+        f"files changed during the copy in each of {TRIES} tries:"
+        f" {', '.join(f'/{path}' for path in touched[:5])}. Leave files that change all the time out, by backup_exclude"
     )
 
 
@@ -95,12 +95,13 @@ def _refuse_too_much(found: trees.Listing, destination: Path, max_bytes: int) ->
     named = ", ".join(f"/{path} ({found[path].size >> 20} MiB)" for path in largest)
     if size > max_bytes:
         raise StagingError(
-            f"{size >> 20} MiB are to be saved, more than backup_max_mib ({max_bytes >> 20}) allows. The largest:"
-            f" {named}. Models have no place in it; leave out what has none by backup_exclude"
+            f"{size >> 20} MiB are to be saved, more than backup_max_mib ({max_bytes >> 20}) allows. The largest files:"
+            f" {named}. Do not save models: leave such files out, by backup_exclude"
         )
     above = next(parent for parent in destination.parents if parent.exists())
     free = os.statvfs(above)
     if size > free.f_bavail * free.f_frsize:
         raise StagingError(
-            f"{size >> 20} MiB are to be saved, but {above} has no space for a copy. The largest: {named}"
+            f"{size >> 20} MiB are to be saved, but {above} has no space for a copy. Leave files out, by"
+            f" backup_exclude. The largest files: {named}"
         )

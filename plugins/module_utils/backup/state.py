@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the jobs went: a state file, and metrics of it. Private to the collection."""
+"""Results of the jobs: the state file, and its metrics. Private to the collection."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _HELP = {
 
 
 def read(places: Places) -> dict[str, Any]:
-    """The state; a node that has not yet done anything has no jobs in it. Raises ValueError, OSError."""
+    """Read the state. Before the first job, `jobs` is empty. Raises ValueError, OSError."""
     value = files.read_json(places.state)
     if value is None:
         return {"schema": SCHEMA, "repository": "", "jobs": {}}
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise ValueError(f"{places.state} is not of schema {SCHEMA}: remove it, the next backup writes it anew")
+        raise ValueError(f"{places.state} is not of schema {SCHEMA}. Remove it: the next backup writes a new one")
     return value
 
 
 def is_set_up(places: Places, settings: Settings) -> bool:
-    """Whether set_up() would change nothing; no where the state is damaged, of which set_up() tells. Raises OSError."""
+    """Whether set_up() would change nothing. False for a damaged state: set_up() then raises. Raises OSError."""
     try:
         value = read(places)
     except ValueError:
@@ -48,7 +48,10 @@ def is_set_up(places: Places, settings: Settings) -> bool:
 
 
 def set_up(places: Places, settings: Settings, now: float) -> None:
-    """The node is to save itself, and says so at once: perhaps no job ever ends."""
+    """Write state and metrics of a node whose backups are configured. Raises ValueError, OSError.
+
+    The alert BackupOld needs these metrics even if no job ever ends.
+    """
     before = read(places)
     value = _begun(before, settings, now)
     if value != before:
@@ -57,16 +60,16 @@ def set_up(places: Places, settings: Settings, now: float) -> None:
 
 
 def _begun(value: dict[str, Any], settings: Settings, now: float) -> dict[str, Any]:
-    """The state of the repository that the settings name."""
+    """The state for the repository in the settings; without jobs if the state is that of another repository."""
     address = repository.mask(settings.repository)
     if value["repository"] != address:
-        # What was done with another repository says nothing of this one.
+        # The results belong to another repository.
         value = {**value, "repository": address, "jobs": {}, "since": now}
     return {"since": now, **value}
 
 
 def begin(places: Places, settings: Settings, job: str, now: float) -> None:
-    """A job begins. One that is cut off leaves just this."""
+    """Record that a job begins. An interrupted job leaves only this time."""
     value = _begun(read(places), settings, now)
     value["host"] = settings.host
     value["jobs"].setdefault(job, {})["began"] = now
@@ -74,7 +77,7 @@ def begin(places: Places, settings: Settings, job: str, now: float) -> None:
 
 
 def end(places: Places, settings: Settings, job: str, now: float, error: str = "", **found: Any) -> dict[str, Any]:
-    """A job has ended; returns what is known of it."""
+    """Record that a job has ended, and return its record. `found` has the values that the job returned."""
     value = read(places)
     known: dict[str, Any] = value["jobs"].setdefault(job, {})
     known.update(ended=now, seconds=round(now - known.get("began", now), 1), ok=not error, error=error)
@@ -90,7 +93,7 @@ def _write(places: Places, value: dict[str, Any]) -> None:
 
 
 def publish(places: Places, settings: Settings, value: dict[str, Any]) -> None:
-    """Write the metrics where node_exporter reads, if it is there. Raises OSError."""
+    """Write the metrics file, if node_exporter's directory exists. Raises OSError."""
     if places.metrics.parent.is_dir():
         files.write(places.metrics, metrics(settings, value))
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files as they are: listed, copied with all that belongs to them, compared. Private to the collection."""
+"""Lists, copies and compares files with mode, owner and times. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, directory or link. Of directories, only mode and owner count: what they hold is listed itself."""
+    """A file, directory or link. A directory has only mode and owner: its content has entries of its own."""
 
     kind: str
     """`file`, `directory` or `link`."""
@@ -29,7 +29,7 @@ class Entry:
     """Changes with every change of content, mode or owner, and cannot be set."""
     inode: int = 0
     target: str = ""
-    """Of a link."""
+    """Target of a link; empty for files and directories."""
 
 
 Listing = dict[str, Entry]
@@ -37,7 +37,7 @@ Listing = dict[str, Entry]
 
 
 def entry(path: Path) -> Entry | None:
-    """What lies at a path; None for what cannot be saved: sockets, pipes and devices. Raises OSError."""
+    """The entry at a path; None for sockets, pipes and devices, which cannot be saved. Raises OSError."""
     found = path.lstat()
     mode = stat.S_IMODE(found.st_mode)
     if stat.S_ISDIR(found.st_mode):
@@ -51,7 +51,10 @@ def entry(path: Path) -> Entry | None:
 
 
 def walk(base: Path, root: Path, skip: Callable[[str], bool] = lambda path: False) -> Listing:
-    """Everything at and below base, by path relative to root. What vanishes meanwhile is left out. Raises OSError."""
+    """All entries at and below base, by path relative to root. Files that vanish meanwhile are left out.
+
+    `skip` is called with each relative path. Raises OSError.
+    """
     found: Listing = {}
     waiting = [base]
     while waiting:
@@ -72,7 +75,7 @@ def walk(base: Path, root: Path, skip: Callable[[str], bool] = lambda path: Fals
 
 
 def listing(root: Path, patterns: Iterable[str], exclude: Iterable[str] = ()) -> Listing:
-    """What absolute shell patterns name below a root. Raises OSError."""
+    """All entries below a root that match absolute shell patterns, with the content of directories. Raises OSError."""
     excluded = [pattern.strip("/") for pattern in exclude]
 
     def skip(relative: str) -> bool:
@@ -86,13 +89,13 @@ def listing(root: Path, patterns: Iterable[str], exclude: Iterable[str] = ()) ->
 
 
 def parents(paths: Iterable[str]) -> list[str]:
-    """The directories above some relative paths, uppermost first, without the root."""
+    """The parent directories of relative paths, each directory after its own parent, without the root."""
     found = {str(parent) for path in paths for parent in Path(path).parents if path and str(parent) != "."}
     return sorted(found)
 
 
 def copy(source: Path, destination: Path, one: Entry, owner: tuple[int, int] | None = None) -> None:
-    """Copy an entry with mode, owner and times; of a directory, only itself. Raises OSError."""
+    """Copy an entry with mode, owner and times. A directory is copied without its content. Raises OSError."""
     uid, gid = owner or (one.uid, one.gid)
     if one.kind == "link":
         os.symlink(one.target, destination)
@@ -102,7 +105,7 @@ def copy(source: Path, destination: Path, one: Entry, owner: tuple[int, int] | N
     if one.kind == "directory":
         destination.mkdir(mode=0o700, exist_ok=True)
     else:
-        # Readable by others only once it has its own mode.
+        # Private until chmod below sets the original mode.
         handle = os.open(destination, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         reader = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
         with os.fdopen(handle, "wb") as output, os.fdopen(reader, "rb") as stream:
@@ -117,7 +120,7 @@ def copy(source: Path, destination: Path, one: Entry, owner: tuple[int, int] | N
 
 @dataclass(frozen=True)
 class Difference:
-    """What differs at a path: `missing`, or some of `kind`, `content`, `target`, `mode`, `owner`."""
+    """How the node differs at a path: `missing`, `kind`, or some of `content`, `target`, `mode`, `owner`."""
 
     path: str
     differs: tuple[str, ...]
@@ -127,12 +130,12 @@ Owner = Callable[[Entry], tuple[int, int]]
 
 
 def own(one: Entry) -> tuple[int, int]:
-    """The owner as it was saved."""
+    """The saved owner, unchanged."""
     return one.uid, one.gid
 
 
 def compare(saved: Listing, saved_root: Path, live_root: Path, owner: Owner = own) -> list[Difference]:
-    """Where the live files are not as the saved ones. Raises OSError."""
+    """The paths where the live files differ from the saved files. Raises OSError."""
     found = []
     for path in sorted(saved):
         one = saved[path]

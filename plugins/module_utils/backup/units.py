@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The units of the backup. Private to the collection; pure."""
+"""Services and timers of the backup jobs. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TEXTS = {
 }
 
 _STAGING = """\
-# In memory, and gone with the process, however it ends: the copy that is saved holds secrets.
+# The copy holds secrets: it lies in memory, and systemd removes it when the process ends.
 RuntimeDirectory=inference-backup
 RuntimeDirectoryMode=0700
 """
@@ -27,17 +27,17 @@ RuntimeDirectoryMode=0700
 
 @dataclass(frozen=True)
 class Limits:
-    """When, and how much of the machine."""
+    """Schedules and resource limits of the jobs."""
 
     schedules: dict[str, str]
-    """systemd.time(7) of each job; empty for never."""
+    """Schedule of each job in the notation of systemd.time(7); empty for never."""
     delay_minutes: int
     cpu_quota: str
     timeout_hours: int
 
 
 def render(limits: Limits, address: str) -> dict[str, str]:
-    """The text of each unit, by name; a job without a schedule has no timer."""
+    """The text of each unit, by unit name. A job without a schedule has no timer."""
     texts = {service(job): _service(job, limits, address) for job in JOBS}
     for job in JOBS:
         if limits.schedules[job]:
@@ -49,7 +49,7 @@ def _service(job: str, limits: Limits, address: str) -> str:
     places = Places()
     parsed = repository.parse(address)
     writable = [str(places.work), f"-{places.metrics.parent}"]
-    # One that is not there, or not mounted, is for the program to tell.
+    # "-": a missing or unmounted directory does not stop the unit. The program reports it.
     writable += [f"-{address}"] if parsed.kind == repository.DIRECTORY else []
     quoted = " ".join(f'"{path}"' if " " in path else path for path in writable)
     staging = _STAGING if job == "backup" else ""
@@ -67,12 +67,12 @@ TimeoutStartSec={limits.timeout_hours}h
 {staging}CacheDirectory=inference-backup
 CacheDirectoryMode=0700
 UMask=0077
-# Engines come first.
+# Engines have priority.
 Nice=15
 CPUWeight=10
 CPUQuota={limits.cpu_quota}
 IOSchedulingClass=idle
-# It reads everything and writes next to nothing.
+# The job reads all files, and writes only to these directories.
 ProtectSystem=strict
 ReadWritePaths={quoted}
 ProtectHome=read-only
@@ -101,9 +101,9 @@ Description={_TEXTS[job]}, by schedule
 [Timer]
 OnCalendar={limits.schedules[job]}
 RandomizedDelaySec={limits.delay_minutes}min
-# Each node at its own time, and always at that.
+# Each node has its own delay, which stays the same.
 FixedRandomDelay=yes
-# What was missed while the node was off, is done when it is back.
+# A run that was missed while the node was off starts after the boot.
 Persistent=yes
 
 [Install]

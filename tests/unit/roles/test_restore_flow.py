@@ -88,7 +88,7 @@ def test_what_restarts_no_engine_drains_none(restore: Restore, extra: Call, opti
 
 
 def test_a_node_that_cannot_drain_is_mended_nevertheless(restore: Restore) -> None:
-    succeeded, output = restore.run({"module": "engine_outage", "reason": "latest is restored"})
+    succeeded, output = restore.run({"module": "engine_outage", "reason": "restore of snapshot latest"})
     assert succeeded, output
     assert "requests may be cut off: engine_outage was told to fail" in output
     assert restore.steps() == ["drained", "restored", "started", "ended"]

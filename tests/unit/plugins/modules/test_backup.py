@@ -228,10 +228,10 @@ def test_a_repository_that_was_there_is_not_made_anew(
     calls = answer_restic(monkeypatch, {"config": ABSENT})
     given = {**NODE, "repository": str(tmp_path / "mount/fleet"), "repository_checked": True}
     refused = call_backup(backup, **given)
-    assert "is it mounted?" in refused["msg"]
+    assert "is not a directory. Mount it" in refused["msg"]
     (tmp_path / "mount").mkdir()
     places.work.mkdir(parents=True)
     known = {"schema": 1, "repository": given["repository"], "jobs": {"backup": {"succeeded": 1.0}}}
     places.state.write_text(json.dumps(known))
-    assert "gone, or not mounted" in call_backup(backup, **given)["msg"]
+    assert "was removed or is not mounted" in call_backup(backup, **given)["msg"]
     assert not any("init" in one for one in calls)

@@ -102,7 +102,12 @@ def test_what_engines_need_is_told_and_nothing_is_restored_without_it(
     assert asked["absent_instances"] == [instance] and "user" not in asked["served"][0]
     (places.root / "mnt/models/bot/ffffffffffff").mkdir(parents=True)
     refused = call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
-    for word in ("Nothing was restored", "main wants", "https://models.example.com/a.tar", "it has: ffffffffffff"):
+    for word in (
+        "Nothing was restored",
+        "main needs",
+        "https://models.example.com/a.tar",
+        "the store has: ffffffffffff",
+    ):
         assert word in refused
     assert not (places.root / "etc/inference").exists()
     (places.root / "mnt/models/bot/0123456789ab").mkdir()
@@ -119,7 +124,7 @@ def test_a_model_that_the_registry_had_forgotten_is_named(
     asked = call_backup(backup_restore, snapshot="latest", paths=PATHS, drill=True, models=known)
     assert asked["absent_models"] == known and len(asked["absent_instances"]) == 1
     assert (
-        "neither the snapshot's registry nor"
+        "Neither the registry in the snapshot nor"
         in call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
     )
 
@@ -131,5 +136,7 @@ def test_a_release_for_an_account_of_another_number_is_refused(
     # On this machine root is 0.
     snapshot["users"] = {"999": "root"}
     refused = call_backup(backup_restore, snapshot="latest", paths=PATHS, serves=True)["msg"]
-    assert "main runs as 999:997" in refused and "is 0:997 here" in refused and "usermod" in refused
+    assert (
+        "main runs as 999:997" in refused and "has the numbers 0:997 on this node" in refused and "usermod" in refused
+    )
     assert call_backup(backup_restore, snapshot="latest", paths=PATHS)["changed"] is True, "files alone can be restored"

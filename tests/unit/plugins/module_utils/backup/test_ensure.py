@@ -89,11 +89,11 @@ def test_a_repository_that_was_there_is_lost(
 ) -> None:
     fake = FakeRestic(monkeypatch, ABSENT)
     places = Places(tmp_path / "node")
-    with pytest.raises(restic.ResticError, match="is no directory: is it mounted"):
+    with pytest.raises(restic.ResticError, match=r"is not a directory\. Mount it"):
         ensure.ensure({**options, "repository": str(tmp_path / "mount/fleet")}, places, check=False)
     places.work.mkdir(parents=True)
     known = {"schema": 1, "repository": options["repository"], "jobs": {"backup": {"succeeded": 1.0}}}
     places.state.write_text(json.dumps(known))
-    with pytest.raises(restic.ResticError, match="gone, or not mounted"):
+    with pytest.raises(restic.ResticError, match="was removed or is not mounted"):
         ensure.ensure(options, places, check=False)
     assert not any("init" in command for command in fake.commands)

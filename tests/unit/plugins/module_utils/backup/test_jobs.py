@@ -117,7 +117,7 @@ def test_retention_touches_nothing_but_the_hosts_own(places: Places, fake: Fake)
 
 def test_one_that_was_cut_off_is_told(places: Places) -> None:
     state.begin(places, SETTINGS, "backup", 1000.0)
-    assert "runs, or was cut off" in program.as_text(state.read(places), 2000.0)
+    assert "still runs, or was interrupted" in program.as_text(state.read(places), 2000.0)
 
 
 def test_another_repository_begins_anew(places: Places, fake: Fake) -> None:

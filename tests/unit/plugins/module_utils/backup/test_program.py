@@ -21,7 +21,7 @@ DONE = {"snapshot": "abababab", "files": 3, "bytes": 2048, "added": 1024}
     [
         ("backup", {"ok": True, **DONE}, 0, "backup: snapshot abababab, 3 files, 2 KiB, 1 KiB of them new"),
         ("prune", {"ok": True, "snapshots": 7}, 0, "prune: 7 snapshots kept"),
-        ("check", {"ok": True, "subset": "5%"}, 0, "check: whole, 5% of the data read"),
+        ("check", {"ok": True, "subset": "5%"}, 0, "check: intact, 5% of the data read"),
         ("check", {"ok": False, "error": "damaged"}, 1, "inference-backup: check: damaged"),
     ],
 )
@@ -42,7 +42,7 @@ def test_a_job(
 
 def test_a_node_without_settings(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert program.main(["backup"], Places(tmp_path)) == 1
-    assert "baremetal.inference.backup sets the node up" in capsys.readouterr().err
+    assert "run baremetal.inference.backup for this node" in capsys.readouterr().err
 
 
 def test_the_status_decides_the_exit_code(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_state_in_words() -> None:
     assert lines[1].startswith("backup      ok 2027-01-15 06:00:00 UTC, 2.0 h ago: snapshot abababab")
     assert "THE CLOCK IS WRONG" in lines[1] and "2.0 h later" in lines[1]
     assert lines[2].endswith("; last ok 2027-01-14 07:00:00 UTC: locked") and "FAILED" in lines[2]
-    assert lines[3].endswith(": runs, or was cut off")
+    assert lines[3].endswith(": still runs, or was interrupted")
     never = program.as_text({"repository": "", "jobs": {"prune": {**ended, "ok": False, "error": "x"}}}, NOW)
     assert "; never ok: x" in never
 

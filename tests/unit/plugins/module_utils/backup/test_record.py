@@ -47,7 +47,7 @@ def test_a_bare_machine(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_of_this_collection(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="it was not made by this collection"):
+    with pytest.raises(ValueError, match="this collection did not make it"):
         record.read(tmp_path)
     (tmp_path / record.FILE).write_text(json.dumps({"schema": 1, "host": "n1"}))
     assert record.read(tmp_path)["host"] == "n1"

@@ -84,7 +84,7 @@ def test_a_job_waits_for_anothers_lock_and_removes_stale_ones_before_each_try() 
 
 
 def test_a_lock_is_not_waited_for_for_ever() -> None:
-    with pytest.raises(restic.ResticError, match="locked by a job that runs"):
+    with pytest.raises(restic.ResticError, match="locked by a running job"):
         of(Script(Outcome(0), LOCKED_12)).patiently(["prune"], minutes=0, pause=1)
 
 

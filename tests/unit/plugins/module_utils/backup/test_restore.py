@@ -115,9 +115,9 @@ def test_a_file_goes_where_it_is_asked_to(saved: Path, live: Path, tmp_path: Pat
     assert (live / "etc/inference/env/a.json").read_text() == "a"
     restore.lay_over(restore.plan_to(saved, "/etc/inference", live / "copy"), tmp_path / "aside")
     assert (live / "copy/env/main.env").stat().st_mode & 0o777 == 0o600
-    with pytest.raises(restore.RestoreError, match="no directory on the node"):
+    with pytest.raises(restore.RestoreError, match="is not a directory on the node"):
         restore.plan_to(saved, "/etc/inference/a.json", live / "not/there")
-    with pytest.raises(restore.RestoreError, match="nothing at /etc/x"):
+    with pytest.raises(restore.RestoreError, match="no files at /etc/x"):
         restore.plan_to(saved, "/etc/x", live)
 
 
@@ -133,7 +133,7 @@ def test_a_snapshot_is_chosen_without_a_guess() -> None:
     for wanted in ("aaaa", "a", "ffff"):
         with pytest.raises(restore.RestoreError, match="aaaa2222"):
             restore.choose(known, wanted, "n1")
-    with pytest.raises(restore.RestoreError, match="holds no snapshot of n2"):
+    with pytest.raises(restore.RestoreError, match="has no snapshot of n2"):
         restore.choose([], "latest", "n2")
 
 

@@ -73,10 +73,10 @@ def test_a_model_that_is_absent_comes_with_its_base(saved: Path, tmp_path: Path)
     assert serving.entries(wanted, {}) == {}
     (tmp_path / "mnt/models/bot/ffffffffffff").mkdir(parents=True)
     (problem,) = serving.problems(wanted, tmp_path, MODELS, same)
-    assert "main wants /mnt/models/bot/0123456789ab" in problem
-    assert "it has: ffffffffffff" in problem and "https://models.example.com/a.tar" in problem
+    assert "main needs /mnt/models/bot/0123456789ab" in problem
+    assert "the store has: ffffffffffff" in problem and "https://models.example.com/a.tar" in problem
     (problem,) = serving.problems(wanted, tmp_path, {}, same)
-    assert "neither the snapshot's registry nor the inventory's" in problem
+    assert "Neither the registry in the snapshot nor the inventory has" in problem
 
 
 def test_an_account_of_another_number(saved: Path, tmp_path: Path) -> None:
@@ -84,4 +84,8 @@ def test_an_account_of_another_number(saved: Path, tmp_path: Path) -> None:
     wanted = serving.served(saved)
     assert serving.problems(wanted, tmp_path, MODELS, same) == []
     (problem,) = serving.problems(wanted, tmp_path, MODELS, lambda _uid, gid: (1000, gid))
-    assert problem.startswith("main runs as 999:997") and "1000:997 here" in problem and "usermod" in problem
+    assert (
+        problem.startswith("main runs as 999:997")
+        and "has the numbers 1000:997 on this node" in problem
+        and "usermod" in problem
+    )

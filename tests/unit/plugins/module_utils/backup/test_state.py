@@ -26,7 +26,7 @@ def test_a_node_that_has_not_done_anything(places: Places) -> None:
     assert state.read(places) == {"schema": 1, "repository": "", "jobs": {}}
     places.work.mkdir(parents=True)
     places.state.write_text('{"schema": 9}')
-    with pytest.raises(ValueError, match="is not of schema 1: remove it"):
+    with pytest.raises(ValueError, match=r"is not of schema 1\. Remove it"):
         state.read(places)
 
 
