@@ -13,8 +13,8 @@ from node import Node, changes, playbook, recorded_changes
 
 # Tasks that check mode cannot run on a bare node, and the tasks that report these changes instead.
 ANNOUNCED = {
-    "common : Firewall | Install nftables": "common : Firewall | Say what a run outside check mode would do",
-    "common : Firewall | Load the rules on trial": "common : Firewall | Say what a run outside check mode would do",
+    "common : Firewall | Install nftables": "common : Firewall | Report what a run outside check mode would do",
+    "common : Firewall | Load the rules on trial": "common : Firewall | Report what a run outside check mode would do",
     "docker : Install | Install the packages": "docker : Install | Report what a run outside check mode would do",
     "model_store : Publish | Copy the models from the controller": (
         "model_store : Publish | Report what would be copied"

@@ -150,7 +150,9 @@ def test_passwords_stay_on_until_a_key_was_seen_at_work(deb12: Node) -> None:
         by_password: dict[str, Any] = {"ansible_password": "molecule", "ansible_ssh_private_key_file": "/dev/null"}
         output = deb12.baseline(PART, check=False, ansible_control_path="none", **by_password)
         assert changes(output) == 0
-        assert "root has not come in by a key over a new connection, and would be shut out" in " ".join(output.split())
+        assert "root could not log in with a key over a new connection, and would be locked out" in " ".join(
+            output.split()
+        )
         assert "passwordauthentication yes" in deb12.run("sshd -T")
         assert deb12.run(f"ls {OURS}", check=False) == ""
     finally:

@@ -120,7 +120,7 @@ def test_every_mistake_is_told_before_anything_is_tried(deb12: Node) -> None:
     output = refused(
         deb12, common_apt_sources=bad, common_apt_ca="-----BEGIN CERTIFICATE-----", common_apt_no_proxy=["*.x"]
     )
-    for word in ("name: 'A b'", "suites: 'test/'", "auth.conf.d", "no_proxy '*.x'", "ca: is no bundle"):
+    for word in ("name: 'A b'", "suites: 'test/'", "auth.conf.d", "no_proxy '*.x'", "ca: must be a bundle"):
         assert word in output
     assert SECRET not in output
 
