@@ -204,7 +204,7 @@ def test_a_reboot_that_clients_would_see_is_refused(packaged: Fleet) -> None:
     gateway, node = packaged.nodes
     gateway.run("touch /run/reboot-required")
     words = " ".join(maintain(packaged, check=False, reboot_allowed=True).split())
-    assert f"{gateway.name} is a gateway, too" in words
+    assert f"{gateway.name} is also a gateway" in words
     gateway.run("rm /run/reboot-required")
     assert json.loads(node.run("inferctl releases --json"))["lock"] is None
 

@@ -74,7 +74,7 @@ def test_an_instance_leaves_and_no_client_notices(fleet: Fleet) -> None:
     fleet.wait_up()
     node = fleet.nodes[1]
     output = leave("--check", instance="main", host=node.name)
-    assert f"{node.name}: main (tiny-a) leaves; the inventory still declares it" in output
+    assert f"{node.name}: main (tiny-a) is removed; the inventory still declares it" in output
     assert changes(output) > 0 and fleet.answers() == ["I am tiny-a."] * 2
     said: list[str] = []
     # The playbook does not apply a changed port of the gateway: clients still use the old port.

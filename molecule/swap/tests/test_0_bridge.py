@@ -61,7 +61,7 @@ def test_the_clients_of_the_only_replica_do_not_wait(lone: Fleet) -> None:
     said: list[str] = []
     report = lone.load().during(lambda: said.append(lone.update(instances=instances("tiny-b"))))
     unharmed(report)
-    assert f"side by side: a second engine serves meanwhile, on port {PORT}" in said[0]
+    assert f"side by side: a bridge serves meanwhile, on port {PORT}" in said[0]
     assert set(report.texts) == {"I am tiny-a", "I am tiny-b"}
     assert lone.answers() == ["I am tiny-b."] and lone.up() == [lone.nodes[0].name]
     nothing_is_left(lone)

@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The library of nodes, as this controller has it. Private to the collection."""
+"""Collects and packs the library of nodes on the controller. Private to the collection.
+
+The library of nodes is the part of the collection's Python code that each node keeps, and runs.
+"""
 
 from __future__ import annotations
 
@@ -21,24 +24,24 @@ ROOT = Path(__file__).parents[1]
 """The directory of all libraries of the collection."""
 
 STARTS = ("node/cli/entry.py", "models/prompts/command.py")
-"""What nodes run beside the implementations of modules: the command, and what containers of the engine's image run."""
+"""Programs in the library, besides modules: the command inferctl, and a command for containers of the engine image."""
 
 CALLS = "node/calls"
 
 IMPORT = re.compile(r"^[ \t]*from[ ](\.+)([\w.]*)[ ]import[ ](\([^)]*\)|.*)$", re.MULTILINE)
-"""A relative import. The library has no other imports of its own. Parsing the syntax of all files takes 20 times as
-long, in each run; a test compares both."""
+"""Matches a relative import. The library imports its own files only in this way. A full parse of all files would take
+20 times as long in each run; a test compares the results of both."""
 
 KEPT = "inference-library"
 
 
 @dataclass(frozen=True)
 class Library:
-    """The library of a run."""
+    """The library for one run of a playbook."""
 
     digest: str
     directory: Path
-    """Where the run keeps the library's digest and archive."""
+    """The run's directory for the library's digest and archive."""
 
     def encoded(self) -> str:
         """The library's archive as text, packed once in a run. Raises OSError."""
@@ -49,7 +52,7 @@ class Library:
 
 
 def imported(path: str, text: str) -> Iterator[str]:
-    """The files that a file of the library may import, by their paths in the library."""
+    """The paths of files that a file of the library may import. Not every path exists."""
     for dots, module, names in IMPORT.findall(text):
         stem = "/".join([*path.split("/")[: -len(dots)], *filter(None, module.split("."))])
         words = re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"#.*", "", names).strip("() \n"))
@@ -58,7 +61,7 @@ def imported(path: str, text: str) -> Iterator[str]:
 
 
 def read(root: Path = ROOT) -> dict[str, bytes]:
-    """The files of the library, by their paths in the library. Raises OSError."""
+    """Read the library: the programs, and all files that they import, by path in the library. Raises OSError."""
     there = {str(path.relative_to(root)) for path in root.rglob("*.py")}
     waiting = [*STARTS, *(path for path in there if path.startswith(f"{CALLS}/"))]
     found = {"__init__.py": b""}
@@ -74,17 +77,17 @@ def read(root: Path = ROOT) -> dict[str, bytes]:
 
 
 def pack(library: dict[str, bytes]) -> bytes:
-    """A zip archive of a library. The same files give the same archive."""
+    """Make a zip archive of the library. The same files give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path in sorted(library):
-            # Without a time of its own, ZipInfo has the first time that zip knows.
+            # Without a given time, ZipInfo uses a constant time.
             archive.writestr(zipfile.ZipInfo(path), library[path], zipfile.ZIP_DEFLATED)
     return buffer.getvalue()
 
 
 def of_run(directory: Path) -> Library:
-    """The library of a run, read once. The directory is one that only this run has. Raises OSError."""
+    """The library of a run, which is read once. No other run may use the same directory. Raises OSError."""
     kept = directory / KEPT
     if not kept.exists():
         _keep(kept, node_call.digest(read()).encode())
@@ -92,7 +95,7 @@ def of_run(directory: Path) -> Library:
 
 
 def _keep(path: Path, content: bytes) -> None:
-    """Write a file at once: several workers may do this at the same time. Raises OSError."""
+    """Write a file in one step, because several of Ansible's workers may write it at the same time. Raises OSError."""
     handle, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(handle, "wb") as stream:
         stream.write(content)

@@ -1,8 +1,8 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet as a page of HTML that needs nothing else: no script, no font, no picture from anywhere. Private to the
-collection; pure."""
+"""The fleet's report as one HTML page, without scripts, fonts or pictures of other origin. Private to the collection;
+pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .plots import Bar, Dots, bars, dots
 from .report import BAD, DAY, GOOD, NONE, POOR, Fleet, Instance, Node, Word, ago
 
 SPAN = 30 * DAY
-"""Seconds that the plot of updates and backups reaches back."""
+"""The time span of the plot of updates and backups, in seconds."""
 
 MIB_PER_GIB = 1024
 
@@ -33,16 +33,16 @@ ul{padding-left:1.2rem}code{font-size:.95em}.scroll{overflow-x:auto}
 i.good{background:var(--good)}i.poor{background:var(--poor)}i.bad{background:var(--bad)}i.none{background:var(--none)}
 """
 
-LEGEND = {GOOD: "serving", POOR: "drained, loading, stopped or unknown", BAD: "broken", NONE: "in no use"}
+LEGEND = {GOOD: "serving", POOR: "drained, loading, stopped or unknown", BAD: "broken", NONE: "not in use"}
 
 
 def render(fleet: Fleet) -> str:
-    """The page."""
+    """The page as HTML text."""
     time = fleet.time.strftime("%Y-%m-%d %H:%M UTC")
     sections = [
         _section("Unreachable", _unreachable(fleet)),
         _section("Instances", _table(_INSTANCES, [row for node in fleet.nodes for row in _instances(node)])),
-        _section("What wants attention", _notes(fleet)),
+        _section("Needs attention", _notes(fleet)),
         _section("Capacity: GPUs", _capacity(fleet)),
         _section("Capacity: memory of GPUs", _memory(fleet)),
         _section("Health", _health(fleet)),
@@ -125,7 +125,7 @@ def _tone(one: Instance) -> str:
 
 
 def _capacity(fleet: Fleet) -> str:
-    """The GPUs of each node by what their instances do."""
+    """A plot of each node's GPUs by the state of the instances that use them."""
     rows = []
     for node in fleet.nodes:
         used = {tone: sum(one.gpus for one in node.instances if _tone(one) == tone) for tone in (GOOD, POOR, BAD)}
@@ -152,7 +152,7 @@ def _memory(fleet: Fleet) -> str:
 
 
 def _health(fleet: Fleet) -> str:
-    """How many instances and nodes are how."""
+    """A plot that counts the answers, instances, doctors and backups by tone."""
     instances = [_tone(one) for node in fleet.nodes for one in node.instances]
     doctors = [node.doctor.tone for node in fleet.nodes]
     backups = [node.backup.tone for node in fleet.nodes]
@@ -160,12 +160,12 @@ def _health(fleet: Fleet) -> str:
     rows = []
     for label, tones in (("answer", answers), ("instances", instances), ("doctor", doctors), ("backup", backups)):
         parts = [(float(tones.count(tone)), tone) for tone in (GOOD, POOR, BAD, NONE)]
-        rows.append(Bar(label, parts, f"{tones.count(GOOD)} of {len(tones)} well"))
+        rows.append(Bar(label, parts, f"{tones.count(GOOD)} of {len(tones)} good"))
     return bars("Health of the fleet", rows)
 
 
 def _versions(fleet: Fleet) -> str:
-    """What is not the same on all nodes: a line for each value, and who has it."""
+    """A table of the facts that differ between nodes: a row for each value, with its nodes."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for node in fleet.nodes:
         facts = {"Debian": node.system.get("debian"), "kernel": node.system.get("kernel")}

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which process a playbook is on its controller, and whether another one has ended. Private to the collection.
+"""Identifies the process of a playbook on its controller, and checks whether it has ended. Private to the collection.
 
-A process id alone says little: it is given again, and each container counts for itself. With the boot, the PID
-namespace and the time at which the process began, it is one process of all. Where there is no /proc, nothing is said.
+A process id alone is not unique: the kernel uses it again, and each container has its own ids. Boot, PID namespace, id
+and start time together are unique. Without /proc, the process is unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PROC = Path("/proc")
 
 
 def of_this_run(proc: Path = PROC) -> str:
-    """The playbook that this is a worker of; empty where it cannot be told.
+    """The process of the playbook whose worker calls this; empty if unknown. Form: BOOT:NAMESPACE:PID:START.
 
     A worker is a fork, and has its parent's command line.
     """
@@ -30,7 +30,7 @@ def of_this_run(proc: Path = PROC) -> str:
 
 
 def has_ended(process: str, proc: Path = PROC) -> bool:
-    """Whether what `of_this_run` said of another run is known to run no more. Of another machine, nothing is known."""
+    """Whether a process from `of_this_run` has certainly ended. False for a process of another machine or container."""
     here, _colon, rest = process.rpartition(":")[0].rpartition(":")
     began = process.rpartition(":")[2]
     try:
@@ -47,7 +47,7 @@ def has_ended(process: str, proc: Path = PROC) -> bool:
 
 
 def _here(proc: Path) -> str:
-    """This boot of this machine, and this container of it. Raises OSError."""
+    """Id of this boot and of this PID namespace. Raises OSError."""
     boot = (proc / "sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return f"{boot}:{os.readlink(proc / 'self/ns/pid')}"
 
@@ -57,10 +57,10 @@ def _command(proc: Path, pid: int) -> bytes:
 
 
 def _began(proc: Path, pid: int) -> str:
-    """In clock ticks since the boot. Raises OSError, IndexError."""
+    """Start time of a process in clock ticks since the boot. Raises OSError, IndexError."""
     return _stat(proc, pid)[19]
 
 
 def _stat(proc: Path, pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third on: the second may hold blanks and brackets. Source: proc(5)."""
+    """The fields of /proc/PID/stat from the third on. The second can contain blanks and brackets. Source: proc(5)."""
     return (proc / str(pid) / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, LABEL, ROW = 640, 180, 22
-"""Of a plot, of the words beside it, and of a line of it, in pixels."""
+"""Width of a plot, width of its labels, and height of a row, in pixels."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar of parts, each with a tone of report.py; `words` stands behind it."""
+    """A bar. Each part has a value and a tone of report.py. `words` is the text after the bar."""
 
     label: str
     parts: Sequence[tuple[float, str]]
@@ -24,14 +24,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class Dots:
-    """Points in time on a line, as seconds before now, with a tone and a title."""
+    """Points in time on a line. Each point has an age in seconds, a tone of report.py and a title."""
 
     label: str
     points: Sequence[tuple[float, str, str]]
 
 
 def bars(title: str, rows: Sequence[Bar]) -> str:
-    """Horizontal bars, drawn to the longest."""
+    """A plot of horizontal bars, scaled by the longest bar."""
     longest = max((sum(value for value, _tone in row.parts) for row in rows), default=0) or 1
     room = WIDTH - LABEL - 150
     body = []
@@ -50,7 +50,7 @@ def bars(title: str, rows: Sequence[Bar]) -> str:
 
 
 def dots(title: str, rows: Sequence[Dots], span: float, ticks: Sequence[tuple[float, str]]) -> str:
-    """Points in time, now at the right; what is older than `span` seconds stands at the left."""
+    """A plot of points in time. The right edge is now. Points older than `span` seconds are drawn at the left edge."""
     room = WIDTH - LABEL - 20
 
     def place(age: float) -> float:

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the nodes of a fleet report of themselves, in the words of its screen and its page. Private to the
-collection; pure."""
+"""The fleet's report: the values of the nodes, for the screen and the page. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -12,10 +11,10 @@ from datetime import datetime
 from typing import Any
 
 GOOD, POOR, BAD, NONE = "good", "poor", "bad", "none"
-"""How a word is meant: fine, to be looked at, broken, nothing to say."""
+"""Tones of a word: good, look at it, broken, neutral."""
 
 VERDICTS = {"healthy": GOOD, "busy": GOOD, "starting": POOR, "stopped": POOR, "unknown": POOR, "stale": POOR}
-"""Of the agent; any other is bad."""
+"""Tones of the agent's verdicts. Any other verdict is BAD."""
 
 DOCTOR = {"ok": GOOD, "unknown": POOR, "warn": POOR, "fail": BAD}
 
@@ -26,7 +25,7 @@ UNITS = ((DAY, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 @dataclass(frozen=True)
 class Word:
-    """A cell."""
+    """The text of a cell, and its tone."""
 
     text: str
     tone: str = NONE
@@ -34,7 +33,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Instance:
-    """An engine of a node."""
+    """An instance on a node."""
 
     name: str
     model: str
@@ -43,7 +42,7 @@ class Instance:
     release: int | None
     verdict: Word
     since: str
-    """How long ago the verdict became this one."""
+    """Age of the verdict, as `ago` writes it."""
     gpus: int
     serving: bool
     drain: str
@@ -67,7 +66,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Fleet:
-    """All nodes; `unreachable` says of each that did not answer, why."""
+    """All nodes. `unreachable` has the reason for each node that did not answer."""
 
     time: datetime
     nodes: Sequence[Node] = ()
@@ -75,9 +74,9 @@ class Fleet:
 
 
 def read(reported: Mapping[str, Mapping[str, Any]], now: datetime) -> Fleet:
-    """The fleet by what the module node_facts has returned of each node, or Ansible in its place."""
+    """Make the fleet from the results of the module node_facts, by node. A result without a schema is an error."""
     unreachable = {
-        name: " ".join(str(result.get("msg") or "gave no answer").split())
+        name: " ".join(str(result.get("msg") or "did not answer").split())
         for name, result in reported.items()
         if "schema" not in result
     }
@@ -134,7 +133,7 @@ def _backup(reported: Mapping[str, Any] | None, succeeded: datetime | None, now:
     if reported is None:
         return Word("none")
     text = ago(now, succeeded) if succeeded else "never"
-    # Of a first one that is being made, it is not known.
+    # While the first backup runs, `ok` is not False but None.
     if reported["ok"] is False:
         return Word(f"{text}, failed", BAD)
     if _overdue(reported["interval"], succeeded or _time(reported["since"]), now):
@@ -143,16 +142,16 @@ def _backup(reported: Mapping[str, Any] | None, succeeded: datetime | None, now:
 
 
 def _overdue(interval: int | None, last: datetime | None, now: datetime) -> bool:
-    """Whether a backup has been due for a day, as the alert BackupOld has it.
+    """Whether a backup is overdue by more than a day. The alert BackupOld has the same rule.
 
-    An interval of 0 stands for no schedule; where none is known, one of every day is meant.
+    `interval` is in seconds. 0 means no schedule; None means unknown, and counts as a day.
     """
     seconds = DAY if interval is None else interval
     return seconds > 0 and last is not None and (now - last).total_seconds() > seconds + DAY
 
 
 def _notes(reported: Mapping[str, Any], instances: Sequence[Instance]) -> list[str]:
-    """What wants attention, a line each."""
+    """A line for each fact that needs attention."""
     notes = []
     for one, raw in zip(instances, reported["instances"] or (), strict=True):
         if one.drain:
@@ -160,14 +159,14 @@ def _notes(reported: Mapping[str, Any], instances: Sequence[Instance]) -> list[s
         if one.pending:
             notes.append(
                 f"{one.name}: release {raw['release']['wanted']} is pending:"
-                " baremetal.inference.update_model rolls it out"
+                " run baremetal.inference.update_model to swap to it"
             )
         if not raw["desired"]:
             notes.append(f"{one.name} is not in the inventory")
         notes += [f"{one.name}: {problem}" for problem in raw["problems"]]
     lock = reported["lock"]
     if lock:
-        state = "has left its lock" if lock["stale"] else "is at work"
+        state = "has left its lock" if lock["stale"] else "runs"
         notes.append(f"{lock['playbook']} {state} (by {lock['user']} on {lock['host']}, since {lock['since']})")
     gpus = reported["gpus"] or {}
     if gpus.get("error"):
@@ -177,12 +176,12 @@ def _notes(reported: Mapping[str, Any], instances: Sequence[Instance]) -> list[s
     if reported["backup"] and reported["backup"]["error"]:
         notes.append(f"backup: {reported['backup']['error']}")
     notes += [f"doctor: {problem}" for problem in (reported["doctor"] or {}).get("problems", ())]
-    notes += [f"{part} cannot be told: {why}" for part, why in reported["errors"].items()]
+    notes += [f"{part} is unknown: {why}" for part, why in reported["errors"].items()]
     return [" ".join(note.split()) for note in notes]
 
 
 def _time(text: str | None) -> datetime | None:
-    """A time that a node reports; None where there is none."""
+    """Parse a time that a node reports; None without a valid time with a time zone."""
     try:
         time = datetime.fromisoformat(text) if text else None
     except ValueError:
@@ -191,6 +190,6 @@ def _time(text: str | None) -> datetime | None:
 
 
 def ago(now: datetime, then: datetime) -> str:
-    """How long ago, in the largest unit: 5d, 3h, 12m, 40s. A clock that runs ahead makes it 0s."""
+    """The age in its largest unit: 5d, 3h, 12m, 40s. A time in the future gives 0s."""
     seconds = max(0.0, (now - then).total_seconds())
     return next((f"{int(seconds // size)}{unit}" for size, unit in UNITS if seconds >= size), "0s")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The fleet on one screen of text. Private to the collection; pure."""
+"""The fleet's report as lines of text. Private to the collection; pure."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from ..core import table
 from .report import BAD, Fleet, Instance, Node, ago
 
 WIDTH = 112
-"""Characters of a line: Ansible indents what it prints, and 120 must do."""
+"""Characters of a line. Ansible indents the lines, and they must fit 120 columns."""
 
 HEADER = ("NODE", "INSTANCE", "MODEL", "REL", "VERDICT", "SINCE", "GPUS", "DOCTOR", "UPDATED", "BACKUP")
 ELASTIC = ("NODE", "INSTANCE", "MODEL", "BACKUP")
-"""Columns that are cut where all together are too wide, the widest first."""
+"""Columns that are cut if a line is too long, the widest first."""
 
 LEAST = 8
-"""Characters that such a column keeps."""
+"""The least width of a cut column, in characters."""
 
 NOTES = 40
-"""Lines of notes; a fleet that is in trouble must not push its own table off the screen."""
+"""The largest number of notes: with more of them, the table would scroll off the screen."""
 
 
 def render(fleet: Fleet, width: int = WIDTH) -> list[str]:
-    """The lines: what is in all, a row for each instance, and what wants attention."""
+    """The lines: totals, a row for each instance, and the notes."""
     rows = [HEADER, *(row for node in fleet.nodes for row in _rows(node, fleet))]
     lines = [_summary(fleet), "", *table.lines(fit(rows, width))]
     notes = [f"{name}: UNREACHABLE: {why}" for name, why in fleet.unreachable.items()]
@@ -56,7 +56,7 @@ def _rows(node: Node, fleet: Fleet) -> list[tuple[str, ...]]:
     rest = (_gpus(node), _loud(node.doctor.text, node.doctor.tone), updated, node.backup.text)
     if not node.instances:
         return [(node.name, "-", "-", "-", "-", "-", *rest)]
-    # What is the node's own is said once.
+    # Only a node's first row has the cells about the node.
     rows = [(node.name, *_cells(node.instances[0]), *rest)]
     return rows + [("", *_cells(one), "", "", "", "") for one in node.instances[1:]]
 
@@ -68,7 +68,7 @@ def _cells(one: Instance) -> tuple[str, ...]:
 
 
 def _gpus(node: Node) -> str:
-    """How many are in use of those that are there, and the hottest."""
+    """The number of GPUs, or `reported/present` if some do not report, and the highest temperature."""
     gpus = node.gpus
     if not gpus:
         return "?"
@@ -82,7 +82,7 @@ def _loud(text: str, tone: str) -> str:
 
 
 def fit(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """The rows with their elastic columns cut until a line is no longer than it may be."""
+    """Cut cells of the elastic columns, until lines have at most `width` characters or no column can be cut further."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     elastic = [rows[0].index(name) for name in ELASTIC]
     gaps = 2 * (len(widths) - 1)
@@ -95,5 +95,5 @@ def fit(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
 
 
 def cut(text: str, width: int) -> str:
-    """A text that is no longer than that."""
+    """Cut a text to `width` characters. A cut text ends with an ellipsis."""
     return text if len(text) <= width else f"{text[: width - 1]}…"

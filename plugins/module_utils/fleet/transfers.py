@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which node of a play takes which model from where, in turns. Private to the collection; pure.
+"""Assigns to each node of a play a model to fetch and a source, in turns. Private to the collection; pure.
 
-A turn is a slice of some seconds. The turns are dealt anew after each, so that a node that has a model by then feeds
-others from then on: with a limit of 4 for each source, 1, 5, 25, 125 nodes have it.
+A turn takes some seconds. After each turn, new turns are assigned, and a node that has fetched a model is a source for
+other nodes. With a limit of 4 nodes per source, 1, 5, 25, then 125 nodes have the model.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 NETWORK = ""
-"""In the place of a node's name: the model's own source."""
+"""Stands for the model's own source, in place of a node's name."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a node brings now: `source` is a node, or NETWORK."""
+    """A model that a node fetches now. `source` is the name of a node, or NETWORK."""
 
     model: str
     source: str
@@ -27,51 +27,52 @@ class Turn:
 
 @dataclass(frozen=True)
 class Node:
-    """How far a node is. Models are named by what they are, wherever they come from."""
+    """A node's state. A model has the same name on all nodes, whatever its source."""
 
     name: str
     wants: Sequence[str] = ()
-    """What it has still to get, in this order."""
+    """Models that the node still needs, in the order of fetching."""
     has: Collection[str] = frozenset()
-    """What is complete in its store, and verified."""
+    """Models that are complete and verified in the node's store."""
     refuses: Collection[str] = frozenset()
-    """Nodes that gave it something wrong, or nothing."""
+    """Nodes from which this node got wrong data or none."""
     failed: Collection[str] = frozenset()
-    """What it could not fetch from the network."""
+    """Models that the node could not fetch from the network."""
     active: bool = True
-    """Whether it still takes part in the play."""
+    """Whether the node still takes part in the play."""
     gives: bool = True
-    """Whether others can reach it."""
+    """Whether other nodes can fetch from this node."""
     last: Turn | None = None
-    """What it was at in the turn before."""
+    """The node's previous turn."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How many nodes fetch from the network, and take from one node, at a time."""
+    """How many nodes may fetch at the same time: from the network, and from one other node."""
 
     network: int
     source: int
     peers: bool = True
-    """Whether nodes take from each other at all."""
+    """Whether nodes may fetch from each other."""
 
 
 @dataclass
 class _Table:
-    """Who has been dealt what so far."""
+    """The turns that are assigned so far."""
 
     feeds: Counter[str] = field(default_factory=Counter)
+    """Number of nodes that fetch from each node."""
     fetchers: int = 0
+    """Number of nodes that fetch from the network."""
     awaited: set[str] = field(default_factory=set)
-    """Models that a node fetches which will give them to the others."""
+    """Models that a node now fetches from the network, and will give to other nodes."""
 
 
 def deal(nodes: Sequence[Node], limits: Limits) -> dict[str, Turn]:
-    """The next turn of each node that has one. There is at least one as long as an active node wants something.
+    """The next turn of each node that has one. There is at least one while an active node wants a model.
 
-    A model that no node has yet is fetched from the network by one node alone, the first that wants the model, until
-    the model is there. Where this has failed for one node, all nodes may fetch: it is then unknown whether the node or
-    the network was at fault.
+    If no node has a model yet, only the first node that wants the model fetches it from the network. If this fails, all
+    nodes may fetch it: the failure can be the node's or the network's.
     """
     table = _Table()
     turns: dict[str, Turn] = {}
@@ -88,7 +89,7 @@ def deal(nodes: Sequence[Node], limits: Limits) -> dict[str, Turn]:
 
 
 def foresee(nodes: Sequence[Node], limits: Limits) -> dict[str, list[Turn]]:
-    """From where each node will get all that it wants, if each takes one turn for it and nothing fails."""
+    """The turns of each node until it has all models, if each model takes one turn and nothing fails."""
     found: dict[str, list[Turn]] = {node.name: [] for node in nodes}
     while turns := deal(nodes, limits):
         for name, turn in turns.items():
@@ -98,7 +99,7 @@ def foresee(nodes: Sequence[Node], limits: Limits) -> dict[str, list[Turn]]:
 
 
 def _is_fetching(node: Node) -> bool:
-    """Whether it is in the middle of a transfer from the network: another source would begin at zero."""
+    """Whether a node is in the middle of a transfer from the network. With another source, it would start again."""
     last = node.last
     return node.active and last is not None and last.source == NETWORK and last.model in node.wants
 
@@ -114,7 +115,7 @@ def _note(table: _Table, node: Node, turn: Turn) -> Turn:
 
 
 def _source(node: Node, model: str, nodes: Sequence[Node], limits: Limits, table: _Table) -> str | None:
-    """From where a node may bring a model now; None where it has to wait."""
+    """The source from which a node may fetch a model now; None if the node has to wait."""
     holders = [each.name for each in nodes if limits.peers and each.active and each.gives and model in each.has]
     usable = [name for name in holders if name not in node.refuses]
     if usable:

@@ -180,8 +180,10 @@ def test_a_gateway_that_refuses_or_is_gone_is_named_at_the_end(stage: Any, updat
     refused = [{"module": "gateway", "on": "gw"}]
     gateways = {"update_gateways": ["gw", "gone"]}
     succeeded, output = update(hosts, failures=refused, seen=[tells("a", "new"), tells("b", "new")], extra=gateways)
-    assert not succeeded and "has swapped what was due, but not everybody knows" in output, output
-    before = "goes by the models' names from before:"
+    assert (
+        not succeeded and "has swapped all due instances, but some gateways do not have the new model names" in output
+    ), output
+    before = "still has the model names from before the run:"
     assert f"gw {before} Configure | Configure HAProxy: gateway was told to fail" in output
     assert f"gone {before} Refresh | Refuse to go on without this gateway: gone cannot be reached" in output
     # Who is left out is not asked, and who can hear does.

@@ -169,7 +169,11 @@ def test_a_swap_that_goes_back_stops_the_batches(update: Update) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("outcome", "words"),
-    [("refused", "Nothing was touched."), ("stuck", "It could not be put back, and stays drained."), ("done", "")],
+    [
+        ("refused", "The instance was not changed."),
+        ("stuck", "The return to the old release failed, too: the instance stays drained."),
+        ("done", ""),
+    ],
 )
 def test_other_ends_stop_the_batches_too(update: Update, outcome: str, words: str) -> None:
     """A swap that is done has left something behind: a gateway has not told that it knows."""
@@ -236,7 +240,7 @@ def test_all_that_go_back_go_in_reverse_and_stop_at_the_first_that_stays(update:
         __update_batches=[[{"host": "a", **TURN}], [{"host": "b", **TURN}], [{"host": "a", **SIDE}]],
     )
     assert not succeeded and "it failed on a" in output
-    assert "b, main: was not put back, and serves on with its new release: it is the last" in output
+    assert "b, main: could not return to the old release, and still serves the new one: it is the last" in output
     assert update.swaps("b") == [*THERE, "main 1"] and update.swaps("a") == [*THERE, "side 6", "side awaited"]
     assert update.locks_are_back()
 
@@ -262,7 +266,10 @@ def test_a_run_that_has_lost_its_lock_touches_nothing_more(update: Update) -> No
 def test_a_node_that_is_lost_while_it_swaps_stops_the_others(update: Update) -> None:
     succeeded, output = update.run(seen=[({**AWAITED, "on": "a"}, {"gone": True})])
     assert not succeeded and update.swaps("b") == []
-    assert "a, main: the node was lost while it swaps. The swap ends by itself, forward or back" in output
+    assert (
+        "a, main: the node became unreachable during the swap. It ends the swap by itself, with the new or the old"
+        in output
+    )
 
 
 @pytest.mark.once
@@ -300,7 +307,7 @@ def test_a_preparation_that_fails_keeps_the_lock_of_what_was_cut_off(
 @pytest.mark.full
 def test_variables_of_before_are_refused_by_their_new_names(update: Update) -> None:
     succeeded, output = update.run(tasks=["lock"], vllm_update_watch_seconds=3)
-    assert not succeeded and "a: vllm_update_watch_seconds is update_watch_seconds now. Rename the variables" in output
+    assert not succeeded and "a: vllm_update_watch_seconds is now called update_watch_seconds. Rename the variables" in output
     assert update.calls("node_lock") == []
 
 
@@ -366,7 +373,9 @@ DUE = {
 SERVES = InstanceFacts(
     "main", "tiny-b", 1, serving=True, running=True, swapping=False, drained_by="", drain_reason="", load_seconds=1.0
 )
-WAY = "gone: it cannot be reached, and where it sends requests is unknown: bring it back. If no client can use it"
+WAY = (
+    "gone: the gateway cannot be reached, so it is unknown where it sends requests: repair its connection. If no client"
+)
 
 
 @pytest.mark.full

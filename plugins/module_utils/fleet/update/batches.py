@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""In which order a fleet's instances are swapped. Private to the collection. Pure.
+"""Divides a fleet's instances into batches for their swaps. Private to the collection. Pure.
 
-Batches are of instances, not of hosts. The first is a canary, the others grow. No batch takes the last server of a set
-that some gateway has, unless the gateway has no other: then that instance goes without a fellow of its set, and plan.py
-says what its clients have meanwhile.
+Batches consist of instances, not of hosts. The first batch is a canary, and later batches grow. A batch leaves every
+gateway at least one server of each set. If a gateway has only one server of a set, no other instance of the set is in
+its batch; plan.py decides how its clients are served meanwhile.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from .serving import Serving
 
 @dataclass(frozen=True, order=True)
 class Due:
-    """An instance that is to be swapped."""
+    """An instance that is due for a swap."""
 
     host: str
     name: str
-    """The instance's, and so the replica set's."""
+    """Name of the instance, and so of the replica set."""
 
 
 class BatchError(ValueError):
-    """What is no size of a batch."""
+    """A size of a batch is not valid. The message says what is allowed."""
 
 
 def size_of(text: str | int, total: int) -> int:
-    """Instances in a batch of `total`, at least one. Raises BatchError."""
+    """The number of instances in a batch, at least one. A percentage refers to `total`. Raises BatchError."""
     words = str(text).strip()
     number = words.removesuffix("%")
     if not number.isdecimal() or int(number) == 0 or (number != words and int(number) > 100):
-        raise BatchError(f"update_batches holds {text!r}, which is no size: write a number from 1, or 1% to 100%")
+        raise BatchError(f"update_batches contains {text!r}: use a whole number from 1, or 1% to 100%")
     return max(1, math.floor(total * int(number) / 100)) if number != words else int(number)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Instances that are swapped at once. While one of those `alone` is away, some gateway has no server of its set."""
+    """Instances that are swapped at once. For those in `alone`, some gateway has no other server of the set."""
 
     items: tuple[Due, ...]
     alone: tuple[Due, ...]
@@ -51,13 +51,13 @@ class Batch:
 def batches(due: Iterable[Due], serving: Serving, sizes: Sequence[str | int]) -> list[Batch]:
     """The batches in their order.
 
-    The last size is repeated until all have had their turn. A node swaps one instance at a time. Instances that the
-    fewest gateways send requests to come first: the fewest lose by them, and they serve when the others' turn comes.
-    Raises BatchError.
+    The last size is repeated until every instance is in a batch. A node swaps one instance at a time. Instances that
+    get requests from the fewest gateways come first: their swaps disturb the fewest clients, and they may serve during
+    the swaps of other instances. Raises BatchError.
     """
     waiting = sorted(due, key=lambda item: (serving.count(item.name, item.host), item.host, item.name))
     if not sizes:
-        raise BatchError("update_batches names no size")
+        raise BatchError("update_batches is empty: set at least one size, such as 1 or 25%")
     wanted = [size_of(size, len(waiting)) for size in sizes]
     serving = deepcopy(serving)
     made: list[Batch] = []
@@ -77,7 +77,7 @@ def _fill(waiting: Sequence[Due], serving: Serving, limit: int) -> list[Due]:
         if len(batch) == limit:
             break
         fellows = [other.host for other in batch if other.name == item.name]
-        # The last server of a gateway goes without a fellow.
+        # A gateway's last server is not swapped together with other instances of its set.
         if fellows and serving.lost(item.name, [*fellows, item.host]):
             continue
         if any(other.host == item.host for other in batch):

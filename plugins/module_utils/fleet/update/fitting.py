@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which plans of a node refuse a run, before the run begins. Private to the collection. Pure."""
+"""Finds the plans of a node that do not fit, before a run begins. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .plan import Choice
 
 
 def misfits(plans: Sequence[Mapping[str, Any]], choice: Choice, *, swaps: bool) -> list[Mapping[str, Any]]:
-    """Of a node's plans, as the module engine_plan makes them, those of what a run would start in vain.
+    """The plans of releases that the run would start although they do not fit. `plans`: from the module engine_plan.
 
-    A run either starts what does not run, or `swaps` what has another release. A plan of which too little is known
-    does not stop a run.
+    With `swaps`, the run swaps instances to other releases. Otherwise, the run starts instances that do not run. A plan
+    whose result is unknown does not stop a run.
     """
     return [
         one
@@ -28,7 +28,7 @@ def misfits(plans: Sequence[Mapping[str, Any]], choice: Choice, *, swaps: bool) 
 
 
 def _starts_unproven(change: Change, swaps: bool) -> bool:
-    """Whether a run starts a release that has not served here: a release that has served is known to fit."""
+    """Whether the run starts a release that has never served on this node. A release that has served fits."""
     if change.served:
         return False
     if swaps:

@@ -1,8 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What gateways show of replica sets, and what to do about a gateway that does not answer. Private to the collection.
-Pure."""
+"""Gateways that do not answer, and how long gateways hold requests. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -13,18 +12,17 @@ from ...gateway.view import GatewayView
 
 
 def unanswered(views: Iterable[GatewayView], unreachable: Iterable[str]) -> list[str]:
-    """A problem for each gateway that may send requests to any instance: HAProxy there is silent, or its host is
-    unreachable."""
+    """A problem for each gateway whose HAProxy or host does not answer: it may send requests to any instance."""
     views = list(views)
-    gone = "it cannot be reached, and where it sends requests is unknown: bring it back"
+    gone = "the gateway cannot be reached, so it is unknown where it sends requests: repair its connection"
     found = dict.fromkeys(unreachable, gone)
     found |= {view.gateway: f"{view.silent}: start it" for view in views if view.silent}
     answering = sorted({view.gateway for view in views} - set(found))
     setting = json.dumps({"update_gateways": answering})
-    way = f"If no client can use it meanwhile, leave it out: -e '{setting}'"
+    way = f"If no client uses this gateway meanwhile, leave it out: -e '{setting}'"
     return [f"{name}: {words}. {way}" for name, words in sorted(found.items())]
 
 
 def holds(views: Sequence[GatewayView], names: Iterable[str]) -> list[int]:
-    """How long gateways hold requests for these sets."""
+    """The gateway_hold_seconds of each gateway that has these sets, in seconds."""
     return [view.hold_seconds for view in views if view.name in names]

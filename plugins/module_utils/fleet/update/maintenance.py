@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""In which order maintenance goes over the nodes of a fleet, and why it must not. Private to the collection. Pure.
+"""Plans maintenance: the batches of nodes, and the problems that forbid a run. Private to the collection. Pure.
 
-A node goes with all of its instances. No batch takes the last server of a set that some gateway has, unless the gateway
-has no other: then the gateways hold the set's requests, if that is for short.
+All instances of a node are drained together. A batch leaves every gateway at least one server of each set. If a gateway
+has only one server of a set, the gateways hold the set's requests, provided that the work is short enough.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from .serving import left_out as left_out_lines
 
 @dataclass(frozen=True)
 class Host:
-    """What is known of a node before a maintenance."""
+    """The facts of a node before maintenance."""
 
     due: tuple[str, ...]
-    """What there is to do, in words."""
+    """The work that is due, as texts."""
     drain: bool
-    """Whether requests must be kept away meanwhile."""
+    """Whether the work needs a drained node."""
     reboot: bool
     gateway: bool
     """Whether the node is a gateway itself."""
     instances: tuple[InstanceFacts, ...]
     gateways: tuple[GatewayView, ...]
-    """What each gateway shows of each instance."""
+    """The state of each instance at each gateway."""
     unreachable: tuple[str, ...]
-    """The gateways that could not be asked."""
+    """The gateways that did not answer the run."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Host:
@@ -53,12 +53,12 @@ class Host:
 
     @property
     def interrupted(self) -> bool:
-        """Whether a run was cut off on the node, or has failed there: its drains are left."""
+        """Whether an earlier run was cut off or failed on the node, and has left its drains."""
         return any(item.drained_by == "maintenance" for item in self.instances)
 
     @property
     def drains(self) -> bool:
-        """Whether its instances get no requests during its turn."""
+        """Whether the node's instances are drained during its turn."""
         return self.drain or self.interrupted
 
     @property
@@ -76,17 +76,17 @@ class Turn:
 
     host: str
     drain: bool
-    """Whether requests are kept away."""
+    """Whether the node is drained."""
     alone: list[str]
-    """The sets for which some gateway has no other server meanwhile."""
+    """The sets for which some gateway has no other server than this node."""
     drain_seconds: int | None
-    """How long its requests may take to end, so that requests that are held meanwhile do not wait in vain; None where
-    none are held."""
+    """How many seconds the node's requests may take to end. Held requests must not wait longer than the gateways allow.
+    None if no requests are held."""
 
 
 @dataclass
 class MaintenancePlan:
-    """Batches, every problem, and words for the operator."""
+    """Batches, problems that forbid the run, and lines for the operator."""
 
     batches: list[list[Turn]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -98,7 +98,7 @@ class MaintenancePlan:
 
 @dataclass(frozen=True)
 class Terms:
-    """What is allowed. `seconds` is how long the work on a node without a reboot keeps requests away at most."""
+    """The limits of a run. `seconds`: the longest time that the work on a node takes without a reboot."""
 
     sizes: Sequence[str | int]
     seconds: int
@@ -106,25 +106,25 @@ class Terms:
 
 
 def plan_maintenance(hosts: Mapping[str, Host], terms: Terms, left_out: Collection[str] = ()) -> MaintenancePlan:
-    """The plan for all hosts of a run, without those that are left out because they cannot be reached."""
+    """Make the plan for all hosts of a run. `left_out`: nodes that cannot be reached, and are not in `hosts`."""
     made = MaintenancePlan()
     made.problems += [problem for host, facts in hosts.items() for problem in _in_the_way(host, facts)]
     views = [view for facts in hosts.values() for view in facts.gateways]
     unreachable = [name for facts in hosts.values() for name in facts.unreachable]
     serving = Serving.of(views, _serving(hosts))
     made.lines += left_out_lines(serving, left_out)
-    # A run that drains no node does not need to know what gateways do.
+    # A run that drains no node does not need the gateways' answers.
     if any(facts.drains for facts in hosts.values()) and (silent := unanswered(views, unreachable)):
         made.problems += silent
         return made
     waiting = sorted(
         (host for host, facts in hosts.items() if facts.has_turn),
-        # Nodes that do not serve come first: no client notices, and they serve when the others' turn comes.
+        # Nodes that do not serve come first: no client notices, and they may serve during the turns of other nodes.
         key=lambda host: (any(serving.count(name, host) for name in serving.views), host),
     )
     try:
         if not terms.sizes:
-            raise BatchError("maintenance_batches names no size")
+            raise BatchError("maintenance_batches is empty: set at least one size, such as 1 or 25%")
         wanted = [size_of(size, len(waiting)) for size in terms.sizes]
     except BatchError as error:
         made.problems.append(str(error).replace("update_batches", "maintenance_batches"))
@@ -142,7 +142,7 @@ def plan_maintenance(hosts: Mapping[str, Host], terms: Terms, left_out: Collecti
 
 
 def _serving(hosts: Mapping[str, Host]) -> dict[str, set[str]]:
-    """The hosts of each set whose engines serve."""
+    """The hosts with a serving engine, by set."""
     found: dict[str, set[str]] = {}
     for host, facts in hosts.items():
         for item in facts.instances:
@@ -161,7 +161,7 @@ def _fill(waiting: Sequence[str], hosts: Mapping[str, Host], serving: Serving, l
 
 
 def _bearable(batch: Sequence[str], host: str, hosts: Mapping[str, Host], serving: Serving) -> bool:
-    """Whether a host may go with a batch: every gateway keeps a server of each set that the host shares with it."""
+    """Whether a host may join a batch: then every gateway still has a server of each set."""
     if not hosts[host].drains:
         return True
     for name in hosts[host].sets:
@@ -172,7 +172,7 @@ def _bearable(batch: Sequence[str], host: str, hosts: Mapping[str, Host], servin
 
 
 def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: MaintenancePlan) -> Turn:
-    """The turn of a node; reasons against it are added to the plan."""
+    """Make the turn of a node. Problems of the turn are added to the plan `made`."""
     last = {name: serving.lost(name, [host]) for name in facts.sets if facts.drains}
     alone = [name for name, views in last.items() if views]
     drain_seconds: int | None = None
@@ -183,18 +183,18 @@ def _turn(host: str, facts: Host, serving: Serving, terms: Terms, made: Maintena
         where = f"{', '.join(alone)} on {host} is the only replica that serves{at}"
         way = "add a replica, or set allow_downtime=true"
         if facts.reboot:
-            made.problems.append(f"{where}, and a reboot takes longer than any gateway holds requests: {way}")
+            made.problems.append(f"{where}, and a reboot takes longer than gateways hold requests: {way}")
         elif not seconds:
-            made.problems.append(f"{where}, and there is no gateway that would hold requests meanwhile: {way}")
+            made.problems.append(f"{where}, and no gateway holds its requests meanwhile: {way}")
         elif left < 0:
             made.problems.append(
-                f"{where}; the work takes up to {terms.seconds} s (maintenance_work_seconds), gateway_hold_seconds is"
-                f" {min(seconds)}: raise that, {way}"
+                f"{where}; the work takes up to {terms.seconds} s (maintenance_work_seconds), but gateway_hold_seconds"
+                f" is {min(seconds)}: raise gateway_hold_seconds, {way}"
             )
         drain_seconds = max(left, 0)
     if facts.reboot and facts.gateway and not terms.allow_downtime:
         made.problems.append(
-            f"{host} is a gateway, too, which its clients lose while it boots: set allow_downtime=true"
+            f"{host} is also a gateway, which serves no client during the reboot: set allow_downtime=true"
         )
     return Turn(host, facts.drains, alone, drain_seconds)
 
@@ -203,13 +203,13 @@ def _in_the_way(host: str, facts: Host) -> list[str]:
     if not facts.has_turn:
         return []
     return [
-        f"{item.name} on {host}: an update is at it, or was cut off: run baremetal.inference.update_model first"
+        f"{item.name} on {host}: a swap runs, or was cut off: run baremetal.inference.update_model first"
         for item in facts.instances
         if item.swapping
     ]
 
 
 def _words(facts: Host) -> str:
-    again = ["goes on where it was cut off, or failed"] if facts.interrupted else []
+    again = ["continues an earlier run that was cut off or failed"] if facts.interrupted else []
     drained = ", drained" if facts.drains and facts.instances else ""
     return "; ".join([*again, *facts.due]) + drained

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the swaps of an update went so far: whose turn it is, and the report. Private to the collection. Pure.
+"""The results of an update's swaps, the next turn, and the report. Private to the collection. Pure.
 
-Nodes swap by themselves. The run starts swaps, waits for each, and keeps with each node how the node's swaps ended.
+Nodes swap by themselves. The run starts each swap, waits for its end, and records the outcome for the node.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 from ...core.records import known
 
 DONE, RETURNED, REFUSED, STUCK = "done", "returned", "refused", "stuck"
-"""How a swap ends: engine/state/swaps.py."""
+"""Outcomes of a swap. engine/state/swaps.py explains them."""
 
 PERMISSIONS = {
-    "force": "-e update_force=true cuts requests that are still at work",
+    "force": "-e update_force=true cuts requests that are still in flight",
     "allow_downtime": "-e allow_downtime=true swaps anyway",
 }
-"""What to say where a term of engine/swap_terms.py was missing, in the words of the playbooks."""
+"""Advice for a refused swap: the playbook variable for each term of engine/swap_terms.py."""
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,16 @@ class Swapped:
     name: str
     origin: int | None
     release: int | None
-    """What the swap led to. Of one that was put back, the release before."""
+    """The release that the swap ended with. For a swap that the run reversed, the release before it."""
     outcome: str
     line: str = ""
-    """What was measured, for the report."""
+    """The line for the report, with measured values."""
     failure: str = ""
-    """Why the update goes no further. Also of a swap that is done: a gateway may not have told that it knows."""
+    """Why the update stops. A swap that is done can have one, too: a gateway may not have confirmed it."""
     permission: str = ""
-    """The term that would have let a swap go on that was refused."""
+    """The term that would have allowed a refused swap."""
     returns: bool = False
-    """Whether the run has put back here what it had swapped before."""
+    """Whether this swap reverses an earlier swap of the same run."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Swapped:
@@ -53,11 +53,11 @@ class NodeOutcome:
 
     swaps: tuple[Swapped, ...] = ()
     problem: str = ""
-    """Why the node takes no further part."""
+    """Why the node is not updated further."""
     under_way: str = ""
-    """The instance whose swap had begun, and was not seen to end."""
+    """The instance whose swap has begun, and whose end the run has not seen."""
     lost: bool = False
-    """Whether the controller has lost the node."""
+    """Whether the node became unreachable during the run."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any], *, lost: bool) -> NodeOutcome:
@@ -66,20 +66,20 @@ class NodeOutcome:
 
     @property
     def failed(self) -> bool:
-        """Whether the update must not go on. A node that was lost outside its turn does not stop the update."""
+        """Whether the update must stop. A node that becomes unreachable outside its turn does not stop the update."""
         return bool(self.problem or (self.lost and self.under_way) or any(swap.failure for swap in self.swaps))
 
 
 @dataclass(frozen=True)
 class Run:
-    """The nodes of a run, by name, and what else the report must tell."""
+    """The nodes of a run by name, and further facts for the report."""
 
     nodes: Mapping[str, NodeOutcome]
     playbook: str
     untold: Mapping[str, str] = field(default_factory=dict)
-    """Gateways that could not be told what is served now, and why."""
+    """Gateways that do not have the new model names, with the reason."""
     left_out: Collection[str] = ()
-    """Nodes that could not be reached when the run began."""
+    """Nodes that could not be reached at the start of the run."""
 
     @property
     def failed(self) -> list[str]:
@@ -87,20 +87,20 @@ class Run:
 
     @property
     def lost(self) -> list[str]:
-        """Nodes that were lost on the way, and have not made the update fail."""
+        """Nodes that became unreachable during the run without making the update fail."""
         return [host for host, node in self.nodes.items() if node.lost and not node.failed]
 
 
 def turn(batch: Iterable[Mapping[str, Any]], host: str, run: Run) -> dict[str, Any]:
-    """A node's turn in a batch; empty where the node has none, or something has failed."""
+    """A node's turn in a batch; empty if the node has no turn in it, or if the run has failed."""
     own = [dict(item) for item in batch if item["host"] == host]
     return own[0] if own and not run.failed else {}
 
 
 def way_back(batch: Iterable[Mapping[str, Any]], host: str, run: Run) -> dict[str, Any]:
-    """What a node puts back of a batch that this run has swapped; empty where nothing.
+    """The turn that reverses a node's swap in a batch; empty if this run has not swapped the node in that batch.
 
-    Where one could not be put back, the others stay with what serves.
+    Also empty if a reversal has failed on any node: then the other instances keep serving their new releases.
     """
     if any(swap.returns and swap.outcome != DONE for node in run.nodes.values() for swap in node.swaps):
         return {}
@@ -114,7 +114,7 @@ def way_back(batch: Iterable[Mapping[str, Any]], host: str, run: Run) -> dict[st
 
 
 def lines(host: str, run: Run) -> list[str]:
-    """What a node did in a run."""
+    """The report's lines on a node's swaps."""
     found = []
     for swap in run.nodes[host].swaps:
         if swap.outcome == DONE and not swap.returns:
@@ -125,57 +125,60 @@ def lines(host: str, run: Run) -> list[str]:
 
 
 def failure(host: str, run: Run) -> str:
-    """Why a run fails, in a node's words; empty where it does not."""
+    """The message with which a run fails, for one node; empty if the run does not fail."""
     if not run.failed and not run.untold:
         return ""
     node = run.nodes[host]
     if run.failed:
         found = [f"{run.playbook} stopped: it failed on {', '.join(run.failed)}."]
     else:
-        found = [f"{run.playbook} has swapped what was due, but not everybody knows."]
+        found = [f"{run.playbook} has swapped all due instances, but some gateways do not have the new model names."]
     found += [f"{host}: {node.problem}"] if node.problem else []
     found += [f"{host}, {swap.name}: {words}" for swap in node.swaps if (words := _failure(swap))]
     found += [
-        f"{other}, {lost.under_way}: the node was lost while it swaps. The swap ends by itself, forward or back:"
-        f" inferctl status on {other} tells how"
+        f"{other}, {lost.under_way}: the node became unreachable during the swap. It ends the swap by itself, with the"
+        f" new or the old release: inferctl status on {other} shows which"
         for other, lost in run.nodes.items()
         if lost.lost and lost.under_way
     ]
-    found += [f"{name} goes by the models' names from before: {why}" for name, why in run.untold.items()]
+    found += [f"{name} still has the model names from before the run: {why}" for name, why in run.untold.items()]
     found += _absent(run)
-    where = "What runs where stands above. " if run.failed else ""
-    return "\n".join([*found, f"{where}When the cause is gone, run {run.playbook} again."])
+    where = "The lines above list what runs on each node. " if run.failed else ""
+    return "\n".join([*found, f"{where}When the cause is removed, run {run.playbook} again."])
 
 
 def _failure(swap: Swapped) -> str:
     if not swap.failure:
         return ""
     if swap.returns:
-        return f"was not put back, and serves on with its new release: {swap.failure}"
+        return f"could not return to the old release, and still serves the new one: {swap.failure}"
     ends = {
-        RETURNED: " The release before serves again.",
-        REFUSED: " Nothing was touched.",
-        STUCK: " It could not be put back, and stays drained.",
+        RETURNED: " The old release serves again.",
+        REFUSED: " The instance was not changed.",
+        STUCK: " The return to the old release failed, too: the instance stays drained.",
     }
     nevertheless = PERMISSIONS.get(swap.permission, "")
     return swap.failure + (ends.get(swap.outcome) or "") + (f" {nevertheless}." if nevertheless else "")
 
 
 def _absent(run: Run) -> list[str]:
-    words = [(run.left_out, "could not be reached when the run began"), (run.lost, "was lost on the way")]
+    words = [
+        (run.left_out, "could not be reached at the start of the run"),
+        (run.lost, "became unreachable during the run"),
+    ]
     return [
-        f"{host} {why}, and took no part: run {run.playbook} again when it answers"
+        f"{host} {why}, and was not updated: run {run.playbook} again when the node answers"
         for hosts, why in words
         for host in sorted(hosts)
     ]
 
 
 def state(engines: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """What runs where, a line for each instance. `engines`: what the module engine_facts has returned of each node."""
+    """A line for each instance: its release, and whether it serves. `engines`: results of the module engine_facts."""
     found = []
     for host, told in engines.items():
         if "instances" not in told:
-            found.append(f"{host}: what runs is unknown: {told.get('msg', '')}")
+            found.append(f"{host}: its instances are unknown: {told.get('msg', '')}")
         for one in told.get("instances", ()):
             serves = "serves" if one["serving"] else "does not serve"
             drained = f", drained by {one['drained_by']}" if one["drained_by"] else ""
@@ -187,5 +190,6 @@ def state(engines: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def read(
     hosts: Sequence[str], playing: Collection[str], kept: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, NodeOutcome]:
-    """The nodes that a run began with. `playing`: those that Ansible still has; `kept`: what the run keeps of each."""
+    """The outcomes of `hosts`, the nodes at the start of the run. `playing`: the nodes that are still in the play.
+    `kept`: the recorded outcome of each node."""
     return {host: NodeOutcome.from_dict(kept.get(host, {}), lost=host not in playing) for host in hosts}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What an update will do, in which order, and why it must not begin. Private to the collection. Pure."""
+"""Plans an update: the batches of swaps, and the problems that forbid a run. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ from .serving import Serving
 from .serving import left_out as left_out_lines
 
 SWITCH_SECONDS = 30
-"""What a swap takes beside the engine's load: its stop, and the probe before clients come back."""
+"""Seconds that a swap takes besides the engine's load: the stop, and the probe before the instance gets requests."""
 
 LOAD_MARGIN = 1.1
-"""A load may take this much longer than the last one."""
+"""Factor by which a load may take longer than the last load."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which of the instances that are due must be swapped; empty for all."""
+    """Which of the due instances to swap; empty for all."""
 
     instances: tuple[str, ...] = ()
     model: str = ""
     release: int = 0
-    """The release to roll back to, by its number on each node."""
+    """Number of the release to roll back to; 0 without a rollback to a number. Each node has its own numbers."""
 
     def takes(self, name: str, model: str) -> bool:
-        """Whether an instance is chosen that must run this model."""
+        """Whether the instance `name`, for which the inventory declares `model`, is chosen."""
         return (not self.instances or name in self.instances) and self.model in ("", model)
 
 
 @dataclass(frozen=True)
 class Host:
-    """What is known of a node before an update."""
+    """The facts of a node before an update."""
 
     instances: tuple[UpdateFacts, ...]
     gateways: tuple[GatewayView, ...]
-    """What each gateway shows of each instance."""
+    """The state of each instance at each gateway."""
     unreachable: tuple[str, ...]
-    """The gateways that could not be asked."""
+    """The gateways that did not answer the run."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Host:
@@ -59,29 +59,29 @@ class Host:
 
 
 OTHERS, BRIDGE, HELD, DOWNTIME, IDLE = "others", "bridge", "held", "downtime", "idle"
-"""What clients of a set have while an instance is away: other servers; a bridge; gateways that hold requests; nothing,
-which is allowed; nothing less than before, because no gateway sends the instance requests."""
+"""How clients of a set are served while an instance swaps: by other servers; by a bridge; gateways hold their requests;
+not at all, which is allowed; as before, because no gateway sends requests to the instance."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """An instance in a batch. The node decides again when the turn comes: node/swap/way.py has the same words."""
+    """An instance in a batch. The node decides again at the start of the swap: node/swap/way.py has the same words."""
 
     host: str
     name: str
     origin: int | None
-    """The release that it runs."""
+    """The release that the instance runs."""
     release: int | None
-    """The release that it must run. The same as `origin` where only a bridge is left to be removed."""
+    """The release to swap to. The same as `origin` if only a leftover bridge must be removed."""
     way: str
-    """What its clients have meanwhile: OTHERS, BRIDGE, HELD, DOWNTIME or IDLE."""
+    """How clients are served meanwhile: OTHERS, BRIDGE, HELD, DOWNTIME or IDLE."""
     vouched: bool
-    """Whether others serve by the nodes' own word, where there is no gateway to ask."""
+    """Whether only the nodes' own reports say that other servers serve, because there is no gateway."""
 
 
 @dataclass
 class Plan:
-    """Batches, every problem, and words for the operator."""
+    """Batches, problems that forbid the run, and lines for the operator."""
 
     batches: list[list[Turn]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -99,7 +99,7 @@ def plan(
     allow_downtime: bool,
     left_out: Collection[str] = (),
 ) -> Plan:
-    """The plan for all hosts of a run, without those that are left out because they cannot be reached."""
+    """Make the plan for all hosts of a run. `left_out`: nodes that cannot be reached, and are not in `hosts`."""
     made = Plan()
     known = {host: {item.name: item for item in facts.instances} for host, facts in hosts.items()}
     _check_choice(choice, known, made)
@@ -120,7 +120,7 @@ def plan(
     serving = Serving.of(seen, _serving(known))
     made.lines += left_out_lines(serving, left_out)
     if silent := unanswered(seen, [name for facts in hosts.values() for name in facts.unreachable]):
-        # Without all gateways, it is not known which instance is the last of its set that serves.
+        # Without the answers of all gateways, it is unknown which instance is the last serving one of its set.
         made.problems += silent
         return made
     try:
@@ -151,7 +151,7 @@ def _way(
     *,
     allow_downtime: bool,
 ) -> tuple[str, str, str]:
-    """What clients have while an instance is away; the same in words for the plan; and why that is not enough."""
+    """How clients are served while an instance swaps, a text on it for the plan, and a problem or an empty text."""
     if not item.due or not serving.count(key.name, key.host):
         return IDLE, "", ""
     if key not in batch.alone:
@@ -161,12 +161,12 @@ def _way(
         facts = item.bridge
         gpus = f" and GPU {', '.join(facts.gpus)}" if facts.gpus else ""
         certain = "" if facts.certain else ", if both fit"
-        return BRIDGE, f"; side by side{certain}: a second engine serves meanwhile, on port {facts.port}{gpus}", ""
+        return BRIDGE, f"; side by side{certain}: a bridge serves meanwhile, on port {facts.port}{gpus}", ""
     if allow_downtime:
         return DOWNTIME, "", ""
     seconds, needed = holds([view for facts in hosts.values() for view in facts.gateways], [key.name]), _needed(item)
     fits = bool(seconds) and needed is not None and needed <= min(seconds)
-    words = f"; requests are held meanwhile, for {unbridged}"
+    words = f"; gateways hold requests meanwhile, because no bridge can serve: {unbridged}"
     return HELD, words, "" if fits else _too_long(key, needed, seconds, unbridged)
 
 
@@ -176,11 +176,11 @@ def _check_choice(choice: Choice, known: Mapping[str, Mapping[str, UpdateFacts]]
     asked = [*(("instance", name, names) for name in choice.instances), ("model", choice.model, models)]
     for key, value, there in asked:
         if value and value not in there:
-            made.problems.append(f"{key} {value!r}: none of these nodes has it: {nearest(value, there)}")
+            made.problems.append(f"{key} {value!r}: no node of this run has this {key}: {nearest(value, there)}")
 
 
 def _serving(known: Mapping[str, Mapping[str, UpdateFacts]]) -> dict[str, set[str]]:
-    """The hosts of each set whose engines serve."""
+    """The hosts with a serving engine, by set."""
     return {
         name: {host for host, items in known.items() if name in items and items[name].serving}
         for items in known.values()
@@ -189,19 +189,19 @@ def _serving(known: Mapping[str, Mapping[str, UpdateFacts]]) -> dict[str, set[st
 
 
 def _unbridged(key: Due, item: UpdateFacts, hosts: Mapping[str, Host]) -> str:
-    """Why no second engine can serve while the only one of its set is swapped; empty where one can."""
+    """Why no bridge can serve while the only instance of a set swaps; empty if a bridge can."""
     if item.bridge.problem:
         return str(item.bridge.problem)
     views = [view for view in hosts[key.host].gateways if view.name == key.name]
     unaware = [view.gateway for view in views if not view.bridge_known]
     if unaware:
-        return f"its bridge is not known to {', '.join(unaware)}: run baremetal.inference.site, which tells gateways"
+        return f"{', '.join(unaware)} has no server for the bridge: run baremetal.inference.site for the gateways"
     return "" if views else "there is no gateway"
 
 
 def _line(key: Due, item: UpdateFacts, meanwhile: str) -> str:
     if not item.due:
-        return f"{key.name} on {key.host}: the bridge that an update has left is removed"
+        return f"{key.name} on {key.host}: the leftover bridge of an earlier update is removed"
     origin = f"from release {item.origin}" if item.origin is not None else "for the first time"
     again = ", finishing a swap that was cut off" if item.interrupted else ""
     held = f"; stays drained by {item.drained_by}" if item.drained_by not in ("", "update") else ""
@@ -209,7 +209,10 @@ def _line(key: Due, item: UpdateFacts, meanwhile: str) -> str:
 
 
 def _left_behind(known: Mapping[str, Mapping[str, UpdateFacts]], chosen: Collection[Due]) -> list[str]:
-    """What an update has left and this run would pass over, while it gives the node's lock back."""
+    """Problems with instances that this run does not update although an earlier update is unfinished there.
+
+    The run would release the node's lock, and leave the unfinished update behind.
+    """
     return [
         f"{name} on {host}: {words}"
         for host, items in known.items()
@@ -219,57 +222,63 @@ def _left_behind(known: Mapping[str, Mapping[str, UpdateFacts]], chosen: Collect
 
 
 def _passed_over(item: UpdateFacts) -> str:
-    """What is left of an update of an instance that this one leaves out; empty where nothing is."""
+    """What an earlier update has left of an instance that is not chosen; empty if nothing is left."""
     if item.interrupted:
-        return "a swap was cut off, and this run leaves it out: finish it first, without choosing others"
+        return (
+            "a swap was cut off, and this run does not include the instance: first finish the swap, with"
+            " baremetal.inference.update_model for all instances"
+        )
     if item.bridge.left:
         return (
-            "an update has left its bridge, and this run leaves it out:"
-            " run baremetal.inference.update_model first, without choosing"
-            " others, which removes it"
+            "an update has left a bridge, and this run does not include the instance: first remove the bridge, with"
+            " baremetal.inference.update_model for all instances"
         )
     return ""
 
 
 def _in_the_way(key: Due, item: UpdateFacts, hosts: Mapping[str, Host]) -> str:
-    """What would make the swap of an instance fail half-way."""
+    """Why the swap of an instance would fail half-way; empty if it would not."""
     if item.drained_until:
         return (
-            f"{key.name} on {key.host} is drained by {item.drained_by} until {item.drained_until}, which could"
-            " end in the middle: wait for that, or undrain it first"
+            f"{key.name} on {key.host} is drained by {item.drained_by} until {item.drained_until}. The drain could end"
+            " during the swap: wait for its end, or undrain the instance first"
         )
     views = [view for view in hosts[key.host].gateways if view.name == key.name]
     unaware = [view.gateway for view in views if not view.known and not view.silent]
     if unaware:
         return (
-            f"{key.name} on {key.host} is not known to {', '.join(unaware)}:"
-            " run baremetal.inference.site, which tells gateways"
+            f"{', '.join(unaware)} has no server for {key.name} on {key.host}:"
+            " run baremetal.inference.site for the gateways"
         )
     return ""
 
 
 def _not_alike(release: int, due: Mapping[Due, UpdateFacts]) -> list[str]:
-    """Sets whose release of that number is not the same on all nodes."""
+    """A problem for each set whose release with this number differs between nodes."""
     runs = {name: {item.runs for key, item in due.items() if key.name == name} for name in {key.name for key in due}}
     return [
-        f"release {release} of {name} is not the same on all nodes, which count for themselves: take one at a time, -l"
+        f"release {release} of {name} is not the same on all nodes: each node has its own numbers. Roll back one"
+        " node at a time, with -l"
         for name in sorted(runs)
         if len(runs[name]) > 1
     ]
 
 
 def _needed(item: UpdateFacts) -> int | None:
-    """Seconds that a swap takes, by its last load; None where that is not known."""
+    """Seconds that a swap takes, estimated from the last load; None if that load is unknown."""
     return None if item.load_seconds is None else round(item.load_seconds * LOAD_MARGIN + SWITCH_SECONDS)
 
 
 def _too_long(key: Due, needed: int | None, seconds: Sequence[int], unbridged: str) -> str:
-    """Why clients would see that the only replica is away. `seconds`: how long gateways hold requests."""
-    way = "set allow_downtime=true to have it nevertheless, or add a replica"
+    """Why clients would notice the swap of the only replica. `seconds`: how long each gateway holds requests."""
+    way = "add a replica, or set allow_downtime=true to swap anyway"
     where = f"{key.name} on {key.host} is the only replica that serves"
     if not seconds:
-        return f"{where}, and there is no gateway that would hold requests meanwhile: {way}"
-    way += f"; no second engine can serve meanwhile: {unbridged}"
+        return f"{where}, and no gateway holds its requests meanwhile: {way}"
+    way += f". No bridge can serve meanwhile: {unbridged}"
     if needed is None:
-        return f"{where}, and how long its release loads is unknown: {way}"
-    return f"{where}; its swap takes about {needed} s, gateway_hold_seconds is {min(seconds)}: raise that, {way}"
+        return f"{where}, and it is unknown how long its release loads: {way}"
+    return (
+        f"{where}; its swap takes about {needed} s, but gateway_hold_seconds is {min(seconds)}: raise"
+        f" gateway_hold_seconds, {way}"
+    )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which instances are removed from which nodes, and why they must not be. Private to the collection. Pure."""
+"""Plans removals: the instances to remove, and the problems that forbid it. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .serving import NODES, Serving
 
 @dataclass(frozen=True)
 class Selection:
-    """What must be removed: instances by name, by the model that they serve, all, or those that are not declared."""
+    """Which instances to remove: by name, by model, all, or those that the inventory does not declare (`orphans`)."""
 
     instance: str = ""
     model: str = ""
@@ -33,15 +33,15 @@ class Selection:
 
 @dataclass(frozen=True)
 class Host:
-    """What is known of a node before a removal."""
+    """The facts of a node before a removal."""
 
     instances: tuple[InstanceFacts, ...]
     declared: tuple[Any, ...]
-    """The inventory's instances, as they are written there."""
+    """The instances in the inventory, as written there."""
     gateways: tuple[GatewayView, ...]
-    """What each gateway shows of each instance."""
+    """The state of each instance at each gateway."""
     unreachable: tuple[str, ...]
-    """The gateways that could not be asked."""
+    """The gateways that did not answer the run."""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Host:
@@ -55,10 +55,10 @@ class Host:
 
 @dataclass
 class RemovalPlan:
-    """What is removed from each host, every reason against it, and words for the operator."""
+    """The instances to remove, problems that forbid the removal, and lines for the operator."""
 
     names: dict[str, list[str]] = field(default_factory=dict)
-    """By host, instances that are on it, and those that only the inventory has, which gateways may still have."""
+    """Instances by host. Includes instances that only the inventory has: gateways may have servers for them."""
     problems: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
 
@@ -67,7 +67,7 @@ class RemovalPlan:
 
 
 def plan_removals(hosts: Mapping[str, Host], wanted: Selection, *, allow_downtime: bool) -> RemovalPlan:
-    """The plan for all hosts of a run."""
+    """Make the plan for all hosts of a run."""
     made = RemovalPlan()
     for host, facts in hosts.items():
         there = {item.name: item.model for item in facts.instances}
@@ -83,12 +83,16 @@ def plan_removals(hosts: Mapping[str, Host], wanted: Selection, *, allow_downtim
             made.lines += [f"{host}: {name} is on the node, and the inventory does not declare it" for name in orphans]
         made.lines += [f"{host}: {_line(name, there, present)}" for name in made.names[host]]
         made.problems += [
-            f"{name} on {host}: an update is at it, or was cut off: run baremetal.inference.update_model first"
+            f"{name} on {host}: a swap runs, or was cut off: run baremetal.inference.update_model first"
             for name in made.names[host]
             if any(item.name == name and item.swapping for item in facts.instances)
         ]
     if not made.lines:
-        made.lines.append("nothing of it is there" if wanted.asked else "every node has what the inventory declares")
+        made.lines.append(
+            "no instance matches: nothing is removed"
+            if wanted.asked
+            else "the inventory declares all instances on the nodes"
+        )
     if any(made.names.values()):
         views = [view for facts in hosts.values() for view in facts.gateways]
         made.problems += unanswered(views, [name for facts in hosts.values() for name in facts.unreachable])
@@ -110,17 +114,17 @@ def _chosen(
 
 
 def _line(name: str, there: Mapping[str, str], present: Collection[Any]) -> str:
-    """What becomes of an instance."""
+    """A line that says what happens to an instance."""
     declared = (
-        "; the inventory still declares it, and baremetal.inference.site would bring it back" if name in present else ""
+        "; the inventory still declares it: baremetal.inference.site would start it again" if name in present else ""
     )
     if name not in there:
-        return f"{name} is not on the node; gateways forget it{declared}"
-    return f"{name} ({there[name] or 'unknown model'}) leaves{declared}"
+        return f"{name} is not on the node; gateways remove its server{declared}"
+    return f"{name} ({there[name] or 'unknown model'}) is removed{declared}"
 
 
 def _last(hosts: Mapping[str, Host], names: Mapping[str, Collection[str]]) -> list[str]:
-    """Sets that an instance serves now, and none would serve any more."""
+    """A problem for each set that some gateway could no longer serve after the removal."""
     found = []
     for name in sorted({name for chosen in names.values() for name in chosen}):
         going = {host for host, chosen in names.items() if name in chosen}
@@ -128,14 +132,14 @@ def _last(hosts: Mapping[str, Host], names: Mapping[str, Collection[str]]) -> li
         for view in _serving(hosts).lost(name, going):
             who = "no other node serves it" if view.gateway == NODES else f"{view.gateway} has no other server for it"
             found.append(
-                f"{name} on {', '.join(sorted(view.up))}: {who}, and clients would get errors: add a replica, or set"
+                f"{name} on {', '.join(sorted(view.up))}: {who}, so clients would get errors: add a replica, or set"
                 " allow_downtime=true"
             )
     return found
 
 
 def _serving(hosts: Mapping[str, Host]) -> Serving:
-    """By each gateway; by the nodes themselves where there is no gateway."""
+    """The servers that are up, by gateway. Without a gateway, by the nodes' own reports."""
     engines: dict[str, set[str]] = {}
     for host, facts in hosts.items():
         for item in facts.instances:

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which servers of each replica set are up, by each gateway for itself. Private to the collection. Pure.
+"""The servers of each replica set that are up, by gateway. Private to the collection. Pure.
 
-Two gateways may differ: one has lost a node that the other still has. Clients notice nothing only where every gateway
-keeps a server, so that no answer here merges what two gateways say. A node that the controller cannot reach counts
-where a gateway sends it requests.
+Gateways can differ: one may have lost a node that another still reaches. Clients notice nothing only if every gateway
+keeps a server, so the gateways' answers are never merged. A node that the controller cannot reach still counts if a
+gateway sends it requests.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ...engine.inventory import bridge_name
 from ...gateway.view import GatewayView
 
 NODES = "the nodes themselves"
-"""Who tells where there is no gateway."""
+"""Stands for a gateway's name if there is no gateway."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What one gateway shows of one replica set."""
+    """One replica set at one gateway."""
 
     gateway: str
-    """Its name, or NODES."""
+    """The gateway's name, or NODES."""
     up: frozenset[str]
-    """The servers that it sends requests to: nodes, and bridges as INSTANCE_bridge.NODE."""
+    """The servers to which the gateway sends requests: nodes, and bridges as INSTANCE_bridge.NODE."""
 
 
 @dataclass
@@ -35,11 +35,11 @@ class Serving:
     """The servers of each replica set that are up."""
 
     views: dict[str, list[View]] = field(default_factory=dict)
-    """By set. A gateway that was asked by several nodes has a view for each answer that differs."""
+    """Views by set. If a gateway gave several nodes different answers, it has a view for each."""
 
     @classmethod
     def of(cls, seen: Iterable[GatewayView], engines: Mapping[str, Collection[str]]) -> Serving:
-        """By what gateways show; a set that no gateway was asked about, by `engines`: the nodes that serve the set."""
+        """Make the views from the gateways' answers. `engines` has the serving nodes of sets without such an answer."""
         made = cls()
         for view in seen:
             made._add(view.name, View(view.gateway, view.up))
@@ -53,25 +53,25 @@ class Serving:
             views.append(view)
 
     def asked(self, name: str) -> bool:
-        """Whether a gateway tells of a set."""
+        """Whether a gateway has answered for a set."""
         return any(view.gateway != NODES for view in self.views.get(name, ()))
 
     def count(self, name: str, host: str) -> int:
-        """How many views have a node as a server of a set that is up."""
+        """In how many views a node is an up server of a set."""
         return sum(host in view.up for view in self.views.get(name, ()))
 
     def lost(self, name: str, going: Collection[str]) -> list[View]:
-        """The views of a set in which a server is up, and none would be without those that go."""
+        """The views of a set that would lose their last up server without the servers in `going`."""
         return [view for view in self.views.get(name, ()) if view.up and view.up <= set(going)]
 
     def back(self, name: str, hosts: Collection[str]) -> None:
-        """Take note that nodes serve a set again, at every gateway, and that their bridges do not any more."""
+        """Record that nodes serve a set again at every gateway, and that their bridges no longer do."""
         bridges = {f"{bridge_name(name)}.{host}" for host in hosts}
         views = self.views.setdefault(name, [View(NODES, frozenset())])
         views[:] = [View(view.gateway, (view.up - bridges) | set(hosts)) for view in views]
 
     def sets(self, host: str) -> dict[str, list[str]]:
-        """The sets for which a node is up, and the gateways that send it requests."""
+        """The sets that a node serves, each with the gateways that send the node requests."""
         found = {
             name: sorted({view.gateway for view in views if host in view.up}) for name, views in self.views.items()
         }
@@ -79,12 +79,12 @@ class Serving:
 
 
 def gateways(views: Iterable[View]) -> str:
-    """The gateways of views, in words."""
+    """The names of the views' gateways, as text."""
     return ", ".join(sorted({view.gateway for view in views}))
 
 
 def left_out(serving: Serving, hosts: Collection[str]) -> list[str]:
-    """A line for each node that cannot be reached, with the gateways' word on whether the node serves."""
+    """A line for each node that cannot be reached. It says which gateways send the node requests."""
     lines = []
     for host in sorted(hosts):
         sets = [f"{name} (by {', '.join(names)})" for name, names in serving.sets(host).items()]

@@ -65,7 +65,7 @@ def test_the_plan_of_an_update() -> None:
     assert made["batches"] == [[{"host": "a", **turn}], [{"host": "b", **turn}]]
     assert made["problems"] == [] and len(made["lines"]) == 2
     assert FILTERS["update_plan"](hosts, ["1"], ["main"], "tiny-c")["problems"] == [
-        "model 'tiny-c': none of these nodes has it: did you mean 'tiny-b'? known: tiny-b"
+        "model 'tiny-c': no node of this run has this model: did you mean 'tiny-b'? known: tiny-b"
     ]
 
 
@@ -116,11 +116,11 @@ def test_a_run_of_swaps() -> None:
     lost = {**run, "playing": ["a"], "kept": {"b": {"under_way": "main"}}, "untold": {}, "left_out": ["c"]}
     assert FILTERS["update_failed"](lost) == ["b"]
     report = FILTERS["update_report"](lost, "a", {"b": {"msg": "gone"}})
-    assert report["state"] == ["b: what runs is unknown: gone"] and "c could not be reached" in report["failure"]
+    assert report["state"] == ["b: its instances are unknown: gone"] and "c could not be reached" in report["failure"]
 
 
 def test_variables_that_have_other_names_now() -> None:
-    assert FILTERS["renamed_variables"](["vllm_update_force"]) == "vllm_update_force is update_force now"
+    assert FILTERS["renamed_variables"](["vllm_update_force"]) == "vllm_update_force is now called update_force"
 
 
 def test_a_plan_that_does_not_fit_is_refused_where_it_would_start() -> None:

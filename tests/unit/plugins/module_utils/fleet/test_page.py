@@ -68,7 +68,7 @@ def test_the_page_escapes_what_it_shows() -> None:
 def test_what_a_node_cannot_tell_breaks_nothing() -> None:
     blind = node(instances=None, system=None, gpus=None, doctor=None, backup=None, updated=None, errors={"gpus": "hm"})
     text = parsed({"gpu1": blind}).text
-    assert "gpu1" in text and "gpus cannot be told: hm" in text
+    assert "gpu1" in text and "gpus is unknown: hm" in text
     assert "Capacity: GPUs" not in text and "None: all nodes run the same." in text
 
 

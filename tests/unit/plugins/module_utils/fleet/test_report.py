@@ -60,7 +60,7 @@ def test_nodes_that_gave_no_answer_are_unreachable() -> None:
     assert fleet.unreachable == {
         "gpu3": "Failed to connect to the host via ssh: no route",
         "gpu4": "sudo: a password is required",
-        "gpu5": "gave no answer",
+        "gpu5": "did not answer",
     }
 
 
@@ -73,7 +73,7 @@ def test_what_wants_attention_of_a_node() -> None:
         "old: its unit is damaged",
         "GPUs: no driver",
         "backup: no space",
-        "lock cannot be told: refused",
+        "lock is unknown: refused",
     ]
 
 

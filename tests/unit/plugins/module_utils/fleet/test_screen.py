@@ -31,7 +31,7 @@ def test_the_screen_says_it_in_a_row() -> None:
         "gpu3: UNREACHABLE: Failed to connect to the host via ssh: no route",
         "gpu4: UNREACHABLE: sudo: a password is required",
         "gpu1: side is drained by ada@ops, until undrained: new fan",
-        "gpu2: main: release 4 is pending: baremetal.inference.update_model rolls it out",
+        "gpu2: main: release 4 is pending: run baremetal.inference.update_model to swap to it",
         "gpu2: baremetal.inference.update_model has left its lock (by bob on ops, since 2026-05-01T11:00:00Z)",
         "gpu2: a reboot is due",
         "gpu2: doctor: fail: gpu-count: 3 of 4",
@@ -59,8 +59,8 @@ def test_a_fleet_in_trouble_keeps_its_table() -> None:
 def test_what_a_node_cannot_tell_breaks_nothing() -> None:
     blind = node(instances=None, system=None, gpus=None, doctor=None, backup=None, updated=None, errors={"gpus": "hm"})
     shown = lines({"gpu1": blind, "gpu2": {}})
-    assert "gpu1: gpus cannot be told: hm" in shown
-    assert "gpu2: UNREACHABLE: gave no answer" in shown
+    assert "gpu1: gpus is unknown: hm" in shown
+    assert "gpu2: UNREACHABLE: did not answer" in shown
     assert any(line.split() == ["gpu1", "-", "-", "-", "-", "-", "?", "?", "-", "none"] for line in shown)
 
 

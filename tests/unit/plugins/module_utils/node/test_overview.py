@@ -56,7 +56,7 @@ def test_a_node_and_its_row(tmp_path: Path) -> None:
     assert told["gpus"]["present"] == 0 and told["gpus"]["error"] == "" and told["lock"] is None
     assert list(told["errors"]) == ["lock"]
     text = "\n".join(screen.render(read({"gpu1": json.loads(json.dumps(told))}, NOW)))
-    assert "gpu1: a reboot is due" in text and "gpu1: lock cannot be told: " in text and "10h, failed" in text
+    assert "gpu1: a reboot is due" in text and "gpu1: lock is unknown: " in text and "10h, failed" in text
 
 
 def test_the_first_backup_is_not_known_until_it_has_ended(tmp_path: Path) -> None:

@@ -50,12 +50,12 @@ def test_sizes(size: str | int, total: int, expected: int) -> None:
 
 @pytest.mark.parametrize("size", ["0", "0%", "101%", "half", "-1", "", 0, "1.5"])
 def test_what_is_no_size(size: str | int) -> None:
-    with pytest.raises(BatchError, match=r"write a number from 1, or 1% to 100%"):
+    with pytest.raises(BatchError, match=r"use a whole number from 1, or 1% to 100%"):
         size_of(size, 10)
 
 
 def test_no_size_at_all() -> None:
-    with pytest.raises(BatchError, match="names no size"):
+    with pytest.raises(BatchError, match="update_batches is empty"):
         batches([], Serving(), [])
 
 

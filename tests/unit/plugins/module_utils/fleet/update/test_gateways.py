@@ -21,9 +21,9 @@ def view(gateway: str = "gw", name: str = "main", *up: str, **more: Any) -> Gate
 def test_each_gateway_that_does_not_answer_is_named_once() -> None:
     views = [view("gw1"), view("gw2", silent="HAProxy is down"), view("gw2", "side", silent="HAProxy is down")]
     dead, gone = unanswered(views, ["gw3", "gw3"])
-    way = """If no client can use it meanwhile, leave it out: -e '{"update_gateways": ["gw1"]}'"""
+    way = """If no client uses this gateway meanwhile, leave it out: -e '{"update_gateways": ["gw1"]}'"""
     assert dead == f"gw2: HAProxy is down: start it. {way}"
-    assert gone.startswith("gw3: it cannot be reached") and gone.endswith(way)
+    assert gone.startswith("gw3: the gateway cannot be reached") and gone.endswith(way)
     assert unanswered([view("gw1")], []) == []
 
 

@@ -86,7 +86,7 @@ def test_who_has_nothing_to_do_is_left_alone() -> None:
     ("silent", "gone", "problem"),
     [
         ("HAProxy does not answer: refused", [], "gw: HAProxy does not answer: refused: start it. If no client"),
-        ("", ["gw2"], "gw2: it cannot be reached, and where it sends requests is unknown: bring it back. If no"),
+        ("", ["gw2"], "gw2: the gateway cannot be reached, so it is unknown where it sends requests: repair"),
     ],
 )
 def test_a_gateway_that_says_nothing_has_a_way_round(silent: str, gone: list[str], problem: str) -> None:
@@ -129,10 +129,10 @@ def test_requests_of_an_only_replica_are_held() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        (node("main", up=("n1",), hold=60), "up to 90 s (maintenance_work_seconds), gateway_hold_seconds is 60"),
-        (node("main"), "there is no gateway that would hold"),
+        (node("main", up=("n1",), hold=60), "up to 90 s (maintenance_work_seconds), but gateway_hold_seconds is 60"),
+        (node("main"), "no gateway holds its requests"),
         (node("main", up=("n1",), reboot=True), "a reboot takes longer"),
-        (node("main", up=("n1", "n2"), reboot=True, gateway=True), "n1 is a gateway, too"),
+        (node("main", up=("n1", "n2"), reboot=True, gateway=True), "n1 is also a gateway"),
         (node("main", up=("n1", "n2"), item={"swapping": True}), "run baremetal.inference.update_model first"),
     ],
 )
@@ -151,7 +151,7 @@ def test_a_run_that_failed_is_gone_on_with() -> None:
     left = node("main", up=("n2",), due=[], drain=False, item={"serving": False, "drained_by": "maintenance"})
     made = plan({"n1": left, "n2": node("main", up=("n2",), due=[], drain=False)})
     assert made.batches == [[Turn("n1", drain=True, alone=[], drain_seconds=None)]]
-    assert made.lines[0] == "batch 1: n1: goes on where it was cut off, or failed, drained"
+    assert made.lines[0] == "batch 1: n1: continues an earlier run that was cut off or failed, drained"
 
 
 def test_a_node_without_instances() -> None:

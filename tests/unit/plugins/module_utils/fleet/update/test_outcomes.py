@@ -37,8 +37,8 @@ def test_a_node_that_is_lost_stops_the_others_only_where_its_swap_was_under_way(
     lost = run("b", a={"under_way": "main"})
     assert outcomes.turn(BATCH, "b", lost) == {} and lost.failed == ["a"]
     assert (
-        "a, main: the node was lost while it swaps. The swap ends by itself, forward or back: inferctl status on a"
-        " tells how" in outcomes.failure("b", lost)
+        "a, main: the node became unreachable during the swap. It ends the swap by itself, with the new or the old"
+        " release: inferctl status on a shows which" in outcomes.failure("b", lost)
     )
 
 
@@ -61,7 +61,7 @@ def test_where_one_cannot_go_back_the_others_stay() -> None:
     stays = {**DONE, "returns": True, "outcome": "refused", "failure": "it is the last one"}
     assert outcomes.way_back(BATCH, "b", run(a={"swaps": [DONE, stays]}, b={"swaps": [DONE]})) == {}
     said = outcomes.failure("a", run(a={"swaps": [DONE, stays]}, b={"swaps": [FAILED]}))
-    assert "a, main: was not put back, and serves on with its new release: it is the last one" in said
+    assert "a, main: could not return to the old release, and still serves the new one: it is the last one" in said
 
 
 def test_a_run_that_went_well_has_lines_and_no_failure() -> None:
@@ -74,9 +74,9 @@ def test_a_run_that_went_well_has_lines_and_no_failure() -> None:
 @pytest.mark.parametrize(
     ("outcome", "end"),
     [
-        ("returned", " The release before serves again."),
-        ("refused", " Nothing was touched."),
-        ("stuck", " It could not be put back, and stays drained."),
+        ("returned", " The old release serves again."),
+        ("refused", " The instance was not changed."),
+        ("stuck", " The return to the old release failed, too: the instance stays drained."),
         ("failed", ""),
     ],
 )
@@ -84,9 +84,10 @@ def test_each_end_has_its_words(outcome: str, end: str) -> None:
     failed = run(a={"swaps": [{**FAILED, "outcome": outcome}]}, left_out=("c",))
     assert outcomes.failure("a", failed) == (
         f"baremetal.inference.update_model stopped: it failed on a.\na, main: the probe failed.{end}\n"
-        "c could not be reached when the run began, and took no part:"
-        " run baremetal.inference.update_model again when it answers\n"
-        "What runs where stands above. When the cause is gone, run baremetal.inference.update_model again."
+        "c could not be reached at the start of the run, and was not updated:"
+        " run baremetal.inference.update_model again when the node answers\n"
+        "The lines above list what runs on each node. When the cause is removed, run"
+        " baremetal.inference.update_model again."
     )
     back = ["main on a went back to the release that served before"] if outcome == "returned" else []
     assert outcomes.lines("a", failed) == back
@@ -99,7 +100,7 @@ def test_each_end_has_its_words(outcome: str, end: str) -> None:
 def test_a_refusal_names_the_variable_of_the_playbooks(permission: str, words: str) -> None:
     refused = {**FAILED, "outcome": "refused", "permission": permission}
     said = outcomes.failure("a", run(a={"swaps": [refused]}))
-    assert "the probe failed. Nothing was touched. -e " in said and words in said
+    assert "the probe failed. The instance was not changed. -e " in said and words in said
 
 
 def test_the_way_back_has_its_line_too() -> None:
@@ -110,15 +111,17 @@ def test_the_way_back_has_its_line_too() -> None:
 def test_gateways_that_do_not_know_fail_a_run_that_went_well() -> None:
     said = outcomes.failure("a", run(untold={"gw2": "Refresh: x"}, a={"swaps": [DONE]}))
     assert said == (
-        "baremetal.inference.update_model has swapped what was due, but not everybody knows.\n"
-        "gw2 goes by the models' names from before: Refresh:"
-        " x\nWhen the cause is gone, run baremetal.inference.update_model again."
+        "baremetal.inference.update_model has swapped all due instances, but some gateways do not have the new model"
+        " names.\n"
+        "gw2 still has the model names from before the run: Refresh:"
+        " x\nWhen the cause is removed, run baremetal.inference.update_model again."
     )
 
 
 def test_a_node_that_was_lost_besides_is_named() -> None:
     said = outcomes.failure("b", run("b", a={}, b={"swaps": [FAILED]}))
-    assert "a was lost on the way, and took no part: run baremetal.inference.update_model again when it answers" in said
+    again = "run baremetal.inference.update_model again when the node answers"
+    assert f"a became unreachable during the run, and was not updated: {again}" in said
     assert "b: the lock is lost" in outcomes.failure("b", run(b={"problem": "the lock is lost"}))
 
 
@@ -128,5 +131,5 @@ def test_what_runs_where() -> None:
     assert outcomes.state({**engines, "b": {"msg": "no route to host"}}) == [
         "a: main: release 2 (tiny-b) serves",
         "a: main: release none (tiny-b) does not serve, drained by mira",
-        "b: what runs is unknown: no route to host",
+        "b: its instances are unknown: no route to host",
     ]

@@ -95,7 +95,7 @@ def test_every_reason_against_it_at_once() -> None:
     )
     assert found.problems[0] == "a: main: the image x is not on this node"
     assert (
-        "main on a is the only replica that serves; its swap takes about 74 s, gateway_hold_seconds is 30"
+        "main on a is the only replica that serves; its swap takes about 74 s, but gateway_hold_seconds is 30"
         in (found.problems[1])
     )
     assert len(found.problems) == 2
@@ -103,8 +103,8 @@ def test_every_reason_against_it_at_once() -> None:
 
 def test_the_only_replica() -> None:
     for hosts, why in (
-        ({"a": host(instance())}, "there is no gateway that would hold requests"),
-        ({"a": host(instance(load_seconds=None), up=["a"])}, "how long its release loads is unknown"),
+        ({"a": host(instance())}, "no gateway holds its requests"),
+        ({"a": host(instance(load_seconds=None), up=["a"])}, "it is unknown how long its release loads"),
     ):
         (problem,) = made(hosts).problems
         assert why in problem
@@ -175,13 +175,13 @@ def test_what_was_cut_off_and_what_stays_drained_is_said() -> None:
 
 def test_a_wrong_size_is_a_problem_like_others() -> None:
     found = plan({"a": Host.from_dict(host(instance(), up=["a", "b"]))}, ["many"], Choice(), allow_downtime=False)
-    assert found.problems == ["update_batches holds 'many', which is no size: write a number from 1, or 1% to 100%"]
+    assert found.problems == ["update_batches contains 'many': use a whole number from 1, or 1% to 100%"]
 
 
 def test_a_swap_that_was_cut_off_is_not_passed_over() -> None:
     hosts = {"a": host(instance(interrupted=True), instance(name="side"), up=["a", "b"])}
     (problem,) = made(hosts, Choice(("side",))).problems
-    assert problem.startswith("main on a: a swap was cut off, and this run leaves it out")
+    assert problem.startswith("main on a: a swap was cut off, and this run does not include the instance")
     assert made(hosts).problems == []
 
 
@@ -195,7 +195,7 @@ def test_an_instance_that_a_gateway_does_not_know() -> None:
     hosts = {"a": host(instance(), up=["b"])}
     hosts["a"]["gateways"][0]["known"] = False
     (problem,) = made(hosts).problems
-    assert "main on a is not known to gw: run baremetal.inference.site" in problem
+    assert "gw has no server for main on a: run baremetal.inference.site" in problem
 
 
 def test_a_gateway_that_does_not_answer_is_no_stranger() -> None:
@@ -204,7 +204,7 @@ def test_a_gateway_that_does_not_answer_is_no_stranger() -> None:
     hosts["a"]["gateways"].append({**hosts["a"]["gateways"][0], **dead})
     (problem,) = made(hosts).problems
     assert problem == (
-        "gw2: HAProxy does not answer: refused: start it. If no client can use it meanwhile, leave it out:"
+        "gw2: HAProxy does not answer: refused: start it. If no client uses this gateway meanwhile, leave it out:"
         """ -e '{"update_gateways": ["gw"]}'"""
     )
 
@@ -214,8 +214,8 @@ def test_a_gateway_that_cannot_be_reached_is_the_only_problem_that_it_makes() ->
     hosts = {"a": {**host(instance(), up=["a"], hold=0), "unreachable": ["gw2"]}, "b": host(instance(), up=["a"])}
     found = made(hosts)
     assert found.problems == [
-        "gw2: it cannot be reached, and where it sends requests is unknown: bring it back. If no client can use it"
-        """ meanwhile, leave it out: -e '{"update_gateways": ["gw"]}'"""
+        "gw2: the gateway cannot be reached, so it is unknown where it sends requests: repair its connection. If no"
+        """ client uses this gateway meanwhile, leave it out: -e '{"update_gateways": ["gw"]}'"""
     ]
     assert found.batches == []
     # The only one that there is.
@@ -233,15 +233,20 @@ def test_a_number_that_means_different_things() -> None:
 @pytest.mark.parametrize(
     ("bridge", "gateway", "bridged", "said"),
     [
-        ({}, {}, True, "side by side: a second engine serves meanwhile, on port 5105"),
-        ({"certain": False}, {}, True, "side by side, if both fit: a second engine"),
+        ({}, {}, True, "side by side: a bridge serves meanwhile, on port 5105"),
+        ({"certain": False}, {}, True, "side by side, if both fit: a bridge"),
         ({"gpus": ["2", "3"]}, {}, True, "on port 5105 and GPU 2, 3"),
-        ({"problem": "the node has 1.0 GiB left"}, {}, False, "are held meanwhile, for the node has 1.0 GiB left"),
+        (
+            {"problem": "the node has 1.0 GiB left"},
+            {},
+            False,
+            "hold requests meanwhile, because no bridge can serve: the node has 1.0 GiB left",
+        ),
         (
             {},
             {"bridge_known": False},
             False,
-            "held meanwhile, for its bridge is not known to gw: run baremetal.inference.site",
+            "because no bridge can serve: gw has no server for the bridge: run baremetal.inference.site",
         ),
     ],
 )
@@ -262,7 +267,7 @@ def test_with_a_bridge_a_load_may_take_any_time() -> None:
     hosts = {"a": host(instance(bridge={**BRIDGE, "problem": "no GPU is free"}, load_seconds=400.0), up=["a"])}
     (problem,) = made(hosts).problems
     assert "its swap takes about 470 s" in problem
-    assert problem.endswith("; no second engine can serve meanwhile: no GPU is free")
+    assert problem.endswith(". No bridge can serve meanwhile: no GPU is free")
 
 
 def test_who_has_fellows_needs_no_bridge() -> None:
@@ -273,7 +278,7 @@ def test_who_has_fellows_needs_no_bridge() -> None:
 
 def test_without_a_gateway_a_bridge_would_serve_nobody() -> None:
     (problem,) = made({"a": host(instance(bridge=BRIDGE))}).problems
-    assert "there is no gateway that would hold requests meanwhile" in problem
+    assert "no gateway holds its requests meanwhile" in problem
 
 
 def test_a_bridge_that_was_left_and_serves_is_a_fellow() -> None:
@@ -289,15 +294,15 @@ def test_a_bridge_that_is_all_that_was_left_is_removed() -> None:
     found = made({"a": host(left, up=["a"], hold=0)})
     (item,) = found.batches[0]
     assert found.problems == [] and (item.origin, item.release, item.way) == (1, 1, "idle")
-    assert found.lines == ["batch 1: main on a: the bridge that an update has left is removed"]
+    assert found.lines == ["batch 1: main on a: the leftover bridge of an earlier update is removed"]
 
 
 def test_a_bridge_that_was_left_is_not_passed_over() -> None:
     left = instance(due=False, bridge={**BRIDGE, "left": True})
     hosts = {"a": host(left, instance(name="side"), up=["a", "b"])}
     (problem,) = made(hosts, Choice(("side",))).problems
-    assert problem.startswith("main on a: an update has left its bridge, and this run leaves it out")
-    assert problem.endswith("run baremetal.inference.update_model first, without choosing others, which removes it")
+    assert problem.startswith("main on a: an update has left a bridge, and this run does not include the instance")
+    assert problem.endswith("first remove the bridge, with baremetal.inference.update_model for all instances")
     # Where its swap was cut off as well, that is the cause.
     left["interrupted"] = True
     (problem,) = made(hosts, Choice(("side",))).problems

@@ -49,7 +49,7 @@ def test_without_a_wish_what_is_not_declared_is_told() -> None:
     assert found.names == {"n1": []} and found.problems == []
     assert found.lines == ["n1: old is on the node, and the inventory does not declare it"]
     assert leaving({"n1": host("main")}, Selection(), allow_downtime=False).lines == [
-        "every node has what the inventory declares"
+        "the inventory declares all instances on the nodes"
     ]
 
 
@@ -77,14 +77,16 @@ def test_an_instance_that_the_inventory_takes_back_is_an_orphan() -> None:
 def test_what_is_still_declared_would_come_back() -> None:
     found = leaving({"n1": host("main", "old")}, Selection(everything=True), allow_downtime=True)
     assert found.lines == [
-        "n1: main (main-model) leaves; the inventory still declares it,"
-        " and baremetal.inference.site would bring it back",
-        "n1: old (old-model) leaves",
+        "n1: main (main-model) is removed; the inventory still declares it:"
+        " baremetal.inference.site would start it again",
+        "n1: old (old-model) is removed",
     ]
 
 
 def test_nothing_is_left_to_do() -> None:
-    assert leaving({"n1": host()}, Selection(orphans=True), allow_downtime=False).lines == ["nothing of it is there"]
+    assert leaving({"n1": host()}, Selection(orphans=True), allow_downtime=False).lines == [
+        "no instance matches: nothing is removed"
+    ]
 
 
 def test_the_last_one_that_serves_stays() -> None:
@@ -106,7 +108,7 @@ def test_each_gateway_keeps_a_server() -> None:
 def test_a_gateway_that_does_not_answer_may_send_requests_to_what_is_removed() -> None:
     hosts = {**TWO, "n1": {**TWO["n1"], "unreachable": ["gw2"]}}
     (problem,) = leaving({"n1": hosts["n1"]}, Selection(instance="main"), allow_downtime=True).problems
-    assert problem.startswith("gw2: it cannot be reached") and "leave it out" in problem
+    assert problem.startswith("gw2: the gateway cannot be reached") and "leave it out" in problem
     assert leaving(hosts, Selection(), allow_downtime=False).problems == []
 
 
@@ -117,7 +119,7 @@ def test_a_bridge_of_its_own_is_nobody_else() -> None:
 
 def test_without_a_gateway_the_nodes_themselves_say_who_serves() -> None:
     (problem,) = leaving({"n1": host("main")}, Selection(instance="main"), allow_downtime=False).problems
-    assert problem.startswith("main on n1: no other node serves it, and clients would get errors")
+    assert problem.startswith("main on n1: no other node serves it, so clients would get errors")
     assert not leaving({"n1": host("main", serving=False)}, Selection(instance="main"), allow_downtime=False).problems
 
 

@@ -10,7 +10,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.r
 def test_each_is_told_by_its_new_name() -> None:
     found = words(["vllm_update_watch_seconds", "vllm_address", "vllm_update_on_failure", "vllm_update_rollback"])
     assert found == (
-        "vllm_update_on_failure is update_rollback now; vllm_update_rollback is update_back now;"
-        " vllm_update_watch_seconds is update_watch_seconds now"
+        "vllm_update_on_failure is now called update_rollback; vllm_update_rollback is now called update_back;"
+        " vllm_update_watch_seconds is now called update_watch_seconds"
     )
     assert words(["update_watch_seconds", "vllm_user"]) == ""
