@@ -10,10 +10,10 @@ from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call impo
 
 
 class ActionModule(NodeCall):
-    """Has the node run the module's implementation.
+    """Lets the node run the module's implementation.
 
-    Also a controller that is a node itself has it run from the library of nodes: the installed library is compared with
-    the library that runs, and the collection's own directory has more files.
+    If the controller is itself a node, it also runs the implementation from the library of nodes. The module compares
+    the installed library with the running one, and the collection's own directory has more files.
     """
 
     _specification = SPECIFICATION

@@ -10,6 +10,6 @@ from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call impo
 
 
 class ActionModule(NodeCall):
-    """Has the node run the module's implementation."""
+    """Lets the node run the module's implementation."""
 
     _specification = SPECIFICATION

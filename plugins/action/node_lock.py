@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What only the controller knows of a node's lock: which process this run is, and whether the holder's has ended."""
+"""The controller's part of the module node_lock.
+
+Only the controller knows the process of this run, and whether the process of the lock's holder has ended.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.fleet import p
 
 
 class ActionModule(ActionBase):
-    """Runs the module, and once more where the lock's holder was killed on this controller."""
+    """Runs the module. If the lock's holder was killed on this controller, runs it again and takes over the lock."""
 
     _requires_connection = True
 

@@ -10,7 +10,10 @@ from ansible_collections.baremetal.inference.plugins.plugin_utils.node_call impo
 
 
 class ActionModule(NodeCall):
-    """Has the node install the library, which a controller that is a node itself gets like every other node."""
+    """Lets the node install the library.
+
+    If the controller is itself a node, it gets the library in the same way as other nodes.
+    """
 
     _specification = SPECIFICATION
     _runs_collection = False

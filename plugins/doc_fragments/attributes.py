@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every module's documentation says of its attributes; a module adds its support, and details."""
+"""The attributes in every module's documentation. Each module adds its support and details."""
 
 from __future__ import annotations
 

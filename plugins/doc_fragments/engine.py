@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the modules take that render what the engines of a node run."""
+"""Options of modules that render the releases of a node."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Extended by modules that render."""
+    """Extended by modules that render releases."""
 
     DOCUMENTATION = r"""
 options:
@@ -17,8 +17,8 @@ options:
     required: true
   engine_version:
     description:
-      - The version of vLLM in the image, by which the registry's flags are rendered.
-      - If empty, the image on the node is asked, unless the node keeps what it has said; else its tag tells it.
+      - The version of vLLM in the image. The registry's flags are rendered for this version.
+      - If empty, the version is read from the node's record, from the image on the node, or from the image's tag.
     type: str
     default: ""
   user:
@@ -30,11 +30,11 @@ options:
     type: dict
     default: {}
   secret_environment:
-    description: The same for values that must never be shown, such as C(VLLM_API_KEY).
+    description: Environment variables with secret values, such as C(VLLM_API_KEY). Their values are never shown.
     type: dict
     default: {}
   settings:
-    description: What every container of the node shares; sizes as Docker writes them, times in seconds.
+    description: Settings of every engine's container. Sizes are in Docker's notation, times in seconds.
     type: dict
     default: {}
     suboptions:
@@ -46,17 +46,17 @@ options:
         type: str
       fast_path:
         description:
-          - Where engines find the models of the store, as M(baremetal.inference.model_fast_copy) lays them out. Empty
-            for the store itself.
+          - The directory of fast copies from M(baremetal.inference.model_fast_copy). Empty if engines read from the
+            store.
         type: str
       cache_path:
-        description: The directory of the compile caches; each instance has its own below.
+        description: The directory of the compile caches. Each instance has its own subdirectory.
         type: str
       start_timeout:
         description: Time in seconds that an engine may take to load and answer.
         type: int
       drain_timeout:
-        description: Time in seconds that an engine gives running requests when it is stopped.
+        description: Time in seconds that an engine gives requests in flight when it stops.
         type: int
       shm_size:
         description: Size of C(/dev/shm) in the container.
@@ -75,6 +75,6 @@ options:
         type: list
         elements: str
       gpu_request:
-        description: How containers ask for GPUs, V(cdi) of Docker itself or V(runtime) of NVIDIA's runtime.
+        description: How containers get GPUs, V(cdi) for Docker's own CDI support or V(runtime) for NVIDIA's runtime.
         type: str
 """

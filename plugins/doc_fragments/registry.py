@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the modules take that read a node's instances and the model registry."""
+"""Options of modules that read a node's instances and the model registry."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Extended by modules that read both."""
+    """Extended by modules that read instances and models."""
 
     DOCUMENTATION = r"""
 options:

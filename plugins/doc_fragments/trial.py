@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The options of modules that can put a change on trial, so that the node undoes the change unless it is confirmed."""
+"""Options of modules that can put a change on trial: the node undoes the change unless it is confirmed in time."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ class ModuleDocFragment:
 options:
   phase:
     description:
-      - V(trial) makes the change until O(seconds) are over. V(confirm) makes a change on trial permanent, and fails if
-        the old state is back already. V(rollback) brings the old state back at once. V(apply) makes the change
-        permanent at once, without any proof.
+      - V(apply) makes a permanent change without a trial.
+      - V(trial) makes a change that the node undoes after O(seconds), unless it is confirmed.
+      - V(confirm) makes a change on trial permanent. It fails if the old state is already back.
+      - V(rollback) restores the old state at once.
     type: str
     choices: [apply, trial, confirm, rollback]
     default: apply

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters over the addresses of inventory hosts.
+"""Filter for the addresses of inventory hosts.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
@@ -19,7 +19,7 @@ def host_addresses(hosts: Iterable[str], hostvars: Mapping[str, Any], required: 
     from ansible_collections.baremetal.inference.plugins.module_utils.core import addresses
 
     if isinstance(hosts, str):
-        raise AnsibleFilterError(f"host_addresses: wants a list of host names, found {hosts!r}")
+        raise AnsibleFilterError(f"host_addresses: expected a list of host names, found {hosts!r}")
     try:
         return addresses.host_addresses(hosts, hostvars, required=required)
     except addresses.AddressError as error:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What APT needs on a machine that cannot run a module yet.
+"""Filter that makes APT's files for a machine that cannot run modules yet.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
@@ -22,7 +22,7 @@ def apt_files(
     no_proxy: Iterable[str] = (),
     ca: str = "",
 ) -> list[dict[str, str]]:
-    """The files that declare sources and how to reach them. Raises AnsibleFilterError."""
+    """The files with sources, proxies and certificate authorities. Raises AnsibleFilterError."""
     from ansible_collections.baremetal.inference.plugins.module_utils.core.problems import InputError
     from ansible_collections.baremetal.inference.plugins.module_utils.debian.apt_sources import (
         CODENAME,

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver of a node, decided on the controller.
+"""Filter that chooses the driver of a node.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
@@ -19,7 +19,7 @@ def nvidia_driver_plan(
     nvswitch: bool = False,
     month: str = "",
 ) -> dict[str, Any]:
-    """What a node gets, and everything that stands against it, from what was asked for and what was found there."""
+    """The driver for a node, and every problem. `wish`: the settings; `facts`: from the module nvidia_driver_facts."""
     from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.choice import Node, Wish
     from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.compatibility import load
     from ansible_collections.baremetal.inference.plugins.module_utils.hardware.driver.plan import decide

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters that show what the nodes of a fleet report.
+"""Filters that show the state of a fleet.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
@@ -30,7 +30,7 @@ def fleet_page(reported: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def counted(things: Sized, noun: str) -> str:
-    """How many there are, in words: "1 node", "8 nodes". The noun has a regular plural.
+    """A count as text: "1 node", "8 nodes". The noun must have a regular plural.
 
     The first task of a playbook has this filter in its name. Ansible templates the name before it forks, so every
     worker process finds all filters in memory. Otherwise each task would load the filters for each host.

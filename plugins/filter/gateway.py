@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A site's engines and keys as the gateway's files.
+"""Filters for gateways: their engines, their addresses and their files.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
@@ -32,7 +32,7 @@ def gateway_replicas(
 
 
 def gateway_endpoints(gateways: Iterable[str], hostvars: Mapping[str, Any], own: str) -> list[dict[str, Any]]:
-    """Where node `own` asks the gateways. Raises AnsibleFilterError."""
+    """The addresses at which node `own` reaches the gateways. Raises AnsibleFilterError."""
     from ansible_collections.baremetal.inference.plugins.module_utils.gateway.endpoints import EndpointError, endpoints
 
     try:

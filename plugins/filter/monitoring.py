@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A monitoring host: who is asked, and with what files.
+"""Filters for monitoring hosts: their targets and their files.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
@@ -23,7 +23,7 @@ def monitoring_targets(
     monitors: Iterable[str] = (),
     own: str = "",
 ) -> dict[str, Any]:
-    """What the Prometheus on host `own` asks."""
+    """The targets of the Prometheus on host `own`."""
     from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.targets import Inventory, targets
 
     return asdict(targets(Inventory(tuple(nodes), tuple(gateways), tuple(monitors), hostvars), own))
@@ -38,7 +38,7 @@ def monitoring_plan(settings: Mapping[str, Any], targets: Mapping[str, Any], shi
 
 
 def monitoring_export(targets: Mapping[str, Any], shipped: str) -> dict[str, str]:
-    """What a Prometheus elsewhere needs, by path."""
+    """The files for an external Prometheus, by path."""
     from ansible_collections.baremetal.inference.plugins.module_utils.monitoring import plan as files
     from ansible_collections.baremetal.inference.plugins.module_utils.monitoring.one_line import dump
 
@@ -47,7 +47,7 @@ def monitoring_export(targets: Mapping[str, Any], shipped: str) -> dict[str, str
 
 def _directory(name: str) -> Path:
     if not Path(name).is_dir():
-        raise AnsibleFilterError(f"{name}: there is no such directory: it must be the directory `files` of the role")
+        raise AnsibleFilterError(f"{name} is not a directory: give the directory `files` of the role monitoring")
     return Path(name)
 
 

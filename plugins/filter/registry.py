@@ -13,21 +13,21 @@ from typing import Any
 
 
 def model_registry(text: str, filename: str) -> dict[str, Any]:
-    """The entries of a file. Raises InputError with file, line and column."""
+    """The entries of a registry file. Raises InputError with file, line and column."""
     from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.text import load_registry
 
     return load_registry(text, filename)
 
 
 def model_needs(models: Mapping[str, Any], facts: Mapping[str, Any], gpus: str = "") -> str:
-    """The GPUs that the models of a registry need, in words. Raises ValueError for GPUs that are not known."""
+    """The GPUs that the models of a registry need, as text. Raises ValueError for unknown GPUs."""
     from ansible_collections.baremetal.inference.plugins.module_utils.models.fit.needs import needs
 
     return needs(models, facts, gpus)
 
 
 def golden_prompts(models: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The golden prompts of the entries that have some, those of their bases included."""
+    """The golden prompts by entry, for entries that have some or get some from their base."""
     from ansible_collections.baremetal.inference.plugins.module_utils.models.registry.variants import resolve
 
     found = {name: (resolve(models, name) or {}).get("golden-prompts", []) for name in models}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters of the role model_store: its settings, and which node takes which model from where.
+"""Filters of the role model_store: check its settings, and assign models and sources to nodes.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
@@ -23,8 +23,10 @@ def model_turns(
     source: int,
     peers: bool = True,
 ) -> dict[str, dict[str, str]]:
-    """The next turn of each host that has one: the model's name, the source, a host or empty for the network, and the
-    revision that it has."""
+    """The next turn of each host that has one: the model's name, the source and the source's revision.
+
+    The source is a host; for the network, source and revision are empty.
+    """
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import Limits, deal
 
     nodes = [_node(host, hostvars[host], active) for host in hosts]
@@ -43,7 +45,7 @@ def model_origins(
     source: int,
     peers: bool = True,
 ) -> dict[str, list[str]]:
-    """For people: from where each host would get what."""
+    """Lines with the source of each model, by host."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import Limits, foresee
 
     nodes = [_node(host, hostvars[host], active) for host in hosts]
@@ -54,10 +56,10 @@ def model_origins(
 
 
 def _node(host: str, variables: Mapping[str, Any], active: Collection[str]) -> Node:
-    """How far a host is, by what the role keeps as its facts."""
+    """A host's state, from the facts that the role sets."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.transfers import Node, Turn
 
-    # An item is a name and what lies there: the same content under another name is published elsewhere.
+    # An item is a model's name and a key of its content: the same content under another name is another item.
     remotes = {
         f"{name}.{each['key']}": each["revision"]
         for name, each in variables.get("__model_store_plan", {}).get("remotes", {}).items()
@@ -93,7 +95,7 @@ def _words(variables: Mapping[str, Any], turn: Turn) -> str:
 
     name = _name(turn)
     if turn.source != NETWORK:
-        return f"{name} from {turn.source}, or another node that has it by then"
+        return f"{name} from {turn.source}, or from another node that has the model then"
     return next(each["summary"] for each in variables["__model_store_plan"]["fetches"] if each["name"] == name)
 
 

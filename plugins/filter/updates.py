@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Filters of playbooks that change what a fleet serves.
+"""Filters of playbooks for updates, maintenance and removals.
 
 The imports stand inside the functions: Ansible loads every file of filters in each worker process, for each task.
 """
@@ -32,7 +32,7 @@ def update_plan(
 
 
 def fit_refusal(found: Mapping[str, Any], instances: Sequence[str] = (), model: str = "", swaps: bool = True) -> str:
-    """What of a node's plans stands against a run that starts or swaps engines; empty where nothing does."""
+    """The plans of a node that do not fit, as text; empty if all fit."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine.plan_text import refusal
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import plan
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update.fitting import misfits
@@ -42,7 +42,7 @@ def fit_refusal(found: Mapping[str, Any], instances: Sequence[str] = (), model: 
 
 
 def _run(run: Mapping[str, Any]) -> Any:
-    """A run as roles/update/vars has it: hosts, those that still play, what is kept of each, words for the report."""
+    """Read a run from the dictionary that roles/update/vars makes."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import outcomes
 
     nodes = outcomes.read(run["hosts"], run["playing"], run["kept"])
@@ -52,7 +52,7 @@ def _run(run: Mapping[str, Any]) -> Any:
 def update_turn(
     batch: Sequence[Mapping[str, Any]], host: str, run: Mapping[str, Any], back: bool = False
 ) -> dict[str, Any]:
-    """What a node swaps in a batch, or with `back` puts back; empty where nothing."""
+    """A node's swap in a batch, or with `back` the reversal of that swap; empty if there is none."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import outcomes
 
     return (outcomes.way_back if back else outcomes.turn)(batch, host, _run(run))
@@ -64,7 +64,7 @@ def update_failed(run: Mapping[str, Any]) -> list[str]:
 
 
 def update_report(run: Mapping[str, Any], host: str, engines: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What a node did; what all run; and why the run fails, empty where it does not."""
+    """A node's swaps; what all nodes run, if the run has failed; and the reason for the failure."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import outcomes
 
     read = _run(run)
@@ -73,7 +73,7 @@ def update_report(run: Mapping[str, Any], host: str, engines: Mapping[str, Mappi
 
 
 def renamed_variables(names: Sequence[str]) -> str:
-    """The variables among `names` that have other names now, in words; empty where there are none."""
+    """A text that lists the renamed variables among `names`; empty if there are none."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import renamed
 
     return renamed.words(names)
@@ -87,7 +87,7 @@ def removal_plan(
     orphans: bool = False,
     allow_downtime: bool = False,
 ) -> dict[str, Any]:
-    """Which instances are removed from which nodes, and every reason against it."""
+    """The instances to remove from each node, and every problem."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import removals
 
     read = {name: removals.Host.from_dict(host) for name, host in hosts.items()}
@@ -112,7 +112,7 @@ def maintenance_plan(
     allow_downtime: bool = False,
     left_out: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The batches of a maintenance, and every problem."""
+    """The batches of nodes for maintenance, and every problem."""
     from ansible_collections.baremetal.inference.plugins.module_utils.fleet.update import maintenance
 
     read = {name: maintenance.Host.from_dict(host) for name, host in hosts.items()}
@@ -121,7 +121,7 @@ def maintenance_plan(
 
 
 def with_models(instances: Sequence[Any], models: Mapping[str, str]) -> list[Any]:
-    """The instances; those that are named with another model."""
+    """All instances, with the new models of those that `models` names."""
     from ansible_collections.baremetal.inference.plugins.module_utils.engine.inventory import with_models as changed
 
     return changed(instances, models)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The action plugin of modules whose implementation is in the library of the node. Private to the collection."""
+"""The base of action plugins whose modules are implemented in the library of nodes. Private to the collection."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core.node_call
 from ansible_collections.baremetal.inference.plugins.module_utils.fleet import node_library
 
 MODULE = "baremetal.inference.node_call"
-"""Ansible sends this module in place of every module with a NodeCall, and so builds it once, not once for each name."""
+"""Ansible sends this module in place of every module with a NodeCall. So Ansible packs it once, not once per module."""
 
 
 class NodeCall(ActionBase):
-    """Names the library that the module must run, and sends this library to a node that does not have it."""
+    """Calls a module with the digest of its library. If the node lacks the library, sends it and calls again."""
 
     _requires_connection = True
     _supports_async = True
 
     _specification: Mapping[str, Any]
-    """The arguments of AnsibleModule. Each module declares them in its own file, beside its documentation."""
+    """The arguments of AnsibleModule. Each module declares them in its own file, next to its documentation."""
 
     _runs_collection = True
-    """Whether the controller itself may run the module's implementation from the collection's own directory."""
+    """Whether a controller that is itself the target may run the implementation from the collection's directory."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
@@ -39,7 +39,7 @@ class NodeCall(ActionBase):
         name, specification = self._task.action.rpartition(".")[2], dict(self._specification)
         own = self._runs_collection and self._connection.transport == "local"
         wanted = Wanted(name, specification, library.digest, path=str(node_library.ROOT) if own else "")
-        # A job in the background cannot ask for the library: the library is there before the job starts.
+        # A job in the background cannot report a missing library. So the library is sent before the job starts.
         asked = replace(wanted, only=background)
         said = self._call(asked, task_vars)
         if said.pop(MISSING, False):
@@ -54,5 +54,5 @@ class NodeCall(ActionBase):
         return said
 
     def _update_module_args(self, module_name: str, *others: Any, **more: Any) -> None:
-        """Messages and the node's log name the module that the task names."""
+        """Set the task's module name, so that messages and the node's log show it instead of node_call."""
         super()._update_module_args(self._task.action, *others, **more)

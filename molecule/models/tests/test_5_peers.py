@@ -69,7 +69,7 @@ def revision(node: Node) -> str:
 def test_one_fetches_and_the_other_takes_it_from_there(deb12: Node, deb13: Node, given: dict[str, Any]) -> None:
     check = " ".join(playbook(both(deb12, deb13), "--check", name=PEERS, **given).split())
     assert "web from http://" in check
-    assert f"web from {deb12.name}, or another node that has it by then" in check
+    assert f"web from {deb12.name}, or from another node that has the model then" in check
     assert fetches(deb12) == []
     output = playbook(both(deb12, deb13), name=PEERS, **given)
     assert f"web from {deb12.name}: " in output

@@ -80,5 +80,5 @@ def test_the_files_of_the_role_must_be_there(settings: dict[str, Any], targets: 
         lambda: FILTERS["monitoring_plan"](settings, targets, missing),
         lambda: FILTERS["monitoring_export"](targets, missing),
     ):
-        with pytest.raises(AnsibleFilterError, match="there is no such directory"):
+        with pytest.raises(AnsibleFilterError, match="is not a directory: give the directory"):
             call()

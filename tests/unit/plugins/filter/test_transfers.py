@@ -66,7 +66,7 @@ def test_check_mode_says_from_where_each_would_get_it() -> None:
     hostvars = {"a": facts(), "b": facts(), "c": facts("r1", name="other")}
     assert model_origins(hostvars, hostvars, list(hostvars), network=4, source=4) == {
         "a": ["m from https://x/m.tar: 1 GiB to fetch"],
-        "b": ["m from a, or another node that has it by then"],
+        "b": ["m from a, or from another node that has the model then"],
         "c": [],
     }
 
