@@ -11,20 +11,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 VARIABLES = ("inference_address", "ansible_host")
-"""Where a host's address is looked for, in this order; then its own name is resolved."""
+"""Variables with a host's address, in this order. Without an address there, the host's name is resolved."""
 
 
 class AddressError(ValueError):
-    """Hosts without an address; the text names all of them."""
+    """Some hosts have no address. The message names all of them."""
 
 
 def in_url(address: str) -> str:
-    """An address, or a name, as it stands before a colon and a port: IPv6 in brackets (RFC 3986, 3.2.2)."""
+    """An address or name for use before a colon and a port: IPv6 gets brackets (RFC 3986, 3.2.2)."""
     return f"[{address}]" if ":" in address else address
 
 
 def resolve(name: str) -> list[str]:
-    """All addresses of a name, as this machine resolves it; none where it does not."""
+    """All addresses to which this machine resolves a name; empty if it cannot resolve the name."""
     try:
         return sorted({str(entry[4][0]) for entry in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)})
     except (OSError, UnicodeError):
@@ -32,7 +32,7 @@ def resolve(name: str) -> list[str]:
 
 
 def _usable(text: str) -> bool:
-    """Whether a text is an address by which another machine can come."""
+    """Whether a text is an address that another machine can use."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
@@ -57,7 +57,7 @@ def host_addresses(
     *,
     required: bool = True,
 ) -> list[str]:
-    """The addresses of hosts, each once, in the hosts' order. Raises AddressError where one has none, if `required`."""
+    """The addresses of hosts, each once, in the hosts' order. With `required`, raises AddressError for missing ones."""
     found = {host: _one(host, hostvars.get(host, {}), resolver) for host in hosts}
     without = [host for host, addresses in found.items() if not addresses]
     if without and required:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the implementation of a module gets from Ansible. Private to the collection.
+"""The interface that the implementation of a module has to Ansible. Private to the collection.
 
 The library on a node has no Ansible. Ansible's AnsibleModule fits this protocol.
 """
@@ -15,14 +15,14 @@ class Call(Protocol):
     """One call of a module."""
 
     params: dict[str, Any]
-    """The options, checked by the argument specification."""
+    """The options, which the argument specification has checked."""
     check_mode: bool
 
     def run_command(self, args: Any, **options: Any) -> tuple[int, str, str]:
-        """Run a program. Returns its exit code, its output and its error output."""
+        """Run a program. Returns exit code, stdout and stderr."""
 
     def get_bin_path(self, arg: str) -> str | None:
-        """The path of a program; None where the machine does not have the program."""
+        """The path of a program; None if the program is not installed."""
 
     def warn(self, warning: str) -> None:
         """Show a warning to the operator."""

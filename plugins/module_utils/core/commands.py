@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs another program within a time limit that holds whatever the program does. Private to the collection."""
+"""Runs a program with a strict time limit, even for a program that hangs. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 SYSTEM_DIRECTORIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Searched after PATH: a login over SSH has no sbin in it."""
+"""Directories to search after those in PATH: the PATH of an SSH login has no sbin directories."""
 
 OUTPUT_LIMIT = 16 << 20
-"""Bytes of output after which a program counts as broken. The longest honest report, of sixteen GPUs, has 0.5 MB."""
+"""Bytes of output after which a program counts as broken. The longest normal report, of sixteen GPUs, has 0.5 MB."""
 
 KILL_SECONDS = 1.0
-"""For a killed program to be gone. One that waits in the kernel for a device (state D) is not, and may never be."""
+"""Seconds to wait for the end of a killed program. A program that waits in the kernel (state D) may never end."""
 
 NOT_INSTALLED, NOT_RUNNABLE, TIMEOUT, ENDLESS = "not_installed", "not_runnable", "timeout", "endless_output"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run went, and what was printed, the part before a failure included."""
+    """The result of a run. The output includes text that was printed before a failure."""
 
     code: int | None
-    """The exit status, negative for a signal; None where the program did not end by itself."""
+    """The exit status, negative for a signal; None if the program did not end by itself."""
     stdout: str = ""
     stderr: str = ""
     failure: str | None = None
-    """Why there is no exit status: `not_installed`, `not_runnable`, `timeout`, `endless_output`."""
+    """Why there is no exit status: `not_installed`, `not_runnable`, `timeout` or `endless_output`."""
     message: str = ""
-    """The failure as a sentence."""
+    """The failure as text for an operator."""
 
 
 def run(
     command: Sequence[str], timeout: float, environment: Mapping[str, str] | None = None, *, stdin: str = ""
 ) -> Outcome:
-    """Run a program for `timeout` seconds at most, with everything it starts.
+    """Run a program for at most `timeout` seconds, then kill it with all processes that it started.
 
-    Returns at the latest KILL_SECONDS after that, even if the program hangs in the kernel: then it is left behind.
-    Messages are in English; `environment` is added to the caller's. `stdin` is for a secret, which has no place in a
-    command line: PIPE_BUF bytes (4096) at most. Raises nothing.
+    Returns at most KILL_SECONDS after the timeout, even if the program hangs in the kernel and keeps running. The
+    program's messages are in English. `environment` is added to the caller's environment. `stdin` is for a secret that
+    must not be in a command line: at most PIPE_BUF bytes (4096). Raises nothing.
     """
     deadline = time.monotonic() + timeout
     path = f"{os.environ.get('PATH') or os.defpath}:{SYSTEM_DIRECTORIES}"
@@ -64,13 +64,13 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, "LC_ALL": "C.UTF-8", "LANGUAGE": "", **(environment or {})},
-            # A group of its own, so that what it starts is killed with it.
+            # In a new process group, so that all processes that the program starts are killed with it.
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
         return Outcome(None, failure=NOT_RUNNABLE, message=f"{command[0]} cannot be run: {error}")
     if process.stdin:
-        # A program that ended without reading is judged by what it says, as any other.
+        # A program that ends without reading its input is no error here: the exit status decides.
         with suppress(BrokenPipeError), process.stdin:
             process.stdin.write(stdin.encode())
     return _watch(process, command[0], timeout, deadline)
@@ -79,7 +79,7 @@ def run(
 def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline: float) -> Outcome:
     pipes = [pipe for pipe in (process.stdout, process.stderr) if pipe]
     output = {pipe.fileno(): bytearray() for pipe in pipes}
-    # Readable as soon as the process has ended, even while other processes still hold its pipes. Source: pidfd_open(2).
+    # Readable when the process has ended, even if other processes still hold its pipes. Source: pidfd_open(2).
     end = os.pidfd_open(process.pid)
     failure, message = None, ""
     try:
@@ -88,7 +88,7 @@ def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline
                 selector.register(handle, selectors.EVENT_READ)
             while True:
                 left = deadline - time.monotonic()
-                # In parts, for the system call takes no more than 24 days at once.
+                # At most an hour at once: the system call accepts no more than 24 days.
                 ready = [key.fd for key, _events in selector.select(min(max(left, 0), 3600))]
                 for handle in ready:
                     if handle != end and not _read(handle, output[handle]):
@@ -96,13 +96,13 @@ def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline
                 if sum(map(len, output.values())) > OUTPUT_LIMIT:
                     failure, message = ENDLESS, f"{name} printed more than {OUTPUT_LIMIT >> 20} MiB and was stopped"
                     break
-                # All that was printed before the end is in the pipes by now, and is read before leaving.
+                # The process has ended, and all its output has been read.
                 if ready == [end]:
                     break
                 if left <= 0:
                     failure, message = TIMEOUT, f"{name} did not end within {timeout:g} s"
                     break
-        # While it is not waited for, nothing else can have its number. What changed its user may not be killed by ours.
+        # Before poll(), no other process can get this id. PermissionError: a process that changed its user.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         if not _ended(end):
@@ -117,14 +117,14 @@ def _watch(process: subprocess.Popen[bytes], name: str, timeout: float, deadline
 
 
 def _read(handle: int, into: bytearray) -> bool:
-    """Take what a pipe holds; False at its end."""
+    """Read the present content of a pipe; False at its end."""
     data = os.read(handle, 1 << 16)
     into += data
     return bool(data)
 
 
 def _ended(pidfd: int) -> bool:
-    """Whether a process is gone within KILL_SECONDS."""
+    """Wait up to KILL_SECONDS for the end of a process. Returns whether it has ended."""
     with selectors.DefaultSelector() as selector:
         selector.register(pidfd, selectors.EVENT_READ)
         return bool(selector.select(KILL_SECONDS))

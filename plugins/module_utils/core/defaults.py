@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Defaults that more than one part needs, each once. Private to the collection; pure.
+"""Defaults that several parts of the collection need. Private to the collection; pure.
 
-The role that owns a variable shows the same value to operators (defaults/main.yml). `make lint` compares the two, and
-finds a third home. Playbooks read a value by the filter `site_default`.
+The role that owns a variable has the same value in its defaults/main.yml, for operators. `make lint` compares both, and
+finds further copies. Playbooks read these values with the filter `site_default`.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ DCGM_EXPORTER_PORT = 9400
 STORE_PATH = "/mnt/models"
 CACHE_PATH = "/mnt/nvme/workspace/vllm_cache"
 DOCKER_DATA_ROOT = "/var/lib/docker"
-"""Docker's own default."""
+"""Same as Docker's own default."""
 
 DOCKER_CLIENT_CONFIG = "/root/.docker/config.json"
-"""Where root's Docker client keeps its logins."""
+"""The file in which root's Docker client stores logins."""
 
 USER = "inference"
 """The account that owns models and runs engines."""
 
 KEEP_REVISIONS = 2
-"""Revisions of a model that stay in the store."""
+"""Number of revisions of a model to keep in the store."""
 
 START_SECONDS = 1800
-"""Time for an engine to load."""
+"""Seconds that an engine may take to load."""
 
 DRAIN_SECONDS = 120
-"""Time for an engine to end its requests when it stops."""
+"""Seconds that an engine's requests in flight may take when the engine stops."""
 
 SWAP_DRAIN_SECONDS = 1800
-"""Time for requests at work to end before a swap stops their engine."""
+"""Seconds that requests in flight may take before a swap stops their engine."""
 
 SWAP_WATCH_SECONDS = 60
-"""Time that a release serves before the release counts as proven."""
+"""Seconds that a release must serve before it counts as proven."""
 
 SWAP_SPEED_BOUND = 0.5
-"""Least share of the tokens per second of the release before, for one request alone."""
+"""Least tokens per second for a single request, as a share of the previous release's."""
 
 SWAP_WATCH_SPEED_BOUND = 0.25
-"""The same under the clients' load."""
+"""Least tokens per second under the clients' load, as a share of the previous release's."""
 
 SWAP_ERROR_SHARE = 0.05
-"""Largest share of the requests of a watched release that may fail."""
+"""Largest share of failed requests that a release may have while it is watched."""
 
 BY_VARIABLE: Mapping[str, int | float | str] = {
     "common_user": USER,
@@ -78,4 +78,4 @@ BY_VARIABLE: Mapping[str, int | float | str] = {
     "vllm_drain_timeout": DRAIN_SECONDS,
     "vllm_start_timeout": START_SECONDS,
 }
-"""The variable of the owning role, by which playbooks ask for the value."""
+"""The values by variable of the owning role. Playbooks read them by this name."""

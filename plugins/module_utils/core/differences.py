@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What differs from what is declared: files and units that other tasks write. Private to the collection.
+"""Compares files and units with their declaration. Other tasks write them. Private to the collection.
 
-A check that asks one question for all of them costs a run less than each task's own check mode.
+One check of all files and units is faster than the check mode of each task.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from . import files, systemd
 ACTIVE, ENABLED = "ActiveState", "UnitFileState"
 
 AS_ENABLED = ("enabled", "static", "generated")
-"""What systemctl calls enabled. A unit of the last two kinds has nothing to enable: it would be due for ever.
+"""States of a unit that counts as enabled. Units in the last two states cannot be enabled, and would always differ.
 
 Source: is-enabled in systemctl(1).
 """
@@ -34,7 +34,7 @@ FILE_OPTIONS: dict[str, Any] = {
         "state": {"type": "str", "choices": ["present", "absent", "directory"], "default": "present"},
     },
 }
-"""The option of a module that takes files to compare. A directory has mode 0755; all belong to who runs the module."""
+"""A module's option with files to compare. A directory must have mode 0755. Owner is the user who runs the module."""
 
 UNIT_OPTIONS: dict[str, Any] = {
     "type": "list",
@@ -46,23 +46,23 @@ UNIT_OPTIONS: dict[str, Any] = {
         "active": {"type": "bool", "default": True},
     },
 }
-"""The option of a module that takes units to compare."""
+"""A module's option with units to compare."""
 
 
 def of_files(declared: Iterable[Mapping[str, Any]], root: Path = Path("/")) -> list[str]:
-    """Why files are not as FILE_OPTIONS declares them, one sentence for each. Raises OSError."""
+    """How files differ from their declaration (FILE_OPTIONS): a text for each difference. Raises OSError."""
     found = []
     for one in declared:
         path = root / str(one["path"]).lstrip("/")
         there = path.exists() or path.is_symlink()
         state = one.get("state", "present")
         if state == "absent":
-            found += [f"{one['path']} is there"] if there else []
+            found += [f"{one['path']} exists"] if there else []
         elif not path.exists():
             found.append(f"{one['path']} is missing")
         elif state == "directory":
             if not (path.is_dir() and files.own(path, 0o755)):
-                found.append(f"{one['path']} is no directory, or has another owner or mode")
+                found.append(f"{one['path']} is not a directory, or has another owner or mode")
         elif one.get("text") is not None and not files.same(path, one["text"]):
             found.append(f"{one['path']} has another text or mode")
         elif one.get("checksum") and not _has(path, one["checksum"]):
@@ -73,7 +73,7 @@ def of_files(declared: Iterable[Mapping[str, Any]], root: Path = Path("/")) -> l
 
 
 def _has(path: Path, checksum: str) -> bool:
-    """Whether a file has a checksum, as ALGORITHM:DIGEST; no for a checksum that cannot be read."""
+    """Whether a file has this checksum, in the form ALGORITHM:DIGEST. False for an unknown algorithm."""
     algorithm, _colon, digest = checksum.partition(":")
     if algorithm not in hashlib.algorithms_guaranteed or algorithm.startswith("shake"):
         return False
@@ -81,7 +81,7 @@ def _has(path: Path, checksum: str) -> bool:
 
 
 def of_units(declared: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Why units are not as UNIT_OPTIONS declares them, one sentence for each. Raises SystemdError."""
+    """How units differ from their declaration (UNIT_OPTIONS): a text for each difference. Raises SystemdError."""
     wanted = list(declared)
     shown = systemd.show([one["name"] for one in wanted], [ACTIVE, ENABLED])
     found = []

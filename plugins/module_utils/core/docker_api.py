@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A minimal client of the Docker engine's API over its socket. Private to the collection.
+"""A minimal client for the Docker engine's API over its socket. Private to the collection.
 
-The `docker` command would cost a process and 30 MiB each time, and its errors would have to be parsed.
-Paths carry no version: the engine then answers with its own newest one, and the calls used here have not changed
-since 1.24.
+The command `docker` would need a process and 30 MiB for each call, and its errors would have to be parsed. The paths of
+the API have no version. The Docker engine then uses its newest version; these calls have not changed since 1.24.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from .local_http import LocalConnection
 SOCKET = Path("/var/run/docker.sock")
 
 TIMEOUT = 60.0
-"""Seconds for one call. Starting a container with many GPUs takes some; a healthy engine answers the rest at once."""
+"""Timeout of a call, in seconds. Only the start of a container with many GPUs takes more than a moment."""
 
 
 class DockerUnavailable(Exception):
-    """The engine does not answer: it is stopped, restarting or overloaded. Asking again later may help."""
+    """The Docker engine does not answer: it is stopped, restarting or overloaded. A later call may succeed."""
 
 
 class DockerError(Exception):
-    """The engine refused; the message is its own. Asking again does not help."""
+    """The Docker engine refused the call. The message is the engine's. A second call would not help."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status
@@ -44,35 +43,35 @@ class Docker:
         self.timeout = timeout
 
     def ping(self) -> None:
-        """Return when the engine answers."""
+        """Return if the Docker engine answers."""
         self._call("GET", "/_ping")
 
     def inspect(self, container: str) -> dict[str, Any] | None:
-        """A container as `docker inspect` shows it; None where there is none of that name or id."""
+        """A container in the form of `docker inspect`; None without a container of this name or id."""
         return self._read(f"/containers/{quote(container, safe='')}/json")
 
     def inspect_image(self, image: str) -> dict[str, Any] | None:
-        """An image as `docker image inspect` shows it; None where it is not on this machine."""
+        """An image in the form of `docker image inspect`; None if it is not on this machine."""
         return self._read(f"/images/{quote(image, safe='/:@')}/json")
 
     def start(self, container: str) -> None:
-        """Start a container; one that runs already is left alone."""
+        """Start a container. A running container stays as it is."""
         self._call("POST", f"/containers/{quote(container, safe='')}/start")
 
     def remove(self, container: str) -> None:
-        """Remove a container, running or not, with its anonymous volumes. None of that name is fine."""
+        """Remove a container, even a running one, with its anonymous volumes. No error if there is none."""
         self._delete(f"/containers/{quote(container, safe='')}?force=1&v=1")
 
     def disk_usage(self) -> dict[str, Any]:
-        """All containers, images and parts of the build cache, with what they take on disk."""
+        """All containers, images and parts of the build cache, with their sizes on disk in bytes."""
         return self._read("/system/df") or {}
 
     def remove_image(self, reference: str) -> None:
-        """Take a name from an image, and with its last one the image. None of that name is fine."""
+        """Remove a name of an image; the last name removes the image. No error if there is no such image."""
         self._delete(f"/images/{quote(reference, safe='/:@')}")
 
     def prune_builds(self) -> None:
-        """Remove what builds have left and no build uses now."""
+        """Remove the parts of the build cache that no build uses."""
         self._call("POST", "/build/prune?all=1")
 
     def _delete(self, path: str) -> None:
@@ -90,7 +89,7 @@ class Docker:
                 return None
             raise
         except ValueError as error:
-            raise DockerUnavailable(f"the Docker engine at {self.path} answers no JSON: {error}") from error
+            raise DockerUnavailable(f"the Docker engine at {self.path} did not answer with JSON: {error}") from error
         return found
 
     def _call(self, method: str, path: str) -> bytes:
@@ -104,7 +103,7 @@ class Docker:
             raise DockerUnavailable(f"the Docker engine at {self.path} does not answer: {reason}") from error
         finally:
             connection.close()
-        # 304: the container is started already.
+        # 304 is no error: the container already runs.
         if response.status >= http.HTTPStatus.BAD_REQUEST:
             raise DockerError(response.status, _message(body) or f"HTTP {response.status}")
         return body

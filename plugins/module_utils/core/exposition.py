@@ -31,7 +31,7 @@ class Samples:
         family.append(f"{metric}{{{named}}} {number}" if named else f"{metric} {number}")
 
     def text(self) -> str:
-        """The text of the file; a metric without a sample is left out."""
+        """The text of the file. Metrics without a sample are left out."""
         lines = []
         for metric, words in self._help.items():
             if self._samples[metric]:

@@ -14,7 +14,7 @@ from typing import Any
 
 
 def text(path: Path) -> str | None:
-    """A file's text, with a mark for each byte that is none; None where there is no file. Raises OSError."""
+    """A file's text; None if there is no file. Bytes that are not UTF-8 are replaced by U+FFFD. Raises OSError."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -22,16 +22,16 @@ def text(path: Path) -> str | None:
 
 
 def same(path: Path, content: str | bytes, mode: int = 0o644) -> bool:
-    """Whether a file has this content and mode, so that write() would leave it alone."""
+    """Whether a file has this content and mode, so that write() would not change it."""
     try:
-        # As bytes: a damaged file need not be text.
+        # Compared as bytes: a damaged file may not be text.
         return path.read_bytes() == _bytes(content) and path.stat().st_mode & 0o7777 == mode
     except FileNotFoundError:
         return False
 
 
 def own(path: Path, mode: int = 0o644) -> bool:
-    """Whether a file or a directory belongs to who asks, by user and group, and has this mode. Raises OSError."""
+    """Whether a file or directory has this process's user and group, and this mode. Raises OSError."""
     status = path.stat()
     return (status.st_uid, status.st_gid, status.st_mode & 0o7777) == (os.geteuid(), os.getegid(), mode)
 
@@ -41,9 +41,9 @@ def _bytes(content: str | bytes) -> bytes:
 
 
 def write(path: Path, content: str | bytes | None, mode: int = 0o644) -> bool:
-    """Write a file so that a reader, or a power cut, finds the old or the new content and nothing between.
+    """Write a file atomically: a reader, or a power cut, finds the old or the new content, never a part.
 
-    None removes it. Returns whether anything changed: content or mode.
+    The content None removes the file. Returns whether content or mode changed.
     """
     if content is None:
         there = path.exists()
@@ -52,8 +52,8 @@ def write(path: Path, content: str | bytes | None, mode: int = 0o644) -> bool:
     if same(path, content, mode):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    # mkstemp creates with 0600: a secret is never readable by others, not even for a moment. Should this be cut off,
-    # programs that read all of a directory pass over a name that begins with a dot.
+    # mkstemp uses mode 0600, so other users can never read a secret. The name begins with a dot: if this process is
+    # killed, programs that read all files of a directory ignore the temporary file.
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:
@@ -79,9 +79,9 @@ def write_json(path: Path, value: Any) -> bool:
 
 
 def read_json(path: Path) -> Any:
-    """Read a state file; None where there is none.
+    """Read a state file; None if there is no file.
 
-    Raises ValueError that names the file where it is not JSON.
+    Raises ValueError with the file's name if it is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
@@ -92,7 +92,7 @@ def read_json(path: Path) -> Any:
 
 
 def link(path: Path, target: str) -> bool:
-    """Point a symbolic link at target, atomically. Returns whether it changed."""
+    """Set a symbolic link to a target, atomically. Returns whether the link changed."""
     with contextlib.suppress(OSError):
         if os.readlink(path) == target:
             return False

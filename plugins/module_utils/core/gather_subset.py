@@ -11,12 +11,12 @@ ALL, MIN = "all", "min"
 
 
 def choices(parts: Sequence[str]) -> list[str]:
-    """What the option takes where these parts can be left out."""
+    """The allowed values of the option, for modules with these parts."""
     return [ALL, MIN, *(mark + part for part in parts for mark in ("", "!"))]
 
 
 def chosen(subset: Collection[str], parts: Collection[str]) -> set[str]:
-    """The parts that the option's value means: those that it names, all where it names none, less those with a mark."""
+    """The parts that the option's value selects: the named parts, or all if none is named, without parts marked `!`."""
     left_out = {name[1:] for name in subset if name.startswith("!")}
     named = {name for name in subset if not name.startswith("!")}
     return (set(parts) if not named or ALL in named else named - {MIN}) - left_out

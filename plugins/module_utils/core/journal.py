@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Lines in the journal that programs can read as well as people. Private to the collection.
+"""Writes messages with fields to the journal, for people and programs. Private to the collection.
 
-The journal's own protocol takes fields beside the message: `journalctl INFERENCE_INSTANCE=main` finds them all.
-Source: systemd's documentation "Native Journal Protocol".
+The journal's protocol allows fields besides the message: `journalctl INFERENCE_INSTANCE=main` finds all messages of an
+instance. Source: systemd's documentation "Native Journal Protocol".
 """
 
 # pylint: disable=ansible-bad-function  # a service, which prints where there is no journal
@@ -21,13 +21,13 @@ WARNING, NOTICE, INFO = 4, 5, 6
 
 
 class Journal:
-    """Writes entries; to stderr where there is no journal."""
+    """Writes entries to the journal, or to stderr if there is no journal."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or SOCKET
 
     def say(self, message: str, priority: int = INFO, **fields: str | int | None) -> None:
-        """One entry. Fields get the prefix INFERENCE_; one that is None is left out."""
+        """Write one entry. Names of fields get the prefix INFERENCE_. Fields with the value None are left out."""
         entry = {"MESSAGE": message, "PRIORITY": priority, "SYSLOG_IDENTIFIER": "inferctl"}
         entry |= {f"INFERENCE_{name.upper()}": value for name, value in fields.items() if value is not None}
         # A line break would begin another field.

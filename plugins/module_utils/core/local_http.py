@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTP by a socket of the file system. Private to the collection."""
+"""HTTP over a Unix socket. Private to the collection."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class LocalConnection(http.client.HTTPConnection):
-    """A connection to the server that listens at a path; the timeout is in seconds."""
+    """A connection to the server that listens on the socket at `path`. The timeout is in seconds."""
 
     def __init__(self, path: Path, timeout: float) -> None:
         super().__init__("localhost", timeout=timeout)

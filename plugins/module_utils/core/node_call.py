@@ -94,7 +94,7 @@ def run(module: Any) -> None:
 
 
 def implementation(module: Any, wanted: Wanted) -> Callable[[Any], None] | None:
-    """The implementation of the called module; None where this machine does not have the library that is wanted."""
+    """The implementation of the called module; None if this machine does not have the wanted library."""
     # Ansible creates the directory `tmpdir` at the first access, so a call that does not need it does not access it.
     private = Path(module.tmpdir) if wanted.archive and os.geteuid() != 0 else None
     place = find(wanted, Paths(), private)
@@ -102,7 +102,7 @@ def implementation(module: Any, wanted: Wanted) -> Callable[[Any], None] | None:
 
 
 def find(wanted: Wanted, paths: Paths, private: Path | None) -> Path | None:
-    """Where this machine has the wanted library; None if the machine does not have it.
+    """The path of the wanted library on this machine; None if the machine does not have it.
 
     An archive that was sent is kept until the next boot. For a user who is not root, the archive is written to the
     directory `private`. Raises OSError.
@@ -145,7 +145,7 @@ def load(place: Path, name: str) -> Callable[[Any], None]:
 
 
 def read(directory: Path) -> dict[str, bytes]:
-    """All files of a library, by their path in the library; without byte code, which Python checks itself.
+    """All files of a library, by path in the library, without byte code: Python itself compares that with the source.
 
     Raises OSError.
     """

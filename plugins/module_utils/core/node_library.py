@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Installs a command on a node, with what the command needs of the library. Private to the collection.
+"""Installs a command on a node, with the files that it needs from the library. Private to the collection.
 
-What Ansible has sent along with a module is what is installed: nothing is downloaded.
+The files come from the archive that Ansible has sent for the module. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ raise SystemExit(main())
 
 
 def sources(*starts: str) -> dict[str, str]:
-    """The sources of modules of the library and of all that they import of it, by name; packages are among them.
+    """The sources of modules of the library, and of all modules and packages that they import from it, by name.
 
-    Raises ImportError where one is nowhere.
+    Raises ImportError if the source of one is missing.
     """
     found: dict[str, str] = {}
     waiting = list(starts)
@@ -52,7 +52,7 @@ def sources(*starts: str) -> dict[str, str]:
 
 
 def imported(name: str, text: str) -> Iterator[str]:
-    """The modules that one imports: those that it names, and what it takes out of them that is a module itself."""
+    """The names of the modules that a module imports, including modules that are imported from a package."""
     package = name if is_package(name) else name.rpartition(".")[0]
     for statement in ast.walk(ast.parse(text)):
         if not isinstance(statement, ast.ImportFrom):
@@ -64,15 +64,15 @@ def imported(name: str, text: str) -> Iterator[str]:
 
 
 def is_package(name: str) -> bool:
-    """Whether a module that is there holds others."""
+    """Whether a module exists and is a package."""
     spec = find_spec(name)
     return spec is not None and spec.submodule_search_locations is not None
 
 
 def source(name: str) -> str:
-    """The source of a module, wherever it lies: on a node it comes out of the archive that Ansible has sent.
+    """The source of a module, from a directory or from the archive that Ansible has sent.
 
-    Raises ImportError where it is nowhere.
+    Raises ImportError if it is missing.
     """
     spec = find_spec(name)
     text = spec.loader.get_source(name) if spec and spec.loader and hasattr(spec.loader, "get_source") else None
@@ -83,13 +83,13 @@ def source(name: str) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """What must be done to install or to remove a command."""
+    """The changes that install or remove a command."""
 
     library: Path
     wanted: dict[Path, tuple[str, int]]
-    """Text and mode of every file; no files where the command must be gone."""
+    """Text and mode of every file. Empty if the command must be removed."""
     before: dict[Path, str]
-    """A checksum of every file that is there."""
+    """A checksum of every present file."""
 
     @property
     def after(self) -> dict[Path, str]:
@@ -106,21 +106,20 @@ class Plan:
 
     @property
     def files(self) -> list[str]:
-        """The files that are written or removed."""
+        """The paths of the files to write or remove."""
         return sorted(str(path) for path in [*self.changed, *self.stale])
 
     @property
     def diff(self) -> dict[str, str]:
-        """Names and checksums, for hundreds of lines of code tell an operator nothing."""
+        """A diff of names and checksums: operators do not read hundreds of lines of code."""
         return {"before": _summary(self.before), "after": _summary(self.after)}
 
     def apply(self) -> None:
-        """Do it. Raises OSError."""
+        """Make the changes. Raises OSError."""
         for path in self.changed:
             files.write(path, *self.wanted[path])
             if path.suffix == ".py":
-                # Services that may write nothing but their state could not keep the byte code, and would compile all of
-                # this at each start.
+                # Sandboxed services cannot write byte code here, and would compile all files at each start.
                 py_compile.compile(str(path), quiet=2)
         for path in self.stale:
             path.unlink()
@@ -130,7 +129,7 @@ class Plan:
             shutil.rmtree(self.library)
 
     def _remove_abandoned(self, directory: Path) -> None:
-        """Remove a directory of the library, and those above, where no wanted file lies: byte code alone is left."""
+        """Remove a directory of the library and its parents, as long as they contain only byte code."""
         while directory.is_relative_to(self.library) and not any(
             path.is_relative_to(directory) for path in self.wanted
         ):
@@ -139,10 +138,10 @@ class Plan:
 
 
 def plan(start: str, library: Path, command: Path, present: bool = True, whole: bool = False) -> Plan:
-    """What is to be done for `command` to call main() of the module `start`.
+    """Plan the files so that `command` calls main() of the module `start`.
 
-    The library gets what the module imports, or as a whole what the library has that runs this.
-    Raises ImportError, OSError.
+    The library gets the modules that `start` imports. With `whole`, it gets all files of the library that runs this
+    code. Raises ImportError, OSError.
     """
     before = {
         path: _digest(path.read_text(encoding="utf-8", errors="replace"), path.stat().st_mode & 0o7777)
@@ -153,7 +152,7 @@ def plan(start: str, library: Path, command: Path, present: bool = True, whole: 
 
 
 def part(start: str) -> dict[str, str]:
-    """The files that a module needs, by their paths in the library. Raises ImportError."""
+    """The files that a module needs, by path in the library. Raises ImportError."""
     found = {}
     for name, text in sources(start).items():
         place = name.removeprefix(BASE).replace(".", "/")
@@ -162,7 +161,7 @@ def part(start: str) -> dict[str, str]:
 
 
 def own() -> dict[str, str]:
-    """The files of the library that runs this, which is a directory or an archive. Raises OSError."""
+    """The files of the library that runs this code. It is a directory or an archive. Raises OSError."""
     root = Path(__file__).parents[1]
     if root.is_dir():
         return {str(path.relative_to(root)): path.read_text(encoding="utf-8") for path in root.rglob("*.py")}
@@ -173,13 +172,13 @@ def own() -> dict[str, str]:
 def _wanted_files(start: str, texts: Mapping[str, str], library: Path, command: Path) -> dict[Path, tuple[str, int]]:
     wanted = {library / path: (text, 0o644) for path, text in {"__init__.py": "", **texts}.items()}
     launcher = LAUNCHER.format(directory=str(library.parent), package=library.name, entry=start.removeprefix(BASE))
-    # Last: the command appears when everything it needs is there.
+    # The last file: the command must not exist before the files that it needs.
     wanted[command] = (launcher, 0o755)
     return wanted
 
 
 def _present_files(library: Path, command: Path) -> list[Path]:
-    """The files on the node. Byte code is left out: Python makes it and checks it against its source."""
+    """The files on the node, without byte code: Python writes it and compares it with its source."""
     found = [path for path in library.rglob("*") if not path.is_dir() and "__pycache__" not in path.parts]
     return [*found, command] if command.exists() else found
 

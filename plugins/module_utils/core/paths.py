@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where things lie on a node. Private to the collection.
+"""Paths of the collection's files on a node. Private to the collection.
 
-Every path is defined here once; tests pass another root.
+Every path is defined only here. Tests use another root.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class Paths:
 
     @property
     def state(self) -> Path:
-        """What the node remembers: releases, drain intents, probe results."""
+        """The node's state: releases, drains, probe results and more."""
         return self.root / "var/lib/inference"
 
     @property
     def store_hashes(self) -> Path:
-        """Hashes of the files in the store, so that a file is read once."""
+        """Hashes of the files in the store, so that each file is read only once."""
         return self.state / "manifests.json"
 
     @property
@@ -40,12 +40,12 @@ class Paths:
 
     @property
     def gateway(self) -> Path:
-        """What the running HAProxy has loaded, and the settings behind it."""
+        """The configuration that the running HAProxy has loaded, and its settings."""
         return self.state / "gateway.json"
 
     @property
     def monitoring(self) -> Path:
-        """What the running Prometheus and Alertmanager have loaded."""
+        """The configuration that the running Prometheus and Alertmanager have loaded."""
         return self.state / "monitoring.json"
 
     @property
@@ -82,11 +82,11 @@ class Paths:
         return self.releases(name) / "current"
 
     def known_good(self, name: str) -> Path:
-        """Checksums of the files that the instance last proved itself with."""
+        """The known-good checksums of an instance."""
         return self.state / "known-good" / f"{name}.json"
 
     def starts(self, name: str) -> Path:
-        """How often the instance has tried to start in a row; there is no file once it has been ready."""
+        """The number of failed starts in a row. There is no file after the instance has been ready."""
         return self.state / "starts" / f"{name}.json"
 
     @property
@@ -96,27 +96,27 @@ class Paths:
 
     @property
     def lock_guard(self) -> Path:
-        """Held for a moment by every process that reads or changes the lock."""
+        """Each process that reads or changes the lock holds this file for a moment."""
         return self.state / ".lock.guard"
 
     def pin(self, name: str) -> Path:
-        """The release that runs in the place of the inventory's."""
+        """The pin of an instance."""
         return self.state / "pin" / f"{name}.json"
 
     def history(self, name: str) -> Path:
-        """The releases that the instance has served with."""
+        """The releases with which the instance has served."""
         return self.state / "history" / f"{name}.json"
 
     def swap(self, name: str) -> Path:
-        """The swap of releases that is under way."""
+        """The swap of an instance that is under way."""
         return self.state / "swap" / f"{name}.json"
 
     def swap_meanwhile(self, name: str) -> Path:
-        """The same in memory, for as long as the disk takes nothing."""
+        """The copy of `swap` in memory, used while the disk cannot be written."""
         return self.root / "run/inference/swap" / f"{name}.json"
 
     def swap_report(self, name: str) -> Path:
-        """How the last swap of an instance ended."""
+        """The outcome of the last swap of an instance."""
         return self.state / "swapped" / f"{name}.json"
 
     @property
@@ -126,21 +126,21 @@ class Paths:
 
     @property
     def gpu_settings(self) -> Path:
-        """What is set on the GPUs at every boot."""
+        """The settings that are made on the GPUs at every boot."""
         return self.etc / "gpu-settings.json"
 
     @property
     def gpu_clocks(self) -> Path:
-        """To which clocks the GPUs were locked since boot, which no driver tells."""
+        """The clocks to which the GPUs were locked since the boot. The driver does not report them."""
         return self.root / "run/inference/gpu-clocks.json"
 
     def hub_token(self, key: str) -> Path:
-        """Shows a hub who fetches a model; there is no file once it is complete, nor after a boot."""
+        """The token for a hub while a model is fetched. It is removed when the model is complete, and at a boot."""
         return self.root / "run/inference" / f"hub-token-{key}"
 
     @property
     def share(self) -> Path:
-        """What this node gives other nodes of the site while a playbook runs: the server, and who may ask it."""
+        """Files of the server that shares models with other nodes while a playbook runs."""
         return self.root / "run/inference/share"
 
     @property
@@ -148,7 +148,7 @@ class Paths:
         return self.state / "drain"
 
     def drain(self, name: str) -> Path:
-        """The intent to keep requests away from an instance; there is no file while the instance is not drained."""
+        """The drain of an instance. There is no file while the instance is not drained."""
         return self.drains / name
 
     @property
@@ -156,16 +156,16 @@ class Paths:
         return self.state / "probe"
 
     def probe(self, name: str) -> Path:
-        """What the agent last found out about an instance."""
+        """The agent's last probe results of an instance."""
         return self.probes / f"{name}.json"
 
     def gateway_answers(self, name: str) -> Path:
-        """When each gateway last asked the agent for an instance, and what it was answered."""
+        """Time and content of the agent's last answer to each gateway about an instance."""
         return self.root / "run/inference/gateways" / f"{name}.json"
 
     @property
     def textfiles(self) -> Path:
-        """Where node_exporter reads metrics of others; Debian's package of it brings the directory."""
+        """The directory from which node_exporter reads other programs' metrics. Debian's package creates it."""
         return self.root / "var/lib/prometheus/node-exporter"
 
     @property
@@ -173,47 +173,48 @@ class Paths:
         return self.textfiles / "inference-probe.prom"
 
     def metrics(self, collector: str) -> Path:
-        """What a collector of `inferctl metrics` has last told."""
+        """The last metrics of a collector of `inferctl metrics`."""
         return self.textfiles / f"inference-{collector}.prom"
 
     @property
     def doctor_settings(self) -> Path:
-        """Which checks are off, and where they draw the line."""
+        """The settings of the doctor: disabled checks, and limits of the other checks."""
         return self.etc / "doctor.json"
 
     @property
     def recovery_settings(self) -> Path:
-        """Budget and alerts of the recovery; mode 0600, for a webhook's address may hold a secret."""
+        """Budget and alerts of recovery. Mode 0600, because the address of a webhook can contain a secret."""
         return self.etc / "recovery.json"
 
     @property
     def recovery(self) -> Path:
-        """What the recovery remembers and keeps."""
+        """State and evidence of recovery."""
         return self.state / "recovery"
 
     def recovered(self, name: str) -> Path:
-        """What was done to an instance, and whether its breaker is open."""
+        """The steps that recovery took for an instance, and the state of its breaker."""
         return self.recovery / f"{name}.json"
 
     def recovered_meanwhile(self, name: str) -> Path:
-        """The same in memory, for as long as the disk takes nothing: a full one must not make a loop of restarts."""
+        """The copy of `recovered` in memory, used while the disk cannot be written: a full disk must not cause endless
+        restarts."""
         return self.root / "run/inference/recovered" / f"{name}.json"
 
     def deaths(self, name: str) -> Path:
-        """When an instance that served has died and was restarted by systemd."""
+        """The times at which a serving engine died and systemd restarted it."""
         return self.recovery / "deaths" / f"{name}.json"
 
     def evidence(self, name: str) -> Path:
-        """What was seen before each act, one directory each."""
+        """The evidence before each step of recovery: one directory for each step."""
         return self.recovery / "evidence" / name
 
     def aside(self, name: str) -> Path:
-        """Managed files that were wrong, as they were found."""
+        """Damaged files, in the state before recovery repaired them."""
         return self.recovery / "aside" / name
 
     @property
     def recovery_requests(self) -> Path:
-        """Where the agent asks for a recovery: in memory, for a full disk is one of the things to recover from."""
+        """The agent's requests for recovery. They are in memory, because recovery must also work with a full disk."""
         return self.root / "run/inference/recover"
 
     @property
@@ -223,12 +224,12 @@ class Paths:
 
     @property
     def library(self) -> Path:
-        """The package that the node tool runs."""
+        """The library of the node tool."""
         return self.root / "usr/local/lib/inference"
 
     @property
     def shipped_library(self) -> Path:
-        """Archives of libraries that a run has sent to a node whose own library is missing, or of another version."""
+        """Archives of the library that runs have sent, because the node's library is missing or of another version."""
         return self.root / "run/inference/library"
 
     @property
@@ -266,7 +267,7 @@ AGENT_UNIT = "inference-agent.service"
 
 METRICS_TEMPLATE = "inference-metrics@.service"
 METRICS_TIMERS = ("inference-metrics@node.timer", "inference-metrics@doctor.timer")
-"""What is quick, and what takes its time."""
+"""The quick collectors, and the slow ones."""
 
 RECOVERY_TEMPLATE = "inference-recovery@.service"
 RECOVERY_DISPATCH = "inference-recovery.service"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Mistakes in an operator's input, collected and reported all at once. Private to the collection."""
+"""Mistakes in an operator's input, which are collected and reported together. Private to the collection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake: where it stands, what was found, and what to do about it."""
+    """One mistake: the place in the input, the key and value there, and a message that says what to do."""
 
     where: str
     message: str
@@ -32,22 +32,22 @@ class Problem:
 
 @dataclass
 class Findings:
-    """What a check finds: mistakes, which are refused, and what is only warned of."""
+    """The results of a check: problems, which are refused, and warnings."""
 
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
 
     def problem(self, where: str, message: str, key: str = "", value: object = None) -> None:
-        """Add a mistake."""
+        """Add a problem."""
         self.problems.append(Problem(where, message, key, value))
 
     def warning(self, where: str, message: str, key: str = "", value: object = None) -> None:
-        """Add what works, but not as its author may think."""
+        """Add a warning about input that works, but perhaps not as intended."""
         self.warnings.append(Problem(where, message, key, value))
 
 
 class InputError(Exception):
-    """Raised with every problem found, never with the first one only."""
+    """The input has mistakes. The exception has all problems, not only the first."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = list(problems)
@@ -55,16 +55,16 @@ class InputError(Exception):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that does not exist: the nearest known one; empty where none is near.
+    """A hint for an unknown name: the most similar known name; empty if none is similar.
 
-    The cutoff of 0.5 lets one wrong letter in a four-letter name still match.
+    With the cutoff of 0.5, a four-letter name with one wrong letter still matches.
     """
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}?" if close else ""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that does not exist: the nearest known one, and all of them."""
+    """A hint for an unknown name: the most similar known name, and a list of all known names."""
     names = sorted(known)
     if not names:
         return "none is defined"

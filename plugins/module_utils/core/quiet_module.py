@@ -9,9 +9,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 
 class QuietModule(AnsibleModule):
-    """For a module with texts of several lines that hold secrets, inside of a dictionary.
+    """The base for a module with multi-line secrets in a dictionary, such as private keys.
 
-    Ansible writes a dictionary to the journal as one line. no_log does not find the lines of a secret text there.
+    Ansible writes a dictionary to the journal as one line, and no_log does not find the lines of a secret text there.
     """
 
     def _log_invocation(self) -> None:

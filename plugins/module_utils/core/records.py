@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Dataclasses as the plain values that modules and filters exchange. Private to the collection. Pure."""
+"""Converts dataclasses to plain values for modules and filters. Private to the collection. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Dictionaries, lists and scalars instead of dataclasses and tuples."""
+    """Convert dataclasses to dictionaries and tuples to lists, at all levels."""
     if is_dataclass(value):
         return {item.name: plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
@@ -20,5 +20,5 @@ def plain(value: Any) -> Any:
 
 
 def known(cls: Any, value: Mapping[str, Any]) -> dict[str, Any]:
-    """What a dictionary has of the fields of a dataclass. A module's result has more keys, which are left out."""
+    """The items of a dictionary that are fields of a dataclass. Other keys of a module's result are left out."""
     return {item.name: value[item.name] for item in fields(cls) if item.name in value}

@@ -9,7 +9,7 @@ GIB = 1 << 30
 
 
 def human(size: int) -> str:
-    """A size in bytes as people read it."""
+    """A size in bytes as text with a unit, such as `1.5 GiB`."""
     for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if size >= 1 << power:
             return f"{size / (1 << power):.1f} {unit}"

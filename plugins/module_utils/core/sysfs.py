@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reads attributes of sysfs, each on its own: any of them may be missing or refuse. Private to the collection."""
+"""Reads attributes of sysfs. Any attribute can be missing or unreadable. Private to the collection."""
 
 from __future__ import annotations
 
@@ -11,40 +11,41 @@ from collections.abc import Callable
 from pathlib import Path
 
 LIMIT = 1 << 16
-"""Bytes that are read at most; an attribute has one page. Source: Documentation/filesystems/sysfs.rst."""
+"""The most bytes to read. An attribute has at most one page. Source: Documentation/filesystems/sysfs.rst."""
 
 
 def read_bytes(path: Path | str, limit: int = LIMIT, directory: int | None = None) -> bytes | None:
-    """The first bytes of an attribute, or None where the kernel has or gives none. The path may be relative to an open
-    directory.
+    """The first bytes of an attribute; None if it is missing or unreadable.
+
+    With `directory`, a descriptor of an open directory, the path is relative to it.
     """
     try:
-        # A node has thousands of attributes, and a file object costs more than the read. Nor may one read ahead: the
-        # driver is asked for as much as is read, registers of hardware in some attributes.
+        # No file object: a node has thousands of attributes, and a file object costs more than the read. A file object
+        # would also read ahead, and with some attributes each read byte accesses a hardware register.
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory)
         try:
             return os.read(handle, limit)
         finally:
             os.close(handle)
-    # EINVAL, EIO and ENODEV are usual answers of a driver whose hardware does not know, or is gone; ValueError is for a
-    # path with a null byte, out of another attribute.
+    # EINVAL, EIO and ENODEV are usual errors of a driver whose hardware lacks the value or is gone. ValueError: a path
+    # with a null byte, which came from another attribute.
     except (OSError, ValueError):
         return None
 
 
 def read(path: Path | str, directory: int | None = None) -> str | None:
-    """An attribute's text without white space around it, or None."""
+    """An attribute's text without surrounding white space; None if it is unreadable."""
     data = read_bytes(path, directory=directory)
     return None if data is None else data.decode("utf-8", errors="replace").strip()
 
 
 def read_int(path: Path | str, base: int = 10) -> int | None:
-    """An attribute's number, or None, also where it holds none. Base 16 takes a leading 0x."""
+    """An attribute's number; None if it is unreadable or not a number. Base 16 accepts a leading 0x."""
     return integer(read(path), base)
 
 
 def integer(text: str | None, base: int = 10) -> int | None:
-    """The number that a text is, or None."""
+    """Convert a text to a number; None if it is not a number."""
     try:
         return int(text or "", base)
     except ValueError:
@@ -52,9 +53,9 @@ def integer(text: str | None, base: int = 10) -> int | None:
 
 
 def read_each(directory: Path, unwanted: Callable[[str], object] = lambda name: False) -> dict[str, str | None]:
-    """The text of the attributes of a directory by name, without those unwanted; empty where it is not there.
+    """The texts of a directory's attributes by name, without unwanted names. Empty if there is no directory.
 
-    For large directories: opening each by its whole path takes twice as long.
+    For large directories: to open each attribute by its full path would take twice as long.
     """
     try:
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -67,7 +68,7 @@ def read_each(directory: Path, unwanted: Callable[[str], object] = lambda name: 
 
 
 def link_name(path: Path) -> str | None:
-    """The last part of what a link points to, be it there or not; None for what is no link."""
+    """The last part of a link's target, even of a missing target; None if the path is not a link."""
     try:
         return path.readlink().name
     except OSError:
@@ -75,7 +76,7 @@ def link_name(path: Path) -> str | None:
 
 
 def names(directory: Path) -> list[str]:
-    """What a directory holds; empty where it is not there."""
+    """The names in a directory, sorted. Empty if there is no directory."""
     try:
         return sorted(os.listdir(directory))
     except OSError:
@@ -83,5 +84,5 @@ def names(directory: Path) -> list[str]:
 
 
 def numbers(directory: Path) -> list[int]:
-    """The numbers that are names in a directory, as those of ports are."""
+    """The names in a directory that are numbers, such as port numbers, as sorted integers."""
     return sorted(int(name) for name in names(directory) if re.fullmatch("[0-9]{1,9}", name))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, the baremetal.inference contributors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""systemd: what it says about units, and what a service tells it. Private to the collection."""
+"""Calls systemctl, and sends a service's state to systemd. Private to the collection."""
 
 from __future__ import annotations
 
@@ -13,20 +13,18 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 RUNNING = frozenset({"active", "activating", "reloading", "refreshing"})
-"""States of a unit that runs, or that systemd brings up without being asked again.
-
-`activating` includes the pause before an automatic restart.
-"""
+"""States of a unit that runs or starts. `activating` includes the pause before an automatic restart."""
 
 CALL_TIMEOUT = 120
-"""Seconds for one systemctl call that does not wait for an engine."""
+"""Timeout in seconds of a systemctl call that does not wait for an engine."""
 
 STOP_TIMEOUT = 2 * 60 * 60
-"""Seconds for a stop: longer than any drain time, for systemd bounds it by the unit's own TimeoutStopSec."""
+"""Timeout in seconds of a call that waits for an engine. It is longer than any drain time: the unit's TimeoutStopSec
+limits a stop."""
 
 
 class SystemdError(Exception):
-    """systemctl failed or is not there; the message holds its own words."""
+    """systemctl failed or is missing. The message contains its output."""
 
 
 def systemctl(*arguments: str) -> str:
@@ -52,7 +50,7 @@ def systemctl(*arguments: str) -> str:
 
 
 def show(units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Properties of units, by unit; a unit that does not exist has LoadState=not-found. Times are @seconds.
+    """Properties of units, by unit. A unit that does not exist has LoadState=not-found. Times have the form @SECONDS.
 
     Raises SystemdError.
     """
@@ -64,7 +62,7 @@ def show(units: Iterable[str], properties: Iterable[str]) -> dict[str, dict[str,
 
 
 def parse_show(text: str) -> list[dict[str, str]]:
-    """The blocks of `systemctl show`, one for each unit in the order asked for, parted by empty lines."""
+    """Parse the output of `systemctl show`: the properties of each unit, in the order of the call."""
     blocks = [block for block in text.split("\n\n") if block.strip()]
     return [dict(line.partition("=")[::2] for line in block.strip().splitlines()) for block in blocks]
 
@@ -75,7 +73,7 @@ def active_state(unit: str) -> str:
 
 
 def stop_and_disable(unit: str, *, installed: bool) -> None:
-    """Stop a unit and take it out of what is started at boot. Raises SystemdError."""
+    """Stop a unit, and disable it so that it does not start at boot. Raises SystemdError."""
     if installed:
         systemctl("stop", unit)
         systemctl("disable", unit)
@@ -88,7 +86,7 @@ def stop_and_disable(unit: str, *, installed: bool) -> None:
 def remove_units(units: Iterable[Path], stopped: Iterable[str], *, check: bool) -> tuple[list[Path], list[str]]:
     """Stop and disable the units `stopped`, in this order, and remove the files of `units`.
 
-    Returns the files that were there, and which of `stopped` ran. Raises SystemdError, OSError.
+    Returns the existing files of `units`, and the running units of `stopped`. Raises SystemdError, OSError.
     """
     there = [path for path in units if path.exists()]
     installed = {path.name for path in there}
@@ -107,7 +105,7 @@ def remove_units(units: Iterable[Path], stopped: Iterable[str], *, check: bool) 
 
 
 class Notifier:
-    """Tells systemd how a service of Type=notify is getting on (sd_notify(3)); does nothing outside of systemd."""
+    """Sends the state of a service of Type=notify to systemd (sd_notify(3)). Outside of systemd, it does nothing."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         address = (os.environ if environment is None else environment).get("NOTIFY_SOCKET", "")
@@ -117,7 +115,7 @@ class Notifier:
     def send(self, **variables: str | int) -> None:
         """Send variables, such as STATUS="loading" or READY=1.
 
-        systemd being away for a moment (daemon-reexec) is no reason to end a service: errors are dropped.
+        Errors are ignored: systemd does not answer during a daemon-reexec, which must not end the service.
         """
         if not self._address:
             return

@@ -28,7 +28,7 @@ SystemCallFilter=@system-service
 
 
 def sandbox(why: str, capabilities: str, writable: str) -> str:
-    """What a process of the node tool may do, as lines of its unit. Source: systemd.exec(5)."""
+    """Restrictions for a process of the node tool, as lines of its unit. Source: systemd.exec(5)."""
     restrictions = _RESTRICTIONS.format(
         capabilities=capabilities,
         writable=f"ReadWritePaths={writable}\n",
@@ -39,13 +39,13 @@ def sandbox(why: str, capabilities: str, writable: str) -> str:
 
 
 def dynamic_user_sandbox() -> str:
-    """What a service with DynamicUser=yes may do, as lines of its unit. It writes to its StateDirectory alone."""
+    """Restrictions for a service with DynamicUser=yes, as lines of its unit. Only its StateDirectory is writable."""
     # DynamicUser implies RestrictSUIDSGID.
     return _RESTRICTIONS.format(capabilities="", writable="", home="yes", set_ids="")
 
 
 def systemd_quote(argument: str) -> str:
-    """An argument as systemd's Exec lines want it (systemd.service(5): quoting, specifiers, variables)."""
+    """Quote an argument for an Exec line of a unit (systemd.service(5): quoting, specifiers, variables)."""
     escaped = argument.replace("%", "%%").replace("$", "$$").replace("\\", "\\\\")
     if argument and not any(character in argument for character in " \t\n\"';\\"):
         return escaped

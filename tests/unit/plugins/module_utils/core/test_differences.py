@@ -24,7 +24,7 @@ from ansible_collections.baremetal.inference.plugins.module_utils.core import di
         ({"checksum": f"sha256:{'0' * 64}"}, "has another checksum"),
         ({"checksum": "sha256:https://example.com/sums"}, "has another checksum"),
         ({"checksum": "no-such:1"}, "has another checksum"),
-        ({"state": "absent"}, "is there"),
+        ({"state": "absent"}, "exists"),
     ],
 )
 def test_a_file_that_is_there(tmp_path: Path, declared: dict[str, Any], word: str) -> None:
@@ -71,7 +71,7 @@ def test_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "part"
     assert differences.of_files(declared, tmp_path) == ["/part is missing"]
     path.touch(0o755)
-    wrong = ["/part is no directory, or has another owner or mode"]
+    wrong = ["/part is not a directory, or has another owner or mode"]
     assert differences.of_files(declared, tmp_path) == wrong
     path.unlink()
     path.mkdir()
@@ -86,7 +86,7 @@ def test_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_link_that_leads_nowhere_is_there(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
-    assert differences.of_files([{"path": "/link", "state": "absent"}], tmp_path) == ["/link is there"]
+    assert differences.of_files([{"path": "/link", "state": "absent"}], tmp_path) == ["/link exists"]
 
 
 def test_units(monkeypatch: pytest.MonkeyPatch) -> None:
